@@ -6,7 +6,9 @@ import io
 import os
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,3 +63,21 @@ def run_program(
     ended = Ended(code, *(io.TextIOWrapper(io.BytesIO(text), errors="surrogateescape").read() for text in (out, err)))
     assert "Traceback" not in ended.err, ended.err
     return ended
+
+
+def on_terminal(folder: Path, *arguments: str, columns: int = 80, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """Run the program on a terminal of 40 lines; returns its exit code and all that it printed."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (40, columns))
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+    environment = {**inherited, "PYTHONPATH": python_path(Path(__file__).resolve().parents[1]), "PYTHONUTF8": "1"}
+    environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment, **streams) as process:
+        os.close(theirs)
+        printed = b""
+        with suppress(OSError):  # everybody has closed it
+            while part := os.read(ours, 1 << 16):
+                printed += part
+    os.close(ours)
+    return process.returncode, printed.decode()

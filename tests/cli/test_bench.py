@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
-from tests.program import COMMAND, Program, python_path
+from tests.program import Program, on_terminal
 from tests.scenes import Scene, glsl
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -219,20 +215,11 @@ def test_wrong_arguments(program: Program, adding: Scene, arguments: tuple[str, 
     assert (adding.folder / "scenario.json").read_bytes() == before
 
 
-def test_on_a_terminal(adding: Scene, shader_cache: Path, checkout: Path) -> None:
+def test_on_a_terminal(adding: Scene, shader_cache: Path) -> None:
     """On a terminal of 80 columns each line with its plot fits, and names are not cut off."""
-    master, slave = pty.openpty()
-    command = [*COMMAND, "bench", "scenario.json", "--repeat", "2", "--warmup", "0"]
-    env = {**os.environ, "PYTHONPATH": python_path(checkout), "COLUMNS": "80", "TERM": "xterm"}
-    with subprocess.Popen(command, cwd=adding.folder, env=env, stdin=slave, stdout=slave, stderr=slave) as process:
-        os.close(slave)
-        shown = b""
-        with suppress(OSError):  # the end of a terminal
-            while piece := os.read(master, 65536):
-                shown += piece
-    os.close(master)
-    assert process.returncode == 0, shown
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
-    assert all(len(line) <= 80 for line in lines if "●" in line)
-    names = [line.strip().split("  ")[0] for line in lines if "●" in line]
+    code, shown = on_terminal(adding.folder, "bench", "scenario.json", "--repeat", "2", "--warmup", "0")
+    assert code == 0, shown
+    lines = [line for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines() if "●" in line]
+    assert all(len(line) <= 80 for line in lines)
+    names = [line.strip().split("  ")[0] for line in lines]
     assert {"0 add", "1 twice", "all dispatches", "submit", "wait", "whole run"} <= set(names)

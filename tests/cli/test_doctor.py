@@ -12,12 +12,18 @@ from typing import Any
 
 import pytest
 
+from tests.program import on_terminal
+
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 
 
 def doctor(*arguments: str, python: str = sys.executable, **environment: str) -> subprocess.CompletedProcess[str]:
+    return program_of(python, "doctor", *arguments, **environment)
+
+
+def program_of(python: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [python, "-P", "-W", "error", "-m", "scenario_runner", "doctor", *arguments],
+        [python, "-P", "-W", "error", "-m", "scenario_runner", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -157,29 +163,12 @@ def test_a_pipe_with_a_small_alphabet_is_no_crash(tmp_path: Path) -> None:
     assert "cach\\xe9" in done.stdout
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_a_terminal_gets_colours(report: dict[str, Any]) -> None:
+def test_a_terminal_gets_colours(report: dict[str, Any], tmp_path: Path) -> None:
     """On a terminal the same report is coloured."""
-    import pty
-
-    main, other = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "scenario_runner", "doctor"],
-        stdin=subprocess.DEVNULL,
-        stdout=other,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
-    ) as process:
-        os.close(other)
-        output = b""
-        try:
-            while chunk := os.read(main, 1 << 16):
-                output += chunk
-        except OSError:  # Linux says so when the other side is closed
-            pass
-    os.close(main)
-    assert process.returncode == 0
-    assert b"\x1b[" in output
-    assert report["devices"][0]["uuid"].encode() in output
+    code, output = on_terminal(tmp_path, "doctor")
+    assert code == 0
+    assert "\x1b[" in output
+    assert report["devices"][0]["uuid"] in output
 
 
 @pytest.mark.parametrize("variable", DRIVER_VARIABLES)
@@ -270,8 +259,7 @@ def test_wrong_arguments() -> None:
 
 def test_list_devices_agrees(report: dict[str, Any]) -> None:
     """`--list-devices` prints one line a device with what `--device` takes, and marks the default."""
-    command = [sys.executable, "-m", "scenario_runner", "--list-devices"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = program_of(sys.executable, "--list-devices")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert len(lines) == len(report["devices"])
@@ -285,9 +273,7 @@ def test_list_devices_agrees(report: dict[str, Any]) -> None:
 
 def test_list_devices_without_any() -> None:
     """`--list-devices` without a driver is an error with the exit code of a missing device, and points to doctor."""
-    environment = {**os.environ, **dict.fromkeys(DRIVER_VARIABLES, "/nonexistent/icd.json")}
-    command = [sys.executable, "-m", "scenario_runner", "--list-devices"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    done = program_of(sys.executable, "--list-devices", **dict.fromkeys(DRIVER_VARIABLES, "/nonexistent/icd.json"))
     assert (done.returncode, done.stdout) == (8, "")
     assert "'scenario-runner doctor'" in done.stderr
     assert "Traceback" not in done.stderr

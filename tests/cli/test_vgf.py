@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
@@ -16,7 +13,7 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.describe import describe
 from tests.graphs.vgf_samples import written
-from tests.program import python_path
+from tests.program import Ended, run_program
 
 MODELS = Path(__file__).resolve().parents[1] / "graphs" / "models"
 FIXTURES = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
@@ -46,48 +43,40 @@ constants
 """
 
 
-def program(*arguments: str, folder: Path = FIXTURES) -> subprocess.CompletedProcess[str]:
-    """The real program in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "scenario_runner", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": python_path(Path(__file__).resolve().parents[2])},
-        check=False,
-        timeout=120,
-    )
+def program(*arguments: str, folder: Path = FIXTURES) -> Ended:
+    """Run the program in the folder of the fixtures."""
+    return run_program(Path(__file__).resolve().parents[2], folder, *arguments)
 
 
 def test_show_prints_tables() -> None:
     """Inputs, outputs, segments, modules and constants, each as a table."""
     ended = program("vgf", "show", "conv.vgf")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout == CONV
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == CONV
 
 
 def test_show_as_json() -> None:
     """The same for programs, complete."""
     ended = program("vgf", "show", "mixed.vgf", "--json")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert json.loads(ended.stdout) == describe(read_vgf(FIXTURES / "mixed.vgf"))
+    assert (ended.code, ended.err) == (0, "")
+    assert json.loads(ended.out) == describe(read_vgf(FIXTURES / "mixed.vgf"))
 
 
 def test_a_scenario_is_ready_to_run(tmp_path: Path) -> None:
     """What ``vgf scenario`` writes runs once the input is there, from wherever the file lies."""
     path = tmp_path / "folder" / "scenario.json"
     ended = program("vgf", "scenario", "conv.vgf", "--output", str(path))
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
     numpy.save(path.parent / "x.npy", numpy.ones((1, 8, 8, 2), "f4"))
     ended = program(str(path))
-    assert ended.returncode == 0, ended.stderr
+    assert ended.code == 0, ended.err
     assert numpy.load(path.parent / "y.npy").shape == (1, 8, 8, 4)
 
 
 def test_a_scenario_on_standard_output() -> None:
     """Without a file to write, the JSON is printed, naming the model relative to the current folder."""
     ended = program("vgf", "scenario", "conv.vgf")
-    assert json.loads(ended.stdout)["resources"][0] == {"graph": {"uid": "graph", "src": "conv.vgf"}}
+    assert json.loads(ended.out)["resources"][0] == {"graph": {"uid": "graph", "src": "conv.vgf"}}
 
 
 @pytest.mark.parametrize("name", ["picture", "0"])
@@ -97,8 +86,8 @@ def test_a_model_runs_by_itself(tmp_path: Path, name: str) -> None:
     ended = program(
         str(folder / "model.vgf"), "--input", f"{name}={folder / 'picture.npy'}", "--output-dir", str(tmp_path / "out")
     )
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith(f"{folder / 'model.vgf'}: ok: 5 dispatches, features.npy, scores.npy, ")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith(f"{folder / 'model.vgf'}: ok: 5 dispatches, features.npy, scores.npy, ")
     scores = numpy.load(tmp_path / "out" / "scores.npy")
     assert numpy.abs(scores - numpy.load(folder / "scores.expected.npy")).max() < 1e-6
 
@@ -115,7 +104,7 @@ def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
     )
     model = str(FIXTURES / "placeholder.vgf")
     ended = program(model, "--input", "x=x.npy", "--shader", "graph_partition_1=negate.comp", folder=tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    assert ended.code == 0, ended.err
     assert (numpy.load(tmp_path / "sum.npy") == -x).all()
 
 
@@ -135,7 +124,7 @@ def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(arguments: tuple[str, ...], error: str) -> None:
     """An input, a shader, a file: with the option that gives it."""
     ended = program("placeholder.vgf", *arguments)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (UsageError.exit_code, "", error)
+    assert (ended.code, ended.out, ended.err) == (UsageError.exit_code, "", error)
 
 
 SUM_OF_ALL = """#version 450
@@ -167,7 +156,7 @@ def test_a_buffer_of_any_size_is_as_large_as_its_file(tmp_path: Path) -> None:
     model = model_of_buffers(tmp_path / "model.vgf", [1])
     numpy.save(tmp_path / "x.npy", numpy.arange(10, dtype="f4"))
     ended = program(str(model), "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", str(tmp_path))
-    assert ended.returncode == 0, ended.stderr
+    assert ended.code == 0, ended.err
     assert numpy.load(tmp_path / "y.npy").view("f4").tolist() == [45.0]
 
 
@@ -176,8 +165,8 @@ def test_an_output_of_any_size_is_refused(tmp_path: Path) -> None:
     model = model_of_buffers(tmp_path / "model.vgf", [-1])
     numpy.save(tmp_path / "x.npy", numpy.arange(10, dtype="f4"))
     ended = program(str(model), "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", str(tmp_path))
-    assert ended.returncode == UnsupportedError.exit_code
-    assert "nothing says how large the output 'y' (binding 1) is, a buffer of the shape [-1]" in ended.stderr
+    assert ended.code == UnsupportedError.exit_code
+    assert "nothing says how large the output 'y' (binding 1) is, a buffer of the shape [-1]" in ended.err
     assert not (tmp_path / "y.npy").exists()
 
 
@@ -186,8 +175,8 @@ def test_a_file_that_does_not_fit_is_named_by_its_option(tmp_path: Path) -> None
     numpy.save(tmp_path / "x.npy", numpy.zeros((4, 16), "i4"))
     model, file = FIXTURES / "conv.vgf", tmp_path / "x.npy"
     ended = program(str(model), "--input", f"x={file}", "--output-dir", str(tmp_path / "out"))
-    assert ended.returncode == FileError.exit_code
-    problems = [line for line in ended.stderr.splitlines() if line.startswith("error")]
+    assert ended.code == FileError.exit_code
+    problems = [line for line in ended.err.splitlines() if line.startswith("error")]
     assert problems == [
         f"error: {model}: --input x: tensor 'x' has the format VK_FORMAT_R32_SFLOAT, whose elements are float32, but"
         f" '{file}' holds int32",
@@ -199,21 +188,21 @@ def test_a_file_that_does_not_fit_is_named_by_its_option(tmp_path: Path) -> None
 def test_an_unknown_input_is_refused() -> None:
     """The message lists the inputs that there are."""
     ended = program("conv.vgf", "--input", "y=x.npy")
-    assert ended.returncode == FileError.exit_code
-    assert ended.stderr == "error: conv.vgf: the model has no 'y' here; it has: 'x' (binding 0)\n"
+    assert ended.code == FileError.exit_code
+    assert ended.err == "error: conv.vgf: the model has no 'y' here; it has: 'x' (binding 0)\n"
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     """The message names the file."""
     (tmp_path / "not.vgf").write_text("hello")
     ended = program("vgf", "show", "not.vgf", folder=tmp_path)
-    assert ended.returncode == FileError.exit_code
-    assert ended.stderr.startswith("error: not.vgf: ")
+    assert ended.code == FileError.exit_code
+    assert ended.err.startswith("error: not.vgf: ")
 
 
 @pytest.mark.parametrize("arguments", [("vgf",), ("vgf", "look", "conv.vgf"), ("vgf", "show")])
 def test_a_command_that_cannot_be_understood(arguments: tuple[str, ...]) -> None:
     """Without an action or a file there is nothing to do."""
     ended = program(*arguments)
-    assert ended.returncode == UsageError.exit_code
-    assert ended.stderr.startswith("error: ")
+    assert ended.code == UsageError.exit_code
+    assert ended.err.startswith("error: ")

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import imageio.v3
@@ -17,7 +10,7 @@ import pytest
 
 from scenario_runner.formats import format_named
 from tests.image_files import write_dds
-from tests.program import COMMAND, Program, python_path
+from tests.program import Program, on_terminal
 
 SUMMARY = """\
 x.npy: float32, shape (2, 3)
@@ -95,58 +88,34 @@ def test_a_buffer(program: Program, tmp_path: Path) -> None:
     assert ended.out.splitlines()[-1].split() == ["2", "2.25", "2.5", "2.75"]
 
 
-def on_terminal(folder: Path, columns: int, *arguments: str, **env: str) -> bytes:
-    """What the program prints on a terminal of this width and 40 lines."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-    environment = {**inherited, "PYTHONPATH": python_path(Path(__file__).resolve().parents[2])}
-    environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONUTF8": "1", **env}
-    with subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment, stdout=theirs, stdin=theirs) as process:
-        os.close(theirs)
-        printed = b""
-        while True:
-            try:
-                part = os.read(ours, 1 << 16)
-            except OSError:  # the program has gone
-                break
-            if not part:
-                break
-            printed += part
-        assert process.wait(timeout=60) == 0
-    os.close(ours)
-    return printed
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made in another way there")
 def test_a_terminal_shows_colours(tmp_path: Path) -> None:
     """On a terminal each character is two texels: the upper one as its colour, the lower one behind it."""
     texels = numpy.array([[[250, 0, 1], [2, 3, 4]], [[5, 6, 7], [8, 9, 10]]], "u1")
     imageio.v3.imwrite(tmp_path / "x.png", texels)
-    printed = on_terminal(tmp_path, 80, "view", "x.png")
-    assert "\x1b[38;2;250;0;1;48;2;5;6;7m▀".encode() in printed
-    assert "\x1b[38;2;2;3;4;48;2;8;9;10m▀".encode() in printed
+    code, printed = on_terminal(tmp_path, "view", "x.png")
+    assert code == 0
+    assert "\x1b[38;2;250;0;1;48;2;5;6;7m▀" in printed
+    assert "\x1b[38;2;2;3;4;48;2;8;9;10m▀" in printed
     imageio.v3.imwrite(tmp_path / "wide.png", numpy.zeros((4, 400, 3), "u1"))
-    assert on_terminal(tmp_path, 50, "view", "wide.png").count("▀".encode()) == 50
+    assert on_terminal(tmp_path, "view", "wide.png", columns=50)[1].count("▀") == 50
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made in another way there")
 def test_a_terminal_takes_what_no_png_does(tmp_path: Path) -> None:
     """Long arrays are drawn as small as the terminal is, and of empty ones there are the numbers alone."""
     numpy.save(tmp_path / "long.npy", numpy.arange(200_000))
-    assert on_terminal(tmp_path, 60, "view", "long.npy").count("▀".encode()) == 60
+    assert on_terminal(tmp_path, "view", "long.npy", columns=60)[1].count("▀") == 60
     numpy.save(tmp_path / "empty.npy", numpy.zeros((0, 3)))
-    printed = on_terminal(tmp_path, 60, "view", "empty.npy").decode()
+    code, printed = on_terminal(tmp_path, "view", "empty.npy")
+    assert code == 0
     assert "empty.npy: float64, shape (0, 3)" in printed
     assert "▀" not in printed
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals are made in another way there")
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_a_terminal_without_colours_shows_numbers(tmp_path: Path, env: dict[str, str]) -> None:
     """Where every texel would look the same there are the first values, as off a terminal."""
     numpy.save(tmp_path / "x.npy", numpy.array([[1, 2], [3, 40]]))
-    lines = on_terminal(tmp_path, 60, "view", "x.npy", **env).decode().splitlines()
+    lines = on_terminal(tmp_path, "view", "x.npy", env=env)[1].splitlines()
     assert lines[-3:] == ["  first values:", "    1   2", "    3  40"]
 
 

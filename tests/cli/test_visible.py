@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.text import one_line, visible
-from tests.program import COMMAND, Program, python_path
+from tests.program import Program, on_terminal, python_path
 from tests.scenes import Scene
 
 # A title of the window, red letters, the 8-bit form of an escape, text turned round, a return, and a faked message.
@@ -89,35 +89,19 @@ def test_pipes(program: Program, evil: list[list[str]]) -> None:
         assert not [line for line in text.splitlines() if line.startswith("error: faked")], arguments
 
 
-def test_terminals(checkout: Path, shader_cache: Path, evil: list[list[str]], tmp_path: Path) -> None:
+def test_terminals(shader_cache: Path, evil: list[list[str]], tmp_path: Path) -> None:
     """On a terminal the program's own colours are all there is."""
     for arguments in evil:
-        text = on_a_terminal(checkout, tmp_path, arguments)
+        code, text = on_terminal(tmp_path, *arguments)
+        assert code in (0, 2, 3, 4, 5, 8)
         assert "red" in text, arguments
         for part in ("\x1b]0;", "\x1b[31mred", "\x9b", "\u202e", "\u2066", "\x07"):
             assert part not in text, (arguments, text)
 
 
-def on_a_terminal(checkout: Path, folder: Path, arguments: list[str]) -> str:
-    """What the program writes to a terminal of its own."""
-    terminal, end = os.openpty()
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout), "TERM": "xterm-256color"}
-    process = subprocess.Popen([*COMMAND, *arguments], cwd=folder, stdout=end, stderr=end, stdin=end, env=environment)
-    os.close(end)
-    text = b""
-    try:
-        while part := os.read(terminal, 65536):
-            text += part
-    except OSError:
-        pass  # everybody has closed it
-    os.close(terminal)
-    assert process.wait(30) in (0, 2, 3, 4, 5, 8)
-    return text.decode()
-
-
-def test_our_own_colours_stay(checkout: Path, shader_cache: Path, tmp_path: Path) -> None:
+def test_our_own_colours_stay(tmp_path: Path) -> None:
     """A terminal still gets the word 'error' in colour."""
-    assert "\x1b[1;31merror:\x1b[0m" in on_a_terminal(checkout, tmp_path, ["missing.json"])
+    assert "\x1b[1;31merror:\x1b[0m" in on_terminal(tmp_path, "missing.json")[1]
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])

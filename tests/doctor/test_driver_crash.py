@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def report_of(*arguments: str, **environment: str) -> dict[str, Any]:
+def report_of(*arguments: str, code: int = 1, **environment: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "scenario_runner", "doctor", "--json", *arguments],
         capture_output=True,
@@ -28,7 +28,7 @@ def report_of(*arguments: str, **environment: str) -> dict[str, Any]:
         env={**os.environ, **environment},
         check=False,
     )
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (code, "")
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
@@ -105,15 +105,8 @@ def test_a_library_that_is_none(tmp_path: Path) -> None:
     manifest = tmp_path / "text_icd.json"
     content = {"file_format_version": "1.0.0", "ICD": {"library_path": "./libtext.so", "api_version": "1.3.0"}}
     manifest.write_text(json.dumps(content), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "scenario_runner", "doctor", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "VK_ADD_DRIVER_FILES": str(manifest)},
-        check=True,
-    )
-    (finding,) = [one for one in json.loads(done.stdout)["findings"] if one["id"] == "driver-broken"]
+    report = report_of(code=0, VK_ADD_DRIVER_FILES=str(manifest))
+    (finding,) = [one for one in report["findings"] if one["id"] == "driver-broken"]
     assert finding["level"] == "warning"
     assert finding["message"].startswith(f"driver manifest {manifest}: its library cannot be opened: ")
     assert finding["fix"] == "correct VK_ADD_DRIVER_FILES, or unset it"
@@ -136,15 +129,7 @@ def test_emulation_layers_without_their_libraries(tmp_path: Path) -> None:
         }
         content = {"file_format_version": "1.0.0", "layer": layer}
         (manifests / f"VkLayer_{kind}.json").write_text(json.dumps(content), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "scenario_runner", "doctor", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        check=True,
-    )
-    report = json.loads(done.stdout)
+    report = report_of(code=0, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
     layers = report["layers"]["ml_emulation"]
     assert (layers["found"], layers["works"]) == (True, False)
     assert layers["graph_manifest"] == str(manifests / "VkLayer_Graph.json")
