@@ -8,7 +8,7 @@ Source: SPV_ARM_graph and SPV_ARM_tensors; SPIR-V extended instruction set "TOSA
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -96,29 +96,6 @@ class GraphModule:
         body = GraphBody(self.module, index.words[at + 1], inputs)
         body.read()
         return body.fixed(at, [(each.set, each.binding) for each in entry.outputs])
-
-
-def shape_problems(
-    entry: GraphEntryPoint,
-    fixed: FixedGraph,
-    given: Mapping[tuple[int, int], Shape],
-    names: Mapping[tuple[int, int], str],
-) -> Iterator[tuple[str, str]]:
-    """Iterate over codes and messages about tensors at a graph's outputs, and shapes that inputs leave open."""
-    for declared in entry.outputs:
-        place = declared.set, declared.binding
-        inferred, bound = fixed.outputs.get(place), given[place]
-        if inferred is not None and merged(inferred, bound) is None:
-            yield (
-                "SR-TENSOR-003",
-                f"the graph's output {declared.name!r} at set {place[0]}, binding {place[1]} is {list(inferred)} for"
-                f" these inputs; {names[place]} has the shape {list(bound)}",
-            )
-    if fixed.code is None:
-        yield (
-            "SR-GRAPH-007",
-            f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes",
-        )
 
 
 class GraphBody:

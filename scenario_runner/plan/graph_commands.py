@@ -12,24 +12,21 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
-from scenario_runner.graphs.module import shape_problems
 from scenario_runner.plan.bindings import declared_by, descriptors
 from scenario_runner.plan.context import CommandContext, CommandResolver
 from scenario_runner.plan.graph_files import GraphFiles, row_shapes
 from scenario_runner.plan.graph_models import VgfGraph, graph_entry
 from scenario_runner.plan.images import fitted_to_images
-from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch, GraphPipelinePlan
+from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch
 from scenario_runner.plan.model.plan import Operation
-from scenario_runner.plan.model.records import Descriptor, DescriptorList, Dispatch, LayoutBinding, NeededFeature
+from scenario_runner.plan.model.records import DescriptorList, Dispatch, NeededFeature
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.spirv_graphs import (
-    binding_problems,
-    constant_problems,
-    graph_resources,
-    resolve_spirv_dispatch,
-    superfluous_bindings,
+    Graph,
+    graph_dispatch,
+    spirv_dispatch,
 )
 from scenario_runner.plan.tensors import report_unknown_shape
 from scenario_runner.plan.vgf_values import Values
@@ -108,6 +105,7 @@ class VgfDispatch:
     """Resolves one dispatch_graph command."""
 
     def __init__(self, graph: VgfGraph, command: DispatchGraph, index: int, context: CommandContext) -> None:
+        self._context = context
         self._graph = graph
         self._command = command
         self._index = index
@@ -271,69 +269,30 @@ class VgfDispatch:
     def _graph_segment(
         self, segment: Segment, bound: list[_SegmentBinding], barrier: bool, where: str, inside: _Inside
     ) -> GraphDispatch | None:
-        graph, before = self._graph, len(self._problems.errors)
-        module_plan = graph.vgf.modules[segment.module_index]
-        given: dict[tuple[int, int], TensorDescription] = {}
-        names: dict[tuple[int, int], str] = {}
+        graph = self._graph
+        row = graph.vgf.modules[segment.module_index]
+        tensors: dict[tuple[int, int], TensorPlan] = {}
         for binding in bound:
             plan = self._tables.resources[binding.resource_ref]
-            if not isinstance(plan, TensorPlan):
+            if plan.kind != "tensor":
                 inside.error(
                     "SR-GRAPH-006", "", f"it binds {plan.uid!r}, which is not a tensor; graphs take nothing else"
                 )
                 return None
-            given[binding.set, binding.id] = plan.description
-            names[binding.set, binding.id] = f"tensor {plan.uid!r}"
+            tensors[binding.set, binding.id] = plan
         try:
             module = graph.module(segment.module_index)
-            entry = graph_entry(module.module, module_plan.entry_point, f"module {module_plan.name!r}")
+            entry = graph_entry(module.module, row.entry_point, f"module {row.name!r}")
         except ScenarioRunnerError as error:
             self._problems.add_error(error, graph.pointer)
             return None
         constants = {constant.id: constant for constant in self._constants(segment)}
-        for message in (
-            *(message for _, message in binding_problems(entry, given, names)),
-            *superfluous_bindings(entry, given),
-            *(message for _, message in constant_problems(module.module, constants)),
-        ):
-            inside.error("SR-GRAPH-006", "", f"{graph.path}: {message}")
-        if len(self._problems.errors) > before:
-            return None
-        shapes = {place: tensor.dims for place, tensor in given.items()}
-        try:
-            fixed = module.fixed(entry, shapes)
-        except ScenarioRunnerError as error:
-            self._problems.add_error(error, f"{self._pointer}/bindings")
-            return None
-        for code, message in shape_problems(entry, fixed, shapes, names):
-            inside.error(code, "", f"{graph.path}: {message}")
-        if len(self._problems.errors) > before or fixed.code is None:
-            return None
-        layouts = tuple(
-            tuple(LayoutBinding(binding, "tensor") for (owner, binding) in sorted(given) if owner == number)
-            for number in range(max((owner for owner, _ in given), default=-1) + 1)
-        )
-        pipeline = GraphPipelinePlan(
-            code=fixed.code,
-            entry=entry.name,
-            set_layouts=layouts,
-            resources=graph_resources(entry, given),
-            constants=tuple(constants.values()),
-            label=where,
-            pointer=graph.pointer,
-            largest=fixed.largest,
-            unbuildable=module.unbuildable,
-            name=module_plan.name,
-        )
-        self._tables.graph_modules[where] = module.module, graph.pointer
-        found = tuple(Descriptor(each.set, each.id, "tensor", each.resource_ref) for each in bound)
-        wanted = DescriptorList(layouts, found)
-        return GraphDispatch(
-            self._tables.graph_pipelines.add(pipeline, pipeline.content),
-            self._tables.lists.add(wanted, wanted),
-            barrier,
-            self._index,
-        )
+
+        def report(what: str, code: str, message: str) -> None:
+            inside.error(code if what == "shapes" else "SR-GRAPH-006", "", f"{graph.path}: {message}")
+
+        called = Graph(module, entry, where, graph.pointer, row.name)
+        return graph_dispatch(called, tensors, constants, self._context, self._index, barrier, report)
 
     def _constants(self, segment: Segment) -> Iterator[GraphConstantPlan]:
         vgf = self._graph.vgf
@@ -375,7 +334,8 @@ class Graphs(CommandResolver):
             if module is None:
                 return []
             self._warn_of_writeonly(command, index, {(port.set, port.binding) for port in module.entry.inputs})
-            return resolve_spirv_dispatch(module, command, index, self._scenario, context.tables, self._problems)
+            operation = spirv_dispatch(module, command, index, context)
+            return [] if operation is None else [operation]
         graph = self._files.vgfs.get(command.graph_ref)
         if graph is None:
             return []

@@ -7,14 +7,15 @@ Source: SPV_ARM_graph, and the Vulkan specification's valid usage of VkDataGraph
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from scenario_runner.checks.resources import holds
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.formats import Format, format_of_value
-from scenario_runner.graphs.module import shape_problems
-from scenario_runner.plan.context import Tables
+from scenario_runner.graphs.module import FixedGraph, GraphModule
+from scenario_runner.graphs.tosa import merged
+from scenario_runner.plan.context import CommandContext
 from scenario_runner.plan.graph_models import SpirvGraph
 from scenario_runner.plan.model.commands import (
     ConstantData,
@@ -24,7 +25,6 @@ from scenario_runner.plan.model.commands import (
     GraphPipelinePlan,
     GraphResourcePlan,
 )
-from scenario_runner.plan.model.plan import Operation
 from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding, Source
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.plan.problems import Problems
@@ -33,27 +33,94 @@ from scenario_runner.plan.tensors import check_content, tensor_format
 from scenario_runner.scenario import DispatchSpirvGraph, Scenario
 from scenario_runner.spirv import GraphEntryPoint, Module, Scalar, Tensor
 
+Place = tuple[int, int]
+"""Set and binding."""
+Report = Callable[[str, str, str], None]
+"""Takes what is wrong: "bindings", "graph_constants" or "shapes", a code, and a message."""
 
-def resolve_spirv_dispatch(
-    graph: SpirvGraph,
-    command: DispatchSpirvGraph,
+
+class Graph(NamedTuple):
+    """A graph as a command runs it; ``label`` is what messages call it, ``pointer`` the place of its file."""
+
+    body: GraphModule
+    entry: GraphEntryPoint
+    label: str
+    pointer: str
+    name: str
+
+
+def graph_dispatch(
+    graph: Graph,
+    tensors: Mapping[Place, TensorPlan],
+    constants: Mapping[int, GraphConstantPlan],
+    context: CommandContext,
     index: int,
-    scenario: Scenario,
-    tables: Tables,
-    problems: Problems,
-) -> list[Operation]:
-    """The dispatch as an operation; nothing where something is wrong, which is noted."""
-    pointer = scenario.command_pointer(index)
+    barrier: bool,
+    report: Report,
+) -> GraphDispatch | None:
+    """The operation that runs a graph with ``tensors``; None where something is wrong, which is reported or noted."""
+    problems, tables, entry = context.problems, context.tables, graph.entry
     before = len(problems.errors)
-    given: dict[tuple[int, int], TensorDescription] = {}
-    uids: dict[tuple[int, int], str] = {}
+    for code, message in _binding_problems(entry, tensors):
+        report("bindings", code, message)
+    for code, message in _constant_problems(graph.body.module, constants):
+        report("graph_constants", code, message)
+    if len(problems.errors) > before:
+        return None
+    try:
+        fixed = graph.body.fixed(entry, {place: tensor.dims for place, tensor in tensors.items()})
+    except ScenarioRunnerError as error:
+        problems.add_error(error, f"{context.scenario.command_pointer(index)}/bindings")
+        return None
+    for code, message in _shape_problems(entry, fixed, tensors):
+        report("shapes", code, message)
+    if len(problems.errors) > before or fixed.code is None:
+        return None
+    layouts = tuple(
+        tuple(LayoutBinding(binding, "tensor") for owner, binding in sorted(tensors) if owner == number)
+        for number in range(max((owner for owner, _ in tensors), default=-1) + 1)
+    )
+    inputs = dict.fromkeys((each.set, each.binding) for each in entry.inputs)
+    outputs = dict.fromkeys((each.set, each.binding) for each in entry.outputs)
+    pipeline = GraphPipelinePlan(
+        code=fixed.code,
+        entry=entry.name,
+        set_layouts=layouts,
+        resources=tuple(
+            GraphResourcePlan(*place, tensors[place].description, place in inputs, place in outputs)
+            for place in inputs | outputs
+        ),
+        constants=tuple(constants.values()),
+        label=graph.label,
+        pointer=graph.pointer,
+        largest=fixed.largest,
+        unbuildable=graph.body.unbuildable,
+        name=graph.name,
+    )
+    tables.graph_modules[graph.label] = graph.body.module, graph.pointer
+    found = DescriptorList(
+        layouts, tuple(Descriptor(*place, "tensor", tensor.uid) for place, tensor in tensors.items())
+    )
+    return GraphDispatch(
+        tables.graph_pipelines.add(pipeline, pipeline.content), tables.lists.add(found, found), barrier, index
+    )
+
+
+def spirv_dispatch(
+    graph: SpirvGraph, command: DispatchSpirvGraph, index: int, context: CommandContext
+) -> GraphDispatch | None:
+    """The operation of a dispatch_spirv_graph command; None where something is wrong, which is noted."""
+    scenario, problems, tables = context[:3]
+    pointer, label = scenario.command_pointer(index), f"graph {graph.uid!r}"
+    before = len(problems.errors)
+    tensors: dict[Place, TensorPlan] = {}
     declared = dict.fromkeys((each.set, each.binding) for each in (*graph.entry.inputs, *graph.entry.outputs))
     for number, binding in enumerate(command.bindings):
         plan = tables.resources.get(binding.resource_ref)
         place = f"{pointer}/bindings/{number}"
         if plan is None:
             continue  # reported where the resource is
-        if not isinstance(plan, TensorPlan):
+        if plan.kind != "tensor":
             problems.error(
                 "SR-BIND-003", f"{place}/resource_ref", f"{plan.uid!r} is not a tensor; graphs take nothing else"
             )
@@ -62,68 +129,27 @@ def resolve_spirv_dispatch(
             problems.error(
                 "SR-GRAPH-005",
                 place,
-                f"graph {graph.uid!r} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}",
+                f"{label} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}",
             )
         else:
-            given[binding.set, binding.id] = plan.description
-            uids[binding.set, binding.id] = plan.uid
-    constants = _graph_constants(command, scenario, pointer, problems)
+            tensors[binding.set, binding.id] = plan
+    constants = _graph_constants(command, scenario, problems)
     if len(problems.errors) > before:
-        return []
-    names = {place: f"tensor {uid!r}" for place, uid in uids.items()}
-    for code, message in binding_problems(graph.entry, given, names):
-        problems.error(code, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
-    for code, message in constant_problems(graph.module, constants):
-        problems.error(
-            code,
-            f"{pointer}/graph_constants",
-            f"graph {graph.uid!r}: {message}",
-            "the position in graph_constants is the id of the constant",
-        )
-    if len(problems.errors) > before:
-        return []
-    shapes = {place: tensor.dims for place, tensor in given.items()}
-    try:
-        fixed = graph.body.fixed(graph.entry, shapes)
-    except ScenarioRunnerError as error:
-        problems.add_error(error, f"{pointer}/bindings")
-        return []
-    for code, message in shape_problems(graph.entry, fixed, shapes, names):
-        problems.error(code, f"{pointer}/bindings", f"graph {graph.uid!r}: {message}")
-    if len(problems.errors) > before or fixed.code is None:
-        return []
-    layouts = tuple(
-        tuple(LayoutBinding(number, "tensor") for owner, number in sorted(declared) if owner == each)
-        for each in range(max(owner for owner, _ in declared) + 1)
-    )
-    pipeline = GraphPipelinePlan(
-        code=fixed.code,
-        entry=graph.entry.name,
-        set_layouts=layouts,
-        resources=graph_resources(graph.entry, given),
-        constants=tuple(constants.values()),
-        label=f"graph {graph.uid!r}",
-        pointer=graph.pointer,
-        largest=fixed.largest,
-        unbuildable=graph.body.unbuildable,
-        name=graph.uid,
-    )
-    tables.graph_modules[f"graph {graph.uid!r}"] = graph.module, graph.pointer
-    found = tuple(Descriptor(*place, "tensor", uid) for place, uid in uids.items())
-    wanted = DescriptorList(layouts, found)
+        return None
+
+    def report(what: str, code: str, message: str) -> None:
+        place, help = "bindings", None
+        if what == "graph_constants":
+            place, help = what, "the position in graph_constants is the id of the constant"
+        problems.error(code, f"{pointer}/{place}", f"{label}: {message}", help)
+
     tables.names[index] = (graph.uid,)
-    return [
-        GraphDispatch(
-            tables.graph_pipelines.add(pipeline, pipeline.content),
-            tables.lists.add(wanted, wanted),
-            command.implicit_barrier,
-            index,
-        )
-    ]
+    called = Graph(graph.body, graph.entry, label, graph.pointer, graph.uid)
+    return graph_dispatch(called, tensors, constants, context, index, command.implicit_barrier, report)
 
 
 def _graph_constants(
-    command: DispatchSpirvGraph, scenario: Scenario, pointer: str, problems: Problems
+    command: DispatchSpirvGraph, scenario: Scenario, problems: Problems
 ) -> dict[int, GraphConstantPlan]:
     found: dict[int, GraphConstantPlan] = {}
     for number, uid in enumerate(command.graph_constants):
@@ -153,61 +179,64 @@ def _data(source: Source) -> ConstantData:
     return ConstantData(memoryview(content).toreadonly())
 
 
-def graph_resources(
-    entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription]
-) -> tuple[GraphResourcePlan, ...]:
-    """What a graph finds at each of its bindings; ``given`` has a tensor for each (set, binding) that it declares."""
-    inputs = dict.fromkeys((each.set, each.binding) for each in entry.inputs)
-    outputs = dict.fromkeys((each.set, each.binding) for each in entry.outputs)
-    return tuple(
-        GraphResourcePlan(*place, given[place], place in inputs, place in outputs) for place in inputs | outputs
-    )
-
-
-def binding_problems(
-    entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription], names: Mapping[tuple[int, int], str]
-) -> Iterator[tuple[str, str]]:
-    """Codes and messages: what is wrong with the tensors at (set, binding) for a graph, by the user's ``names``."""
+def _binding_problems(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan]) -> Iterator[tuple[str, str]]:
+    """Iterate over codes and messages: what is wrong with the tensors that a graph is given."""
     for direction, resources in (("input", entry.inputs), ("output", entry.outputs)):
         for declared in resources:
             place = (declared.set, declared.binding)
-            found = given.get(place)
             where = f"{direction} {declared.name!r} at set {place[0]}, binding {place[1]}"
-            if found is None:
+            if place not in tensors:
                 yield "SR-BIND-001", f"nothing is bound to the graph's {where}, which is {declared.tensor}"
                 continue
-            mismatch = _mismatch(declared.tensor, found)
+            tensor = tensors[place]
+            mismatch = _mismatch(declared.tensor, tensor.description)
             if mismatch is not None:
-                code, found_there = mismatch
-                yield code, f"the graph's {where} is {declared.tensor}; {names[place]} {found_there}"
-
-
-def superfluous_bindings(entry: GraphEntryPoint, given: Mapping[tuple[int, int], TensorDescription]) -> Iterator[str]:
-    """What is bound where the graph declares nothing, in a file whose tables and modules are made for each other."""
-    declared = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
-    there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in declared) or "none"
-    for owner, number in given.keys() - declared.keys():
+                code, difference = mismatch
+                yield code, f"the graph's {where} is {declared.tensor}; tensor {tensor.uid!r} {difference}"
+    places = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
+    there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in places) or "none"
+    for owner, number in tensors.keys() - places.keys():  # in a file whose tables and modules are made for each other
         yield (
+            "SR-GRAPH-005",
             f"its tables have a resource at set {owner}, binding {number}, where the graph {entry.name!r:.100} has"
-            f" neither an input nor an output; those of the graph are at: {there_are}"
+            f" neither an input nor an output; those of the graph are at: {there_are}",
         )
 
 
-def constant_problems(module: Module, given: Mapping[int, GraphConstantPlan]) -> Iterator[tuple[str, str]]:
-    """Codes and messages: what is wrong with the constants of a module: one missing, too many, or of another type."""
+def _constant_problems(module: Module, given: Mapping[int, GraphConstantPlan]) -> Iterator[tuple[str, str]]:
+    """Iterate over codes and messages about the constants of a module: missing, too many, or of another type."""
     declared = {constant.id: constant.tensor for constant in module.graph_constants}
     for number, tensor in declared.items():
         constant = given.get(number)
         if constant is None:
             yield "SR-GRAPH-002", f"the graph constant {number}, which is {tensor}, is missing"
             continue
-        found = constant.description
-        mismatch = _mismatch(tensor, found)
+        mismatch = _mismatch(tensor, constant.description)
         if mismatch is not None:
             yield "SR-GRAPH-003", f"the graph constant {number} is {tensor}; what is given for it {mismatch[1]}"
     for number in given.keys() - declared.keys():
         there_are = ", ".join(map(str, declared)) or "none"
         yield "SR-GRAPH-004", f"the graph has no constant {number}; its constants are: {there_are}"
+
+
+def _shape_problems(
+    entry: GraphEntryPoint, fixed: FixedGraph, tensors: Mapping[Place, TensorPlan]
+) -> Iterator[tuple[str, str]]:
+    """Iterate over codes and messages about tensors at a graph's outputs, and shapes that inputs leave open."""
+    for declared in entry.outputs:
+        place = declared.set, declared.binding
+        inferred, bound = fixed.outputs.get(place), tensors[place]
+        if inferred is not None and merged(inferred, bound.dims) is None:
+            yield (
+                "SR-TENSOR-003",
+                f"the graph's output {declared.name!r} at set {place[0]}, binding {place[1]} is {list(inferred)} for"
+                f" these inputs; tensor {bound.uid!r} has the shape {list(bound.dims)}",
+            )
+    if fixed.code is None:
+        yield (
+            "SR-GRAPH-007",
+            f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes",
+        )
 
 
 def _mismatch(declared: Tensor, found: TensorDescription) -> tuple[str, str] | None:
