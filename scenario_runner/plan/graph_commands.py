@@ -345,25 +345,8 @@ class Graphs(CommandResolver):
         return VgfDispatch(graph, command, index, context).operations()
 
     def finish(self) -> tuple[NeededFeature, ...]:
-        """Note those of the deferred tensors for which nothing else that was noted accounts: neither an error of the
-        commands that write them nor one of what these bind."""
-        deferred = self._files.deferred
-        places = tuple(problem.pointer or "" for problem in self._problems.errors)
-        explained: set[str] = set()
-        before = -1
-        while before < len(explained):
-            before = len(explained)
-            for index, each in enumerate(self._scenario.commands):
-                command: Any = each
-                written = deferred & set(self._files.written(command))
-                if not written:
-                    continue
-                bound = {binding.resource_ref for binding in command.bindings}
-                causes = [self._scenario.command_pointer(index)]
-                causes += [self._scenario.resource_pointer(uid) for uid in bound]
-                if bound & explained or any(f"{place}/".startswith(f"{each}/") for each in causes for place in places):
-                    explained |= written
-        for uid in sorted(deferred - explained):
+        """Note the tensors that no graph gives a shape, unless something else is wrong: as a rule that is why."""
+        for uid in () if self._problems.errors else sorted(self._files.deferred):
             tensor: Any = self._scenario.resource(uid)
             report_unknown_shape(tensor, self._scenario.resource_pointer(uid), self._problems)
         return ()
