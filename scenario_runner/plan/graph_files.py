@@ -31,8 +31,8 @@ class GraphFiles:
 
     def __init__(self, scenario: Scenario, inputs: Mapping[str, Any], problems: Problems) -> None:
         """Reads the files; what is wrong with them is noted."""
-        self._scenario = scenario
-        self._problems = problems
+        self.scenario = scenario
+        self.problems = problems
         self.vgfs: dict[str, VgfGraph] = {}
         self.modules: dict[str, SpirvGraph] = {}
         failed: set[str] = set()
@@ -53,7 +53,7 @@ class GraphFiles:
         open_uids = {resource.uid for resource in scenario.resources if is_open(resource)}
         self.shapes: dict[str, tuple[int, ...]] = {}
         if open_uids:
-            self.shapes = infer_shapes(scenario, self.vgfs, self.modules, open_uids, inputs, problems)
+            self.shapes = _Inference(self, open_uids, inputs).shapes()
         # mostly the inputs of the graph are wrong, which is found later
         written = {uid for command in scenario.commands for uid in self.written(command)}
         self.deferred = frozenset(written & open_uids - self.shapes.keys())
@@ -79,24 +79,24 @@ class GraphFiles:
         """Add the shaders that models run; returns the pointers of those that are not resources."""
         places: dict[str, str] = {}
         known = {shader.uid for shader in shaders}
-        for command in self._scenario.commands:
+        for command in self.scenario.commands:
             if not isinstance(command, DispatchGraph) or command.graph_ref not in self.vgfs:
                 continue
             graph = self.vgfs[command.graph_ref]
             for name in graph.compute_names():
-                shader = graph.shader_of(command, name, self._scenario)
+                shader = graph.shader_of(command, name, self.scenario)
                 if shader is None or shader.uid in known:
                     continue
                 known.add(shader.uid)
                 shaders.append(shader)
-                if all(shader.uid != resource.uid for resource in self._scenario.resources):
+                if all(shader.uid != resource.uid for resource in self.scenario.resources):
                     places[shader.uid] = graph.pointer
         return places
 
     def _warn_of_unwritten(self, graph: VgfGraph) -> None:
         """Note what segments of a model read although nothing writes it."""
         for segment, slot in unwritten_inputs(graph.vgf):
-            self._problems.warn(
+            self.problems.warn(
                 "SR-GRAPH-016",
                 graph.pointer,
                 f"{graph.path}: segment {segment.name or segment.index!r} reads resource {slot.resource_index} (binding"
@@ -108,43 +108,21 @@ class GraphFiles:
 _MOST_PASSES = 64
 
 
-def infer_shapes(
-    scenario: Scenario,
-    graphs: Mapping[str, VgfGraph],
-    modules: Mapping[str, SpirvGraph],
-    uids: Collection[str],
-    inputs: Mapping[str, Any],
-    problems: Problems,
-) -> dict[str, Shape]:
-    """The shapes of the tensors in ``uids``, as far as a graph or their own content says them.
-
-    What does not fit each other goes into ``problems``.
-    """
-    return _Inference(scenario, graphs, modules, uids, inputs, problems).shapes()
-
-
 class _Inference:
-    def __init__(
-        self,
-        scenario: Scenario,
-        graphs: Mapping[str, VgfGraph],
-        modules: Mapping[str, SpirvGraph],
-        uids: Collection[str],
-        inputs: Mapping[str, Any],
-        problems: Problems,
-    ) -> None:
-        self._scenario = scenario
-        self._graphs = graphs
-        self._modules = modules
+    """Finds the shapes of the tensors ``uids``, as far as a graph or their own content says them."""
+
+    def __init__(self, files: GraphFiles, uids: Collection[str], inputs: Mapping[str, Any]) -> None:
+        self._files = files
+        self._scenario = files.scenario
+        self._problems = files.problems
         self._wanted = uids
-        self._problems = problems
         self._failed: set[int] = set()
         self._found: dict[str, Shape] = {}
         self._known: dict[str, Shape] = {}
-        for resource in scenario.resources:
+        for resource in self._scenario.resources:
             if resource.kind == "tensor":
                 given: Any = resource
-                shape = _content_shape(scenario, given.uid, inputs) if given.uid in uids else given.dims
+                shape = _content_shape(self._scenario, given.uid, inputs) if given.uid in uids else given.dims
                 if shape is not None:
                     self._known[given.uid] = shape or (1,)
 
@@ -184,8 +162,8 @@ class _Inference:
 
     def _of_command(self, index: int, command: Any) -> Iterator[tuple[str, Shape]]:
         """The tensors that are bound to a graph, with the shapes that the graph says they have."""
-        if command.kind == "dispatch_graph" and command.graph_ref in self._graphs:
-            graph = self._graphs[command.graph_ref]
+        if command.kind == "dispatch_graph" and command.graph_ref in self._files.vgfs:
+            graph = self._files.vgfs[command.graph_ref]
             bound = {
                 each.id: self._known[each.resource_ref] for each in command.bindings if each.resource_ref in self._known
             }
@@ -199,8 +177,8 @@ class _Inference:
                 row = rows.get(binding.id)
                 if row is not None:
                     yield binding.resource_ref, shapes.get(row, graph.vgf.resources[row].shape)
-        elif command.kind == "dispatch_spirv_graph" and command.graph_ref in self._modules:
-            yield from self._of_module(index, command, self._modules[command.graph_ref])
+        elif command.kind == "dispatch_spirv_graph" and command.graph_ref in self._files.modules:
+            yield from self._of_module(index, command, self._files.modules[command.graph_ref])
 
     def _of_module(self, index: int, command: Any, graph: SpirvGraph) -> Iterator[tuple[str, Shape]]:
         declared = {(one.set, one.binding): one.tensor.shape for one in (*graph.entry.inputs, *graph.entry.outputs)}
