@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from scenario_runner.checks.bindings import check_writeonly_input
@@ -14,8 +14,8 @@ from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
 from scenario_runner.plan.bindings import declared_by, descriptors
 from scenario_runner.plan.context import CommandContext, CommandResolver
-from scenario_runner.plan.graph_files import GraphFiles, row_shapes
-from scenario_runner.plan.graph_models import VgfGraph, graph_entry
+from scenario_runner.plan.graph_files import GraphFiles
+from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch
 from scenario_runner.plan.model.plan import Operation
@@ -329,20 +329,14 @@ class Graphs(CommandResolver):
         context, images = self.context, self.context.layouts
         if images is not None:
             images.check_bindings(command, index)
-        if command.kind == "dispatch_spirv_graph":
-            module = self._files.modules.get(command.graph_ref)
-            if module is None:
-                return []
-            self._warn_of_writeonly(command, index, {(port.set, port.binding) for port in module.entry.inputs})
-            operation = spirv_dispatch(module, command, index, context)
-            return [] if operation is None else [operation]
-        graph = self._files.vgfs.get(command.graph_ref)
+        graph = self._files.graphs.get(command.graph_ref)
         if graph is None:
             return []
-        counted = {port.binding for port in graph.inputs}  # a VGF has no sets
-        reads = {(each.set, each.id) for each in command.bindings if each.id in counted}
-        self._warn_of_writeonly(command, index, reads)
-        return VgfDispatch(graph, command, index, context).operations()
+        self._warn_of_writeonly(command, index, graph)
+        if isinstance(graph, VgfGraph):
+            return VgfDispatch(graph, command, index, context).operations()
+        operation = spirv_dispatch(graph, command, index, context)
+        return [] if operation is None else [operation]
 
     def finish(self) -> tuple[NeededFeature, ...]:
         """Note the tensors that no graph gives a shape, unless something else is wrong: as a rule that is why."""
@@ -351,11 +345,11 @@ class Graphs(CommandResolver):
             report_unknown_shape(tensor, self._scenario.resource_pointer(uid), self._problems)
         return ()
 
-    def _warn_of_writeonly(self, command: Any, index: int, inputs: Collection[tuple[int, int]]) -> None:
-        """Note what a graph reads at the (set, binding) in ``inputs`` although the scenario says that it is written."""
+    def _warn_of_writeonly(self, command: Any, index: int, graph: VgfGraph | SpirvGraph) -> None:
+        """Note what a graph reads although the scenario says that it is written."""
         for number, binding in enumerate(command.bindings):
             resource: Any = self._scenario.resource(binding.resource_ref)
-            if (binding.set, binding.id) in inputs and getattr(resource, "shader_access", "") == "writeonly":
+            if graph.key(binding) in graph.reads and getattr(resource, "shader_access", "") == "writeonly":
                 place = f"{self._scenario.command_pointer(index)}/bindings/{number}/resource_ref"
                 finding = check_writeonly_input(resource.kind, resource.uid, command.graph_ref, place)
                 self._problems.report([finding])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from scenario_runner import progress
@@ -14,6 +15,7 @@ from scenario_runner.files.source import Identity, SourceFile
 from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf
 from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
+from scenario_runner.graphs.tosa import Shape
 from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.plan.shaders import identified_spirv
 from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
@@ -70,7 +72,10 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
 
 
 class VgfGraph:
-    """One graph resource: the model of its file, and what its segments have in common over all dispatches."""
+    """One graph resource: the model of its file, and what its segments have in common over all dispatches.
+
+    ``reads``, ``writes`` and the shapes in ``declared`` are by the `key` of a binding.
+    """
 
     def __init__(self, scenario: Scenario, graph: Graph) -> None:
         """Raises FileError, and UnsupportedError without the ``ml`` extra."""
@@ -87,9 +92,26 @@ class VgfGraph:
                 self.vgf, self.identity = read_model(self.path)
         self.inputs = input_ports(self.vgf)
         self.outputs = output_ports(self.vgf)
+        self.reads = frozenset(port.binding for port in self.inputs)
+        self.writes = frozenset(port.binding for port in self.outputs)
+        self.declared: dict[Any, Shape] = {
+            port.binding: self.vgf.resources[port.resource_index].shape for port in (*self.inputs, *self.outputs)
+        }
         self.is_open = any(min(row.shape, default=1) < 0 for row in self.vgf.resources)
         self._modules: dict[int, GraphModule] = {}
         self._constants: dict[int, ConstantData] = {}
+
+    @staticmethod
+    def key(binding: Any) -> int:
+        """What tells the bindings of a command apart: a VGF has no sets."""
+        number: int = binding.id
+        return number
+
+    def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
+        """The shapes of open inputs and outputs that follow from those that are known. Raises as `row_shapes`."""
+        shapes = row_shapes(self, bound)
+        ports = {port.binding: port.resource_index for port in (*self.inputs, *self.outputs)}
+        return {binding: shapes[row] for binding, row in ports.items() if row in shapes}
 
     def module(self, index: int) -> GraphModule:
         """The SPIR-V of a graph segment's module. Raises SpirvError."""
@@ -168,7 +190,7 @@ class VgfGraph:
 
 
 class SpirvGraph:
-    """A shader resource that holds a graph."""
+    """A shader resource that holds a graph; see `VgfGraph`."""
 
     def __init__(self, scenario: Scenario, shader: Shader) -> None:
         """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
@@ -182,4 +204,73 @@ class SpirvGraph:
         entries = self.module.graph_entry_points
         if len(entries) == 1 and "entry" not in shader.model_fields_set:
             name = entries[0].name  # the only one there is, unless the scenario insists on another
-        self.entry = graph_entry(self.module, name, f"shader {shader.uid!r}")
+        self.entry = entry = graph_entry(self.module, name, f"shader {shader.uid!r}")
+        self.reads = frozenset((each.set, each.binding) for each in entry.inputs)
+        self.writes = frozenset((each.set, each.binding) for each in entry.outputs)
+        tensors = {(each.set, each.binding): each.tensor.shape for each in (*entry.inputs, *entry.outputs)}
+        self.declared: dict[Any, Shape] = {place: shape for place, shape in tensors.items() if shape is not None}
+
+    @staticmethod
+    def key(binding: Any) -> tuple[int, int]:
+        """What tells the bindings of a command apart."""
+        return binding.set, binding.id
+
+    def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
+        """The shapes of outputs that follow from those of inputs. Raises ScenarioError where these do not fit."""
+        return {**self.body.fixed(self.entry, bound).outputs}
+
+
+def row_shapes(graph: VgfGraph, bound: Mapping[Any, Shape]) -> dict[int, Shape]:
+    """Shapes of open rows of the file by row; ``bound`` are those of inputs and outputs by binding number.
+
+    Segments are followed in their order; what a shader writes is known only where it is bound. Raises ScenarioError
+    where inputs do not fit each other, ShaderError for damaged modules.
+    """
+    rows = graph.vgf.resources
+    if not graph.is_open:
+        return {}
+    known: dict[int, Shape] = {}
+    for port in graph.inputs:
+        if port.binding in bound:
+            _note(graph, known, port.view_indices, bound[port.binding])
+    for segment in graph.vgf.segments:
+        if segment.type != "graph":
+            continue
+        module = graph.module(segment.module_index)
+        plan = graph.vgf.modules[segment.module_index]
+        entry = graph_entry(module.module, plan.entry_point, f"module {plan.name!r}")
+        slots = {
+            (each.index, slot.binding): slot.resource_index for each in segment.descriptor_sets for slot in each.slots
+        }
+        shapes = {
+            place: known.get(row, rows[row].shape)
+            for place, row in slots.items()
+            if row in known or min(rows[row].shape, default=1) > 0
+        }
+        for place, shape in module.fixed(entry, shapes).outputs.items():
+            if place in slots and min(shape) > 0:
+                _note(graph, known, _views(graph, slots[place]), shape)
+    for port in graph.outputs:
+        if port.binding in bound:
+            _note(graph, known, port.view_indices, bound[port.binding])
+    return known
+
+
+def _note(graph: VgfGraph, known: dict[int, Shape], views: tuple[int, ...], shape: Shape) -> None:
+    """Note the shape of a value for those of its rows that leave it open, where it can be theirs."""
+    for index in views:
+        declared = graph.vgf.resources[index].shape
+        if (
+            index not in known
+            and min(declared, default=1) < 0
+            and len(declared) == len(shape)
+            and all(one in (-1, other) for one, other in zip(declared, shape, strict=True))
+        ):
+            known[index] = shape
+
+
+def _views(graph: VgfGraph, row: int) -> tuple[int, ...]:
+    group = graph.vgf.resources[row].alias_group
+    if group is None:
+        return (row,)
+    return tuple(index for index, each in enumerate(graph.vgf.resources) if each.alias_group == group)

@@ -328,10 +328,10 @@ def _facts(resolved: _Resolved) -> Facts | None:
     plan, context, shaders, _ = resolved
     scenario, loaded = context.scenario, context.shaders
     models = []
-    for path, identity in () if context.graphs is None else context.graphs.files():
-        if identity is None or not identity.settled:
+    for graph in () if context.graphs is None else context.graphs.graphs.values():
+        if graph.identity is None or not graph.identity.settled:
             return None
-        models.append((path, tuple(identity)))
+        models.append((graph.path, tuple(graph.identity)))
     # shaders of equal code may share a pipeline, so that not each has one of its own
     by_code = {code: index for index, code in enumerate(plan.shader_codes)}
     sources = []
