@@ -325,27 +325,23 @@ def _ml_features(
 
 def _facts(resolved: _Resolved) -> Facts | None:
     """The facts of a plan, from what was read while it was made; None when the plan cannot be kept."""
-    plan, context, shaders, _ = resolved
+    _, context, shaders, _ = resolved
     scenario, loaded = context.scenario, context.shaders
     models = []
     for graph in () if context.graphs is None else context.graphs.graphs.values():
         if graph.identity is None or not graph.identity.settled:
             return None
-        models.append((graph.path, tuple(graph.identity)))
-    # shaders of equal code may share a pipeline, so that not each has one of its own
-    by_code = {code: index for index, code in enumerate(plan.shader_codes)}
-    sources = []
-    binaries = []
+        models.append((graph.path, graph.identity))
+    sources, binaries = [], []
     for shader in shaders:
         code = loaded[shader.uid].code
-        index = by_code.get(code, code)  # a pipeline may have other code, see `images.fitted_to_images`
         if shader.type != "SPIR-V":
-            sources.append((index, tuple(compile_request(scenario, shader))))
+            sources.append((compile_request(scenario, shader), code))
         elif shader.src is not None:  # what a model brings itself is as old as its file
-            binaries.append((index, os.path.join(scenario.base_dir, shader.src)))
+            binaries.append((os.path.join(scenario.base_dir, shader.src), code))
     contents = []
     for uid, source in context.push_constants.sources.items():
         if not isinstance(source, NpySource):
             return None
-        contents.append((source.path, tuple(source.header), context.push_constants.read.get(uid)))
+        contents.append((source, context.push_constants.read.get(uid)))
     return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))

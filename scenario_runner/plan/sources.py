@@ -11,7 +11,8 @@ from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import check_source, codec_of, open_image
 from scenario_runner.files.npy import NpyReader, read_header
-from scenario_runner.formats import Format, format_of_value
+from scenario_runner.files.npy_header import NpyHeader
+from scenario_runner.formats import Format
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.resources import ImagePart
@@ -25,6 +26,9 @@ class NpySource:
         self.path = path
         self.header = read_header(path)
         self._converted: memoryview | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unchanged_npy, (self.path, self.header)
 
     @property
     def size_bytes(self) -> int:
@@ -43,6 +47,12 @@ class NpySource:
             raise FileError(f"{self.path}: the file changed while the scenario was running")
         return reader
 
+    def content(self) -> bytes:
+        """All of it."""
+        data = bytearray(self.size_bytes)
+        self.read_into(memoryview(data))
+        return bytes(data)
+
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         end = offset + len(destination)
         if self._converted is None:
@@ -56,6 +66,14 @@ class NpySource:
         destination[:] = self._converted[offset:end]
         if end == self.size_bytes:
             self._converted = None
+
+
+def _unchanged_npy(path: str, header: NpyHeader) -> NpySource:
+    """The source of a kept plan. Raises FileError where the file has another header now."""
+    source = NpySource(path)
+    if source.header != header:
+        raise FileError(f"{path}: the file changed")
+    return source
 
 
 class ArraySource:
@@ -116,9 +134,8 @@ class ImageFileSource:
         """Each part is read through a reader of its own."""
         return self._is_cut
 
-    def encoded(self) -> tuple[Any, ...]:
-        """For `encoded_image_value`."""
-        return ("file", self.path, self._format.value, self._extent, self.levels)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unchanged_image, (self.path, self._format, self._extent, self.levels)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         if self._is_cut or len(destination) == self.size_bytes:
@@ -146,6 +163,16 @@ class ImageFileSource:
                 # the file's own first aspect: depths of a file may serve an image of another format
                 aspect = part.aspect if part.aspect == "stencil" else None
                 reader.read_into(view, part.level, start - part.offset_bytes, stop - start, aspect)
+
+
+def _unchanged_image(path: str, format: Format, extent: tuple[int, int, int], levels: int) -> ImageFileSource:
+    """The source of a kept plan. Raises FileError where the file has other levels now."""
+    from scenario_runner.plan.model.resources import image_parts
+
+    source = ImageFileSource(path, format, image_parts(format, *extent))
+    if source.levels != levels:
+        raise FileError(f"{path}: the file changed")
+    return source
 
 
 class ImageArraySource:
@@ -211,26 +238,3 @@ def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -
     kinds = "fV" if expected.kind == "f" else "uibV"  # integers of either sign, and raw bytes, as from files
     if data.dtype.itemsize != expected.itemsize or data.dtype.kind not in kinds:
         raise UsageError(f"input {uid!r} is an array of {data.dtype}; texels of {format.name} are {expected}")
-
-
-def encoded_image_value(value: Any) -> tuple[Any, ...] | None:
-    """A format or a source of an image in plain values, for the plan cache; None for what only lives here."""
-    if isinstance(value, Format):
-        return ("format", value.value)
-    if isinstance(value, ZeroSource):
-        return ("zeros", value.size_bytes, value.levels)
-    return value.encoded() if isinstance(value, ImageFileSource) else None
-
-
-def decoded_image_value(encoded: tuple[Any, ...]) -> Format | ImageFileSource | ZeroSource | None:
-    """What `encoded_image_value` was given; None where the file is not what it was. Raises FileError."""
-    if encoded[0] == "format":
-        return format_of_value(encoded[1])
-    if encoded[0] == "zeros":
-        return ZeroSource(*encoded[1:])
-    _, path, format_value, extent, levels = encoded
-    from scenario_runner.plan.model.resources import image_parts
-
-    format = format_of_value(format_value)
-    source = ImageFileSource(path, format, image_parts(format, *extent))
-    return source if source.levels == levels else None

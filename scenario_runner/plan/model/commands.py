@@ -5,10 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.source import Identity, SourceFile
+from scenario_runner.files.source import Identity, SourceFile, file_identity
 from scenario_runner.plan.model.records import LayoutBinding, Specialization
 from scenario_runner.plan.model.resources import TensorDescription
 
@@ -55,6 +55,11 @@ class ConstantData:
         """The bytes, where they are in memory."""
         return self._view
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.part is None or not self.part.identity.settled:
+            raise TypeError("the bytes only live in this process")
+        return _unchanged_constant, (self.part,)
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -72,6 +77,13 @@ class ConstantData:
             bytes(one[at : at + _COMPARED_BYTES]) == bytes(two[at : at + _COMPARED_BYTES])
             for at in range(0, one.nbytes, _COMPARED_BYTES)
         )
+
+
+def _unchanged_constant(part: FilePart) -> ConstantData:
+    """The constant of a kept plan. Raises FileError where the file is another one now."""
+    if file_identity(part.path) != part.identity:
+        raise FileError(f"{part.path}: the file changed")
+    return ConstantData(part)
 
 
 @contextmanager
