@@ -9,6 +9,9 @@ import stat
 MAX_BYTES = 64 << 20
 """Most bytes of a file that is read whole: text, not data."""
 
+MAX_SCENARIO_BYTES = 32 << 20
+"""Largest scenario file. A command takes about 300 bytes; what is larger than this is data and belongs in files."""
+
 _AT_ONCE_BYTES = 1 << 16
 _WRITER_S = 5.0  # in which a process must open a named pipe for writing
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.output import marker_path
 from scenario_runner.files.source import reason_of
-from scenario_runner.streams import is_stream, read_file
+from scenario_runner.streams import MAX_SCENARIO_BYTES, is_stream, read_file
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -130,10 +130,8 @@ class RunOutputs:
             return DeclaredFiles((), (), frozenset())
         if scenario is not None:
             return declared_files(scenario.text or "", scenario.base_dir, self.output_dir(file))
-        from scenario_runner.scenario.loader import MAX_FILE_BYTES
-
         try:
-            text = read_file(file, MAX_FILE_BYTES).decode(errors="replace")
+            text = read_file(file, MAX_SCENARIO_BYTES).decode(errors="replace")
         except (OSError, ValueError):
             text = ""  # the run says what is wrong
         return declared_files(text, os.path.dirname(os.path.abspath(file)), self.output_dir(file))

@@ -17,10 +17,7 @@ from scenario_runner.errors import FileError, ScenarioError, error_of, file_erro
 from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario.model import model_of
 from scenario_runner.scenario.scenario import Scenario
-from scenario_runner.streams import is_stream, read_file
-
-MAX_FILE_BYTES = 32 << 20
-"""Largest scenario file. A command takes about 300 bytes; what is larger than this is data and belongs in files."""
+from scenario_runner.streams import MAX_SCENARIO_BYTES, is_stream, read_file
 
 MAX_VALUES = 2_000_000
 """Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
@@ -47,10 +44,10 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     name = os.fspath(path)
     streamed = is_stream(name)
     try:
-        content = read_file(name, MAX_FILE_BYTES)
+        content = read_file(name, MAX_SCENARIO_BYTES)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            raise _too_large(f"{MAX_FILE_BYTES >> 20} MiB", name) from error
+            raise _too_large(f"{MAX_SCENARIO_BYTES >> 20} MiB", name) from error
         from scenario_runner.text import close_files_help
 
         reason = (error.strerror or str(error)).lower()
@@ -210,7 +207,7 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
         from scenario_runner.scenario.syntax import NO_FILE
 
         path = NO_FILE
-    size = f"{MAX_FILE_BYTES >> 20} MiB" if len(content) > MAX_FILE_BYTES else ""
+    size = f"{MAX_SCENARIO_BYTES >> 20} MiB" if len(content) > MAX_SCENARIO_BYTES else ""
     text = content if isinstance(content, str) else "" if size else _decoded(content, path)
     text = text.removeprefix("\N{BYTE ORDER MARK}")
     if len(text) > MAX_VALUES and text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:

@@ -9,7 +9,8 @@ import pytest
 
 from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.scenario import load, loads
-from scenario_runner.scenario.loader import MAX_FILE_BYTES, MAX_VALUES
+from scenario_runner.scenario.loader import MAX_VALUES
+from scenario_runner.streams import MAX_SCENARIO_BYTES
 from tests.effort import calls_of
 
 GOOD = """{
@@ -270,7 +271,7 @@ def test_many_unknown_references():
 
 def test_file_size():
     """A file beyond the limit is refused before it is parsed."""
-    assert refused(b" " * (MAX_FILE_BYTES + 1)) == ["test.json: a scenario of more than 32 MiB is not read"]
+    assert refused(b" " * (MAX_SCENARIO_BYTES + 1)) == ["test.json: a scenario of more than 32 MiB is not read"]
     assert refused("[" + "0," * MAX_VALUES) == ["test.json: a scenario of more than 2,000,000 values is not read"]
 
 

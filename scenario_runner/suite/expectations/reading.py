@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
-from scenario_runner.scenario.loader import MAX_FILE_BYTES
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import line_and_column, scan
+from scenario_runner.streams import MAX_SCENARIO_BYTES
 from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.expectations.devices import VENDORS, comparisons, vendor_id
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
@@ -117,7 +117,7 @@ def _inside(path: str) -> tuple[str, Any] | None:
     run says what is wrong."""
     try:
         content = _content(path)
-        if len(content) > MAX_FILE_BYTES or (_KEY not in content and b"\\u" not in content):  # which hides letters
+        if len(content) > MAX_SCENARIO_BYTES or (_KEY not in content and b"\\u" not in content):  # which hides letters
             return None
         text = content.decode("utf-8-sig")
         tree = json.loads(text)
@@ -127,15 +127,15 @@ def _inside(path: str) -> tuple[str, Any] | None:
 
 
 def _content(path: str) -> bytes:
-    """The bytes of a file, or more than ``MAX_FILE_BYTES`` of them. Raises FileError."""
+    """The bytes of a file, or more than ``MAX_SCENARIO_BYTES`` of them. Raises FileError."""
     with SourceFile(path) as file:
-        return file.read(MAX_FILE_BYTES + 1)
+        return file.read(MAX_SCENARIO_BYTES + 1)
 
 
 def _text(path: str) -> str:
     content = _content(path)
-    if len(content) > MAX_FILE_BYTES:
-        raise _unreadable(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB", "keep data in files of their own")
+    if len(content) > MAX_SCENARIO_BYTES:
+        raise _unreadable(path, f"is larger than {MAX_SCENARIO_BYTES >> 20} MiB", "keep data in files of their own")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
