@@ -65,27 +65,8 @@ def test_a_start_imports_only_what_it_needs(statements: str, forbidden: tuple[st
     assert modules & set(forbidden) == set()
 
 
-def test_validate_opens_no_gpu_and_needs_no_numpy(tmp_path: Path) -> None:
+def test_validate_opens_no_gpu_and_needs_no_numpy(shader_cache: Path) -> None:
     """`validate` of a plain scenario imports neither Vulkan nor NumPy, nor what reads pictures."""
-    scenario = tmp_path / "scenario.json"
-    scenario.write_text('{"commands": [], "resources": []}', encoding="utf-8")
-    modules = imported_by(command_line("validate", str(scenario)))
+    modules = imported_by(command_line("validate", "scenarios/basics/add/scenario.json"))
     assert "scenario_runner.scenario" in modules
     assert modules & {*GPU, "numpy", "imageio", "PIL"} == set()
-
-
-def test_a_crash_is_explained_without_models(tmp_path: Path) -> None:
-    """The supervisor of processes that crash says where in the scenario they did; it never comes to read scenarios."""
-    scenario = tmp_path / "scenario.json"
-    scenario.write_text(
-        '{"resources": [\n{"shader": {"uid": "x"}}],\n"commands": [{"mark": {}}, {"run": {"shader_ref": "x"}}]}'
-    )
-    modules = imported_by(
-        "from scenario_runner.run.crash import Crash, crash_problem\n"
-        "crash = Crash(11, 0, 'compiling it', '/resources/0/shader')\n"
-        f"problem = crash_problem(crash, {str(scenario)!r}, 'ended')\n"
-        "assert problem.message == 'the process that ran it ended while compiling it for /commands/1/run'\n"
-        "assert (problem.pointer, problem.line, problem.column) == ('/resources/0/shader', 2, 12)"
-    )
-    assert "scenario_runner.run.crash" in modules
-    assert modules & {*HEAVY, "scenario_runner.scenario.loader"} == set()

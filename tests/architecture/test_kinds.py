@@ -69,12 +69,6 @@ def test_no_other_list_of_kinds() -> None:
     assert {path: count for path, count in most.items() if count > MOST_KINDS_IN_A_COLLECTION} == {}
 
 
-def test_lists_of_kinds_are_seen() -> None:
-    """The search finds kinds in sets, lists, tuples and the keys of tables."""
-    assert kinds_together(ast.parse("KNOWN = frozenset({'buffer', 'image', 'tensor', 'shader', 'other'})")) == 4
-    assert kinds_together(ast.parse("RULES = {'image': 1, 'dispatch_compute': 2}")) == 2
-
-
 def test_load_imports_by_name() -> None:
     """A name of the registry leads to what it names; one that leads nowhere is an error."""
     assert load("kinds:load") is load

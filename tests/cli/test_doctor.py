@@ -277,13 +277,3 @@ def test_list_devices_without_any() -> None:
     assert (done.returncode, done.stdout) == (8, "")
     assert "'scenario-runner doctor'" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_run_needs_nothing_of_doctor() -> None:
-    """The modules of a run do not import what doctor is made of."""
-    code = (
-        "import sys, scenario_runner.runner, scenario_runner.cli.run, scenario_runner.vulkan.execution.execute\n"
-        "print([name for name in sys.modules if 'doctor' in name])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "[]\n"

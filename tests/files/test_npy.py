@@ -365,21 +365,3 @@ def test_no_plain_type(descr: str) -> None:
     """What NumPy would not write as one plain type is refused."""
     with pytest.raises(ValueError, match="no type of NumPy's plain kinds"):
         parse_descr(descr)
-
-
-def test_the_codec_does_not_import_numpy(tmp_path: Path) -> None:
-    """Reading (big-endian too) and writing work in a process that never imports NumPy."""
-    np.save(tmp_path / "a.npy", np.arange(4, dtype=">u4"))
-    code = (
-        "import sys\n"
-        "from scenario_runner.files.npy import NpyReader, write_npy\n"
-        "data = bytearray(16)\n"
-        "NpyReader(sys.argv[1]).read_into(memoryview(data))\n"
-        "write_npy(sys.argv[2], '<u4', (4,), [data])\n"
-        "assert not {'numpy', 'tempfile', 'shutil', 'json'} & set(sys.modules), sorted(sys.modules)\n"
-    )
-    subprocess.run(
-        [sys.executable, "-W", "ignore::ResourceWarning", "-c", code, tmp_path / "a.npy", tmp_path / "b.npy"],
-        check=True,
-    )
-    assert np.load(tmp_path / "b.npy").tolist() == [0, 1, 2, 3]

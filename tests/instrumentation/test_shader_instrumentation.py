@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -245,17 +243,6 @@ def test_doctor_reports_the_metrics(run: Run) -> None:
     (device, *_) = json.loads(run("doctor", "--json", INSTRUMENTATION_LIES="metrics").out)["devices"]
     assert device["shader_instrumentation"]["supported"] is False
     assert "describes 3 metrics" in device["shader_instrumentation"]["problem"]
-
-
-def test_a_plain_run_imports_nothing_of_it(counting: Scene, checkout: Path) -> None:
-    """Who does not ask for it does not pay for it."""
-    program = (
-        "import sys\nfrom scenario_runner.cli import main\ncode = main(sys.argv[1:])\n"
-        "print(code, sorted(name for name in sys.modules if 'instrumentation' in name))"
-    )
-    command = [sys.executable, "-c", program, "scenario.json", "--quiet"]
-    done = subprocess.run(command, cwd=counting.folder, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "0 []\n"
 
 
 def test_in_python(counting: Scene, instrumentation_layer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

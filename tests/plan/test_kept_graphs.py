@@ -101,22 +101,6 @@ def test_two_processes_give_the_same(path: Path) -> None:
     assert list((path.parent / "cache" / "plans").iterdir())
 
 
-def test_a_kept_plan_is_not_checked_again(path: Path) -> None:
-    """What checks the operators of a graph is not even imported when the plan is found."""
-    kept(path)
-    statements = (
-        "import sys\n"
-        "from scenario_runner.plan.plan_cache import PlanCache, Settings\n"
-        "assert PlanCache(Settings(sys.argv[1], None, None, sys.argv[2])).load() is not None\n"
-        "print(*sorted(sys.modules))"
-    )
-    command = [sys.executable, "-c", statements, str(path), str(path.parent / "cache")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    modules = done.stdout.split()
-    assert "scenario_runner.plan.model.commands" in modules
-    assert "scenario_runner.graphs.module" not in modules
-
-
 SQUARE = """#version 450
 layout(local_size_x = 16) in;
 layout(set = 0, binding = 0) readonly buffer A { float a[]; };

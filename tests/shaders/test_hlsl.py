@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import shutil
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
-from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each, dxc_process, find_compilers
+from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each, find_compilers
 from scenario_runner.shaders.compilers import DXC_EXTRA, DxcLibrary
 from scenario_runner.spirv import DescriptorBinding, read_module
 
@@ -317,14 +316,3 @@ def test_the_help_names_compilers_of_hlsl(name: str, monkeypatch: pytest.MonkeyP
         compile_all([hlsl(source(1.0))], use_cache=False)
     assert "dxc or libdxcompiler.so" in (caught.value.problems[0].help or "")
     assert "glslang" not in (caught.value.problems[0].help or "")
-
-
-def test_the_process_imports_little() -> None:
-    """What each process of a batch imports before it loads the library: typing and re would take as long as shaders."""
-    folder = Path(dxc_process.__file__).parent
-    program = f"import sys; sys.path.insert(0, {str(folder)!r}); import dxc_process; print(*sys.modules)"
-    modules = subprocess.run(
-        [sys.executable, "-ISc", program], check=True, capture_output=True, text=True
-    ).stdout.split()
-    assert "ctypes" in modules
-    assert not {"typing", "re", "dataclasses"} & set(modules)

@@ -170,21 +170,3 @@ def test_processes_share_one_folder(tmp_path: Path) -> None:
     assert len(entries(tmp_path)) == 3
     assert all(path.suffix == ".entry" for path in entries(tmp_path))
     assert compile_all([CompileRequest(source=source) for source in sources], cache_dir=str(tmp_path)) == alone
-
-
-def test_warm_run_starts_nothing(tmp_path: Path) -> None:
-    """With every shader in the cache no module that could start a process is imported, nor a costly one."""
-    path = tmp_path / "a.comp"
-    path.write_text(MINIMAL)
-    compile_all([CompileRequest(path=str(path), build_options="-DX=1")], cache_dir=str(tmp_path))
-    program = (
-        "import sys; before = set(sys.modules)\n"
-        "from scenario_runner.shaders import CompileRequest, compile_all\n"
-        f"compile_all([CompileRequest(path={str(path)!r}, build_options='-DX=1')], cache_dir={str(tmp_path)!r})\n"
-        "print(*sorted(set(sys.modules) - before))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
-    assert "scenario_runner.shaders.compile" in loaded
-    costly = ("subprocess", "tempfile", "concurrent.futures", "threading", "logging", "hashlib", "shlex", "pathlib")
-    assert not [name for name in loaded if name in costly or name.startswith("scenario_runner.shaders.processes")]
