@@ -34,44 +34,34 @@ _EXACT = 2**53  # up to here every integer is a number of its own among the floa
 _DIMENSIONS = 3  # of a range
 
 
-def accepted(tree: Any, *, in_code: bool = False) -> tuple[Any, list[Diagnostic]]:
-    """A scenario's tree as the models take it, and a warning for each change, with its pointer."""
-    found: list[Diagnostic] = []
-    if not isinstance(tree, dict):
-        return tree, found
-    kept = dict(tree)
-    if all(isinstance(tree.get(name), list) for name in _ROOT):
-        for key in list(tree)[:_MOST_KEYS]:
-            if key not in (*_BESIDE, *_ROOT) and _is_ignored(key, (*_ROOT, "expect")):
-                del kept[key]
-                found.append(_ignored((key,), "scenario", ""))
-    for name, kinds in (("resources", RESOURCES), ("commands", COMMANDS)):
-        entries = tree.get(name)
-        if isinstance(entries, list):
-            kept[name] = [
-                _entry(entry, kinds, f"/{name}/{index}", in_code, found) for index, entry in enumerate(entries)
-            ]
-    return kept, found
+def accepted_root(tree: dict[str, Any]) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """The root object without the keys that have no effect, and a warning for each, with its pointer."""
+    if not all(isinstance(tree.get(name), list) for name in _ROOT):
+        return tree, []
+    ignored = [
+        key for key in list(tree)[:_MOST_KEYS] if key not in (*_BESIDE, *_ROOT) and _is_ignored(key, (*_ROOT, "expect"))
+    ]
+    kept = {key: value for key, value in tree.items() if key not in ignored}
+    return kept, [_ignored((key,), "scenario", "") for key in ignored]
 
 
-def _entry(
-    entry: Any, kinds: Mapping[str, ResourceKind | CommandKind], pointer: str, in_code: bool, found: list[Diagnostic]
-) -> Any:
+def accepted_entry(
+    entry: Any, kinds: Mapping[str, ResourceKind | CommandKind], pointer: str, in_code: bool
+) -> tuple[Any, list[Diagnostic]]:
+    """The entry at ``pointer`` as its model takes it, and a warning for each change."""
     known = [key for key in kinds if key in entry] if isinstance(entry, dict) else []
     if len(known) != 1 or not isinstance(entry[known[0]], dict):
-        return entry
+        return entry, []
     key, body = known[0], entry[known[0]]
     model = model_of(kinds[key])
-    if len(entry) > 1:
-        beside = [other for other in list(entry)[:_MOST_KEYS] if other != key]
-        meant = (*RESOURCES, *COMMANDS, *model.model_fields)
-        if not all(_is_ignored(other, meant) for other in beside) or len(entry) > _MOST_KEYS:
-            return entry
-        what = "resource" if kinds is RESOURCES else "command"
-        found += [_below(pointer, _ignored((other,), what, "")) for other in beside]
+    beside = [other for other in list(entry)[:_MOST_KEYS] if other != key]
+    meant = (*RESOURCES, *COMMANDS, *model.model_fields)
+    if not all(_is_ignored(other, meant) for other in beside) or len(entry) > _MOST_KEYS:
+        return entry, []
+    what = "resource" if kinds is RESOURCES else "command"
+    found = [_below(pointer, _ignored((other,), what, "")) for other in beside]
     body, problems = _body(model, body, in_code)
-    found += [_below(f"{pointer}/{key}", problem) for problem in problems]
-    return {key: body}
+    return {key: body}, [*found, *(_below(f"{pointer}/{key}", problem) for problem in problems)]
 
 
 def _body(model: type[Model], body: dict[str, Any], in_code: bool) -> tuple[Any, list[Diagnostic]]:

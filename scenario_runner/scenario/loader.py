@@ -10,13 +10,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pydantic import ValidationError
-
 from scenario_runner.diagnostics import Diagnostic, warning
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
 from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
 from scenario_runner.scenario.model import model_of
-from scenario_runner.scenario.scenario import Scenario
+from scenario_runner.scenario.scenario import (
+    MAX_PROBLEMS,
+    Scenario,
+    check_contradictions,
+    check_references,
+    limited,
+)
 from scenario_runner.streams import MAX_SCENARIO_BYTES, is_stream, read_file
 
 MAX_VALUES = 2_000_000
@@ -25,14 +29,8 @@ MAX_VALUES = 2_000_000
 
 # Keys beside the resources and commands that a run does not look at: the schema of editors, the expectations of suites.
 _BESIDE = {"$schema": str, "expect": dict}
-
-
-def _are_right(tree: Mapping[str, Any]) -> bool:
-    return all(isinstance(tree[key], kind) for key, kind in _BESIDE.items() if key in tree)
-
-
-class _Suspect(Exception):  # noqa: N818  (control flow inside this module)
-    """Something is wrong; the slow way finds out what and where."""
+_ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
+"""Codes whose place is a key, not its value."""
 
 
 def load(path: str | os.PathLike[str]) -> Scenario:
@@ -59,29 +57,17 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     return loads(content, name, os.getcwd() if streamed else None)
 
 
-def from_dict(
-    tree: Mapping[str, Any], path: str | None = None, base_dir: str = ".", *, warnings: tuple[Diagnostic, ...] = ()
-) -> Scenario:
+def from_dict(tree: Mapping[str, Any], path: str | None = None, base_dir: str = ".") -> Scenario:
     """A scenario from data of the shape that the JSON has: ``{"resources": [{"buffer": {...}}], "commands": []}``.
 
     The fields for code, such as ``data`` and ``source``, may be given as well. ``path`` is named in messages; relative
     paths start from ``base_dir``. Raises `ScenarioError` with everything that is wrong.
     """
     tree = {key: list(value) if isinstance(value, tuple) else value for key, value in tree.items()}
-    try:
-        if tree.keys() - _BESIDE.keys() != {"resources", "commands"} or not _are_right(tree):
-            raise _Suspect
-        resources, resource_keys = _entries(tree["resources"], RESOURCES, in_code=True)
-        commands, command_keys = _entries(tree["commands"], COMMANDS, in_code=True)
-    except _Suspect:
-        from scenario_runner.scenario.diagnosis import diagnose_tree
-        from scenario_runner.scenario.leniency import accepted
-
-        tree, oddities = accepted(tree, in_code=True)
-        if not oddities or warnings:
-            raise ScenarioError(diagnose_tree(tree, path)) from None
-        return from_dict(tree, path, base_dir, warnings=tuple(oddities))
-    return Scenario(resources, commands, path, base_dir, warnings, resource_keys, command_keys)
+    reading = _Reading(tree, in_code=True)
+    if reading.problems:
+        raise ScenarioError(limited([problem._replace(path=path) for problem in reading.problems]))
+    return reading.scenario(path, base_dir)
 
 
 def loads(text: str | bytes, path: str | None = None, base_dir: str | None = None) -> Scenario:
@@ -95,97 +81,159 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     # Tens of thousands of small objects that all stay would set off many useless collections.
     collecting = gc.isenabled()
     gc.disable()
-    scenario = None
     try:
-        for leniently in (False, True):
-            try:
-                scenario = _parsed(text, path, base_dir, leniently)
-                break
-            except _Suspect:
-                pass  # and let go of all that was parsed
+        reading = _read_text(text)
     finally:
         if collecting:
             gc.enable()
-    if scenario is None:
-        from scenario_runner.scenario.diagnosis import diagnose
-
-        raise ScenarioError(diagnose(text, path))
-    return scenario
+    if reading is None:
+        raise ScenarioError(_diagnose(text, path))
+    return reading.scenario(path, base_dir, text)
 
 
-def _parsed(text: str, path: str | None, base_dir: str, leniently: bool) -> Scenario:
+def _read_text(text: str) -> _Reading | None:
+    """What a text says; None where it is not JSON, or has what JSON has and scenarios have not."""
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):
-        raise _Suspect from None
-    oddities: list[Diagnostic] = []
-    if leniently:
-        from scenario_runner.scenario.leniency import accepted
-
-        tree, oddities = accepted(tree)
-    if type(tree) is not dict or tree.keys() - _BESIDE.keys() != {"resources", "commands"} or not _are_right(tree):
-        raise _Suspect
-    tree.pop("expect", None)
-    # A null can only be the one of an optional field, which a file leaves out instead.
-    if "null" in text and _has_null(tree):
-        raise _Suspect
+        return None
+    reading = _Reading(tree, may_have_null="null" in text)
+    if reading.has_null or reading.problems:
+        return None
     message = "a boolean number of mip levels is deprecated and means 1"
-    warnings = [
+    reading.warnings += [
         warning("SR-JSON-008", f"/resources/{index}/image/mips", message, "write the number")
-        for index in _boolean_mips(tree["resources"])
+        for index, entry in enumerate(tree["resources"])
+        if type(entry.get("image", {}).get("mips")) is bool
     ]
-    resources, resource_keys = _entries(tree.pop("resources"), RESOURCES)
-    commands, command_keys = _entries(tree.pop("commands"), COMMANDS)
-    return Scenario(resources, commands, path, base_dir, (*oddities, *warnings), resource_keys, command_keys, text)
+    return reading
 
 
-def _entries(
-    entries: Any, kinds: Mapping[str, ResourceKind | CommandKind], *, in_code: bool = False
-) -> tuple[list[Any], list[str]]:
-    if type(entries) is not list:
-        raise _Suspect
-    validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}
-    models: list[Any] = []
-    keys: list[str] = []
+class _Reading:
+    """The entries of a scenario's data as models, and what is odd or wrong with them.
+
+    ``keys`` are the kinds as the data spells them. Entries that are wrong are None; ``broken`` maps the uids of such
+    resources to their index and kind. ``in_code`` is for data that is not from a file: fields for code are keys like
+    any other. With ``may_have_null`` it is looked for nulls, which no key of a file takes.
+    """
+
+    def __init__(self, tree: Any, *, in_code: bool = False, may_have_null: bool = False) -> None:
+        self._in_code = in_code
+        self._may_have_null = may_have_null
+        self.has_null = False
+        self.models: dict[str, list[Any]] = {"resources": [], "commands": []}
+        self.keys: dict[str, list[str]] = {"resources": [], "commands": []}
+        self.broken: dict[str, tuple[int, str]] = {}
+        self.warnings: list[Diagnostic] = []
+        self.problems: list[Diagnostic] = []
+        is_right = type(tree) is dict and tree.keys() - _BESIDE.keys() == self.models.keys()
+        if not is_right or not all(isinstance(tree[key], kind) for key, kind in _BESIDE.items() if key in tree):
+            from scenario_runner.scenario.diagnosis import read_root
+
+            tree = read_root(tree, self.warnings, self.problems)
+        self._read("resources", tree, RESOURCES)
+        self._read("commands", tree, COMMANDS)
+        self._parsed = (
+            self.models["resources"],
+            self.models["commands"],
+            self.keys["resources"],
+            self.keys["commands"],
+        )
+        if self.problems:
+            contradictions, _ = check_contradictions(*self._parsed)
+            self.problems += [*check_references(*self._parsed, self.broken), *contradictions]
+            del self.problems[4 * MAX_PROBLEMS :]
+
+    def scenario(self, path: str | None, base_dir: str, text: str | None = None) -> Scenario:
+        """The scenario, where nothing is wrong with its entries."""
+        resources, commands, resource_keys, command_keys = self._parsed
+        return Scenario(resources, commands, path, base_dir, tuple(self.warnings), resource_keys, command_keys, text)
+
+    def _read(self, name: str, tree: Mapping[str, Any], kinds: Mapping[str, ResourceKind | CommandKind]) -> None:
+        entries = tree.get(name, [])
+        models, keys, before = self.models[name], self.keys[name], len(self.problems)
+        if not isinstance(entries, list):
+            from scenario_runner.scenario.model_base import at, shown
+
+            self.problems.append(at((name,), f"expected an array, got {shown(entries)}"))
+            return
+        validators: dict[str, tuple[Callable[[Any], Any], frozenset[str]]] = {}
+        for index, entry in enumerate(entries):
+            try:
+                ((key, body),) = entry.items()
+                known = validators.get(key)
+                if known is None:
+                    model = model_of(kinds[key])
+                    known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
+                validate, code_only = known
+                if self._in_code:
+                    body = model_of(kinds[key]).completed(body)
+                elif not code_only.isdisjoint(body) or (self._may_have_null and _has_null(body)):
+                    raise ValueError
+                models.append(validate(body))
+                keys.append(key)
+            except (ScenarioError, AttributeError, ValueError, KeyError, TypeError):
+                self._read_odd(name, index, entry, kinds)
+                if len(self.problems) - before > MAX_PROBLEMS:
+                    return
+
+    def _read_odd(self, name: str, index: int, entry: Any, kinds: Mapping[str, ResourceKind | CommandKind]) -> None:
+        """An entry that the models do not take as it is."""
+        from scenario_runner.scenario.diagnosis import read_entry
+        from scenario_runner.scenario.leniency import accepted_entry
+
+        entry, oddities = accepted_entry(entry, kinds, f"/{name}/{index}", self._in_code)
+        model, key, problems = read_entry(name, index, entry, kinds, in_code=self._in_code)
+        self.has_null = self.has_null or (self._may_have_null and _has_null(entry))
+        self.models[name].append(model)
+        self.keys[name].append(key)
+        self.warnings += oddities
+        self.problems += problems
+        if problems and name == "resources" and isinstance(entry, dict):
+            for kind, body in entry.items():
+                if isinstance(body, dict) and isinstance(body.get("uid"), str):
+                    self.broken.setdefault(body["uid"], (index, kind))
+
+
+def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
+    """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one."""
+    from scenario_runner.scenario.syntax import MAX_DIGITS, NO_FILE, Places, line_and_column, scan
+
+    path = path or NO_FILE
+    faults = scan(text)
+    if faults and faults[-1].fatal:
+        faults = faults[-1:]
+    problems = []
+    for fault in faults:
+        line, column = line_and_column(text, fault.offset)
+        pointer = fault.pointer or None
+        problems.append(Diagnostic(fault.code, "error", pointer, fault.message, fault.help, path, line, column))
+    if faults and faults[-1].fatal:
+        return problems
     try:
-        for entry in entries:
-            ((key, body),) = entry.items()
-            known = validators.get(key)
-            if known is None:
-                model = model_of(kinds[key])
-                known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
-            validate, code_only = known
-            if in_code:
-                body = model_of(kinds[key]).completed(body)
-            elif code_only and not code_only.isdisjoint(body):
-                raise _Suspect
-            models.append(validate(body))
-            keys.append(key)
-    except (ScenarioError, ValidationError, AttributeError, ValueError, KeyError, TypeError):
-        raise _Suspect from None
-    return models, keys
+        tree = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
+    except (ValueError, RecursionError) as error:
+        # Reading stopped at the faults, before the place where the text stops being JSON.
+        return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
+    places = Places(text)
+    seen = {fault.pointer for fault in faults}
+    for finding in _Reading(tree).problems:
+        if finding.pointer not in seen:
+            line, column = places.find(finding.pointer or "", key=finding.code in _ABOUT_KEYS)
+            problems.append(finding._replace(path=path, line=line, column=column))
+    problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
+    return limited(problems)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise _Suspect
+        raise ValueError("a key appears twice")
     return mapping
 
 
 def _not_json(word: str) -> NoReturn:
-    raise _Suspect
-
-
-def _boolean_mips(resources: Any) -> list[int]:
-    if type(resources) is not list:
-        raise _Suspect
-    found = []
-    for index, entry in enumerate(resources):
-        image = entry.get("image") if type(entry) is dict else None
-        if type(image) is dict and type(image.get("mips")) is bool:
-            found.append(index)
-    return found
+    raise ValueError(f"{word} is not JSON")
 
 
 def _has_null(tree: Any) -> bool:
