@@ -1,18 +1,17 @@
 """The registry of kinds: each resource and each command of the format, with the classes that deal with it.
 
-Classes and functions are named here as "module:name", the module counted from this package, and imported when they are
-first asked for: ``COMMANDS["dispatch_compute"].resolver`` is the class itself. So every layer can look a kind up here,
-and a run imports only what its scenario uses. Names of packages are imported in the same way (`lazy_names`). Standard
-library only.
+Classes and functions are named here as "module:name", the module counted from this package; `load` imports them. So
+every layer can look a kind up here, and a run imports only what its scenario uses. Names of packages are imported in
+the same way (`lazy_names`). Standard library only.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -29,137 +28,91 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return find
 
 
-class _Kind:
-    """A kind of entry, its ``key`` in the JSON, and the classes that deal with it."""
+class Kind(NamedTuple):
+    """A kind of resource or command, its ``key`` in the JSON, and the names of what deals with it (see `load`)."""
 
-    def __init__(self, key: str, model: str, resolver: str) -> None:
-        self.key = key
-        self._model = model
-        self._resolver = resolver
+    key: str
+    model: str
+    """The pydantic model."""
 
-    @cached_property
-    def model(self) -> Any:
-        """The pydantic model."""
-        return load(self._model)
+    resolver: str = ""
+    """The class that plans what is of this kind, see `plan.context`; empty where nothing is planned."""
 
-    @cached_property
-    def resolver(self) -> Any:
-        """The class that plans what is of this kind, see `plan.context`; None where nothing is planned."""
-        return load(self._resolver) if self._resolver else None
+    device: str = ""
+    """Of a resource: the function that creates all of the kind, see `vulkan.resources.creation`. Of a command: the
+    `vulkan.execution.recording.Recorder` of its operations. Empty for kinds that only others look at."""
 
+    operation: str = ""
+    """The ``kind`` of the operations that commands become; that of a planned resource is its key."""
 
-class ResourceKind(_Kind):
-    """A kind of resource; its ``key`` is also the ``kind`` of its plan.
+    measured: str = ""
+    """Of a command: what profiles call its operations, empty for those whose time is not measured."""
 
-    Kinds without memory on the device have only a model: the commands that name them look at it.
-    """
-
-    def __init__(self, key: str, model: str, resolver: str = "", device: str = "") -> None:
-        super().__init__(key, model, resolver)
-        self._device = device
-
-    @cached_property
-    def device(self) -> Any:
-        """The function that creates all resources of the kind (see `vulkan.resources.creation`), or None."""
-        return load(self._device) if self._device else None
-
-
-class CommandKind(_Kind):
-    """A kind of command, and ``older`` spellings of its key.
-
-    Its resolver turns commands into operations whose ``kind`` is ``operation``. ``measured`` is what profiles call
-    them, empty for those whose time is not measured.
-    """
-
-    def __init__(
-        self,
-        key: str,
-        model: str,
-        resolver: str,
-        operation: str = "",
-        recorder: str = "",
-        measured: str = "",
-        older: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(key, model, resolver)
-        self.operation = operation
-        self._recorder = recorder
-        self.measured = measured
-        self.older = older
-
-    @cached_property
-    def recorder(self) -> Any:
-        """The `vulkan.execution.recording.Recorder` of its operations; None where it has none."""
-        return load(self._recorder) if self._recorder else None
+    older: tuple[str, ...] = ()
+    """Older spellings of the key."""
 
 
 _RESOURCES = (
-    ResourceKind("image", "scenario.storage:Image", "plan.images:Images", "vulkan.resources.images:create_images"),
-    ResourceKind(
-        "tensor", "scenario.storage:Tensor", "plan.tensors:Tensors", "vulkan.resources.tensors:create_tensors"
-    ),
-    ResourceKind(
-        "buffer", "scenario.storage:Buffer", "plan.resources:Buffers", "vulkan.resources.buffers:create_buffers"
-    ),
-    ResourceKind("raw_data", "scenario.storage:RawData"),
-    ResourceKind("shader", "scenario.shaders:Shader"),
-    ResourceKind("graph", "scenario.shaders:Graph"),
-    ResourceKind("graph_constant", "scenario.shaders:GraphConstant"),
-    ResourceKind("memory_barrier", "scenario.barriers:MemoryBarrier"),
-    ResourceKind("buffer_barrier", "scenario.barriers:BufferBarrier"),
-    ResourceKind("image_barrier", "scenario.barriers:ImageBarrier"),
-    ResourceKind("tensor_barrier", "scenario.barriers:TensorBarrier"),
+    Kind("image", "scenario.storage:Image", "plan.images:Images", "vulkan.resources.images:create_images"),
+    Kind("tensor", "scenario.storage:Tensor", "plan.tensors:Tensors", "vulkan.resources.tensors:create_tensors"),
+    Kind("buffer", "scenario.storage:Buffer", "plan.resources:Buffers", "vulkan.resources.buffers:create_buffers"),
+    Kind("raw_data", "scenario.storage:RawData"),
+    Kind("shader", "scenario.shaders:Shader"),
+    Kind("graph", "scenario.shaders:Graph"),
+    Kind("graph_constant", "scenario.shaders:GraphConstant"),
+    Kind("memory_barrier", "scenario.barriers:MemoryBarrier"),
+    Kind("buffer_barrier", "scenario.barriers:BufferBarrier"),
+    Kind("image_barrier", "scenario.barriers:ImageBarrier"),
+    Kind("tensor_barrier", "scenario.barriers:TensorBarrier"),
 )
 
-_GRAPHS = (
+_GRAPHS = Kind(
+    "dispatch_graph",
+    "scenario.commands:DispatchGraph",
     "plan.graph_commands:Graphs",
-    "graph_dispatch",
     "vulkan.execution.graph_recording:GraphRecorder",
-    "DataGraphDispatch",
+    operation="graph_dispatch",
+    measured="DataGraphDispatch",
+    older=("dispatch_vgf",),
 )
 _COMMANDS = (
-    CommandKind(
+    Kind(
         "dispatch_compute",
         "scenario.commands:DispatchCompute",
         "plan.commands:Dispatches",
-        "dispatch",
         "vulkan.execution.recording:DispatchRecorder",
-        "ComputeDispatch",
+        operation="dispatch",
+        measured="ComputeDispatch",
     ),
-    CommandKind("dispatch_graph", "scenario.commands:DispatchGraph", *_GRAPHS, older=("dispatch_vgf",)),
-    CommandKind(
-        "dispatch_spirv_graph",
-        "scenario.commands:DispatchSpirvGraph",
-        *_GRAPHS,
-        older=("dispatch_data_graph",),
+    _GRAPHS,
+    _GRAPHS._replace(
+        key="dispatch_spirv_graph", model="scenario.commands:DispatchSpirvGraph", older=("dispatch_data_graph",)
     ),
-    CommandKind(
+    Kind(
         "dispatch_fragment",
         "scenario.commands:DispatchFragment",
         "plan.fragment:Drawings",
-        "draw",
         "vulkan.execution.recorders:DrawingRecorder",
-        "GraphicsDispatch",
+        operation="draw",
+        measured="GraphicsDispatch",
     ),
-    CommandKind(
+    Kind(
         "dispatch_optical_flow",
         "scenario.commands:DispatchOpticalFlow",
         "plan.optical_flow:OpticalFlows",
-        "optical_flow_dispatch",
         "vulkan.execution.graph_recording:OpticalFlowRecorder",
-        "DataGraphDispatch",
+        operation="optical_flow_dispatch",
+        measured="DataGraphDispatch",
     ),
-    CommandKind(
+    Kind(
         "dispatch_barrier",
         "scenario.barriers:DispatchBarrier",
         "plan.commands:Barriers",
-        "barrier",
         "vulkan.execution.recorders:BarrierRecorder",
+        operation="barrier",
         older=("pipeline_barrier",),
     ),
-    CommandKind(
-        "mark_boundary", "scenario.commands:MarkBoundary", "plan.commands:Boundaries", older=("frame_boundary",)
-    ),
+    Kind("mark_boundary", "scenario.commands:MarkBoundary", "plan.commands:Boundaries", older=("frame_boundary",)),
 )
 
 RESOURCES = {kind.key: kind for kind in _RESOURCES}

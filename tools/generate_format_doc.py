@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
+from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario import json_schema
 from scenario_runner.scenario.model_base import VALUES
 
@@ -75,11 +75,11 @@ def text() -> str:
     return f"{page}\n{SPELLINGS}{''.join(_spellings())}"
 
 
-def _model(kind: ResourceKind | CommandKind) -> str:
-    return kind.model.__name__
+def _model(kind: Kind) -> str:
+    return kind.model.partition(":")[2]
 
 
-def _names(kinds: Mapping[str, ResourceKind | CommandKind]) -> dict[str, list[str]]:
+def _names(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:
     """The models, with the keys that an entry of each may have."""
     names: dict[str, list[str]] = {}
     for key, kind in kinds.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.source import check_path
-from scenario_runner.kinds import COMMANDS
+from scenario_runner.kinds import COMMANDS, load
 from scenario_runner.plan.bindings import PushConstants
 from scenario_runner.plan.context import CommandContext, CommandResolver, ResourceContext, Tables
 from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
@@ -212,7 +212,7 @@ def _resolvers(context: CommandContext) -> dict[str, CommandResolver]:
     made: dict[type[CommandResolver], CommandResolver] = {}
     found = {}
     for kind in dict.fromkeys([command.kind for command in context.scenario.commands]):
-        resolver_class = COMMANDS[kind].resolver
+        resolver_class = load(COMMANDS[kind].resolver)
         if resolver_class not in made:
             made[resolver_class] = resolver_class(context)
         found[kind] = made[resolver_class]

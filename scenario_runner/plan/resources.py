@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from scenario_runner.byte_data import collisions, overlap
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.kinds import RESOURCES
+from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.context import ResourceContext, ResourceResolver
 from scenario_runner.plan.model.plan import Plan, ResourcePlan, memory_groups, span_of
 from scenario_runner.plan.model.records import BufferPlan, Source
@@ -241,9 +241,9 @@ def resolve_resources(context: ResourceContext) -> Resources:
     resolvers: dict[str, ResourceResolver] = {}
     for index, resource in enumerate(scenario.resources):
         kind, pointer = resource.kind, scenario.resource_pointer(index)
-        resolver_class = RESOURCES[kind].resolver
-        if resolver_class is not None and kind not in resolvers:
-            resolvers[kind] = resolver_class(context)
+        resolver_name = RESOURCES[kind].resolver
+        if resolver_name and kind not in resolvers:
+            resolvers[kind] = load(resolver_name)(context)
         try:
             if isinstance(resource, RawData):
                 source = source_of(scenario, resource, context.inputs)
@@ -284,7 +284,7 @@ def _with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> P
         if planned is not None:
             if planned.group is not None:
                 return None  # who fills shared memory is a matter of the whole group
-            replaced: ResourcePlan | None = RESOURCES[planned.kind].resolver.replaced(planned, scenario, data)
+            replaced: ResourcePlan | None = load(RESOURCES[planned.kind].resolver).replaced(planned, scenario, data)
             if replaced is None:
                 return None
             resources[uid] = replaced

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError
-from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
+from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.leniency import accepted_root
 from scenario_runner.scenario.model import Model, model_of
 from scenario_runner.scenario.model_base import at, close_match, findings, listed, shown, unknown_key
@@ -46,7 +46,7 @@ def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic])
 
 
 def read_entry(
-    name: str, index: int, entry: Any, kinds: Mapping[str, ResourceKind | CommandKind], *, in_code: bool
+    name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, in_code: bool
 ) -> tuple[Any, str, list[Diagnostic]]:
     """The model of an entry of the array ``name``, its key, and what is wrong with it; then there is no model."""
     here = (name, index)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from scenario_runner.diagnostics import Diagnostic, escape, warning
 from scenario_runner.errors import ScenarioError
-from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
+from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import Model, model_of
 from scenario_runner.scenario.model_base import OTHER_NAMES, ModelBase, close_match, name_of, part_of, shown
 from scenario_runner.scenario.scenario import with_article
@@ -45,9 +45,7 @@ def accepted_root(tree: dict[str, Any]) -> tuple[dict[str, Any], list[Diagnostic
     return kept, [_ignored((key,), "scenario", "") for key in ignored]
 
 
-def accepted_entry(
-    entry: Any, kinds: Mapping[str, ResourceKind | CommandKind], pointer: str, in_code: bool
-) -> tuple[Any, list[Diagnostic]]:
+def accepted_entry(entry: Any, kinds: Mapping[str, Kind], pointer: str, in_code: bool) -> tuple[Any, list[Diagnostic]]:
     """The entry at ``pointer`` as its model takes it, and a warning for each change."""
     known = [key for key in kinds if key in entry] if isinstance(entry, dict) else []
     if len(known) != 1 or not isinstance(entry[known[0]], dict):
@@ -176,7 +174,7 @@ def _is_comment(key: str) -> bool:
 def _owners(key: str) -> str:
     """The kinds that have a key, in the file's spelling."""
     wanted = OTHER_NAMES.get(key, key)
-    kinds: list[ResourceKind | CommandKind] = [*RESOURCES.values(), *COMMANDS.values()]
+    kinds: list[Kind] = [*RESOURCES.values(), *COMMANDS.values()]
     models = dict.fromkeys(map(model_of, kinds))
     return ", ".join(model.kind for model in models if wanted in model.model_fields and wanted not in model.code_only)
 

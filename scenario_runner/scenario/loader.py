@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, warning
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
-from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
+from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import model_of
 from scenario_runner.scenario.scenario import (
     MAX_PROBLEMS,
@@ -149,7 +149,7 @@ class _Reading:
         resources, commands, resource_keys, command_keys = self._parsed
         return Scenario(resources, commands, path, base_dir, tuple(self.warnings), resource_keys, command_keys, text)
 
-    def _read(self, name: str, tree: Mapping[str, Any], kinds: Mapping[str, ResourceKind | CommandKind]) -> None:
+    def _read(self, name: str, tree: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
         entries = tree.get(name, [])
         models, keys, before = self.models[name], self.keys[name], len(self.problems)
         if not isinstance(entries, list):
@@ -177,7 +177,7 @@ class _Reading:
                 if len(self.problems) - before > MAX_PROBLEMS:
                     return
 
-    def _read_odd(self, name: str, index: int, entry: Any, kinds: Mapping[str, ResourceKind | CommandKind]) -> None:
+    def _read_odd(self, name: str, index: int, entry: Any, kinds: Mapping[str, Kind]) -> None:
         """An entry that the models do not take as it is."""
         from scenario_runner.scenario.diagnosis import read_entry
         from scenario_runner.scenario.leniency import accepted_entry

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError
-from scenario_runner.kinds import CommandKind, ResourceKind
+from scenario_runner.kinds import Kind, load
 from scenario_runner.scenario.model_base import ModelBase
 
 _FIELDS = "\n\n    Fields:"
@@ -238,9 +238,9 @@ def each_of(name: str, uids: Iterable[str], kinds: frozenset[str]) -> Iterable[U
     return ((f"/{name}/{index}", uid, kinds) for index, uid in enumerate(uids))
 
 
-def model_of(kind: ResourceKind | CommandKind) -> type[Model]:
+def model_of(kind: Kind) -> type[Model]:
     """The model class of a kind, ready to validate."""
-    model: type[Model] = kind.model
+    model: type[Model] = load(kind.model)
     if not model.__pydantic_complete__:
         build(model)
     return model

@@ -11,7 +11,7 @@ from scenario_runner.byte_data import Span, collisions
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.errors import ScenarioError
 from scenario_runner.kinds import COMMANDS, RESOURCES
-from scenario_runner.scenario.model import Command, Entry, Resource
+from scenario_runner.scenario.model import Command, Resource
 from scenario_runner.scenario.model_base import close_match
 
 if TYPE_CHECKING:
@@ -22,6 +22,19 @@ MAX_CANDIDATES = 200
 
 MAX_HINTS = 50
 """Unknown uids for which a close match is looked for."""
+
+
+def _placed(
+    resources: Sequence[Resource | None],
+    commands: Sequence[Command | None],
+    resource_keys: Sequence[str] | None,
+    command_keys: Sequence[str] | None,
+) -> Iterator[tuple[str, Any]]:
+    """The pointer of each entry, with its kind as the file spells it, and the entry; not those that are wrong."""
+    for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
+        for index, entry in enumerate(entries):
+            if entry is not None:
+                yield f"/{name}/{index}/{keys[index] if keys else entry.kind}", entry
 
 
 def check_references(
@@ -40,15 +53,9 @@ def check_references(
     messages: dict[tuple[str, frozenset[str]], str] = {}
     kinds: dict[str, str] = {}
     places: dict[str, str] = {}
-    anything = frozenset(uid for uid in broken or ())
+    anything = frozenset(broken or ())
 
-    def pointer(name: str, index: int, entry: Entry, keys: Sequence[str] | None) -> str:
-        return f"/{name}/{index}/{keys[index] if keys else entry.kind}"
-
-    for index, resource in enumerate(resources):
-        if resource is None:
-            continue
-        here = pointer("resources", index, resource, resource_keys)
+    for here, resource in _placed(resources, (), resource_keys, None):
         first = places.setdefault(resource.uid, here)
         if first is not here:
             message = f"the uid {resource.uid!r:.100} is already that of {first}"
@@ -59,18 +66,14 @@ def check_references(
             message = f"the uid {uid!r:.100} is already that of {places[uid]}"
             problems.append(error("SR-REF-003", f"/resources/{index}/{key}/uid", message))
 
-    for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
-        for index, entry in enumerate(entries):
-            if entry is None:
-                continue
-            for inside, uid, expected in entry.references():
-                if kinds.get(uid) not in expected and uid not in anything:
-                    here = pointer(name, index, entry, keys) + inside
-                    if (uid, expected) not in messages:
-                        close = len(messages) < MAX_HINTS
-                        messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
-                    code = "SR-REF-002" if uid in kinds else "SR-REF-001"
-                    problems.append(error(code, here, messages[uid, expected]))
+    for here, entry in _placed(resources, commands, resource_keys, command_keys):
+        for inside, uid, expected in entry.references():
+            if kinds.get(uid) not in expected and uid not in anything:
+                if (uid, expected) not in messages:
+                    close = len(messages) < MAX_HINTS
+                    messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
+                code = "SR-REF-002" if uid in kinds else "SR-REF-001"
+                problems.append(error(code, here + inside, messages[uid, expected]))
     return problems
 
 
@@ -107,34 +110,31 @@ def check_contradictions(
     errors: list[Diagnostic] = []
     warnings: list[Diagnostic] = []
     by_uid = {resource.uid: resource for resource in resources if resource is not None}
-    for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
-        for index, entry in enumerate(entries):
-            if entry is None:
-                continue
-            for found in entry.contradictions(by_uid):
-                here = f"/{name}/{index}/{keys[index] if keys else entry.kind}{found.pointer}"
-                (errors if found.severity == "error" else warnings).append(found._replace(pointer=here))
-    for index, kind, message in _memory_groups(resources):
-        here = f"/resources/{index}/{resource_keys[index] if resource_keys else kind}"
-        errors.append(error("SR-MEMORY-001", f"{here}/memory_group", message))
+    for here, entry in _placed(resources, commands, resource_keys, command_keys):
+        for found in entry.contradictions(by_uid):
+            (errors if found.severity == "error" else warnings).append(found._replace(pointer=f"{here}{found.pointer}"))
+    errors += _overlaps_in_memory_groups(_placed(resources, (), resource_keys, None))
     return errors, warnings
 
 
-def _memory_groups(resources: Sequence[Any]) -> Iterator[tuple[int, str, str]]:
+def _overlaps_in_memory_groups(resources: Iterator[tuple[str, Any]]) -> Iterator[Diagnostic]:
     """Members of a memory group whose initial contents overlap: which one would win is anyone's guess."""
-    groups: dict[str, list[tuple[Span, tuple[int, Any]]]] = {}
-    for index, resource in enumerate(resources):
+    groups: dict[str, list[tuple[Span, tuple[str, Any]]]] = {}
+    for here, resource in resources:
         group = getattr(resource, "memory_group", None)
         if group is not None and (resource.src is not None or resource.data is not None):
             size = resource.size if resource.kind == "buffer" else 1  # what is not a buffer has at least one byte
             span = (group.offset, group.offset + size)
-            groups.setdefault(group.id, []).append((span, (index, resource)))
+            groups.setdefault(group.id, []).append((span, (here, resource)))
     for name, members in groups.items():
-        for (index, resource), (_, other) in collisions(members):
+        for (here, resource), (_, other) in collisions(members):
             is_same = resource.src == other.src and resource.memory_group.offset == other.memory_group.offset
             if resource.src is None or not is_same:
-                what = f"overlaps that of {other.uid!r:.100} in the memory group {name!r:.100}"
-                yield index, resource.kind, f"the initial content of {resource.uid!r:.100} {what}"
+                message = (
+                    f"the initial content of {resource.uid!r:.100} overlaps that of {other.uid!r:.100}"
+                    f" in the memory group {name!r:.100}"
+                )
+                yield error("SR-MEMORY-001", f"{here}/memory_group", message)
 
 
 MAX_PROBLEMS = 100
@@ -163,7 +163,6 @@ class Scenario:
     _places: list[Places] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-
         object.__setattr__(self, "resources", tuple(self.resources))
         object.__setattr__(self, "commands", tuple(self.commands))
         for name in ("resources", "commands"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from scenario_runner.kinds import COMMANDS, RESOURCES, CommandKind, ResourceKind
+from scenario_runner.kinds import COMMANDS, RESOURCES, Kind, load
 from scenario_runner.scenario.model import Model
 
 _TEMPLATE = "#/$defs/{model}"
@@ -21,7 +21,7 @@ _FURTHER = {"deprecated": True, "description": "No key of this object: it has no
 
 def json_schema() -> dict[str, Any]:
     """The schema as JSON data: an object with two arrays, whose entries are one kind each, under any of its names."""
-    models: list[type[Model]] = [kind.model for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
+    models: list[type[Model]] = [load(kind.model) for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
     _, generated = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)], ref_template=_TEMPLATE
     )
@@ -53,10 +53,10 @@ def _all_models(base: type[Model]) -> list[type[Model]]:
     return [model for child in base.__subclasses__() for model in (child, *_all_models(child))]
 
 
-def _entries(description: str, kinds: Mapping[str, ResourceKind | CommandKind]) -> dict[str, Any]:
+def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
     entry = {
         "type": "object",
-        "properties": {key: {"$ref": _TEMPLATE.format(model=kind.model.__name__)} for key, kind in kinds.items()},
+        "properties": {key: {"$ref": _TEMPLATE.format(model=load(kind.model).__name__)} for key, kind in kinds.items()},
         "additionalProperties": _FURTHER,
         "oneOf": [{"required": [key]} for key in kinds],
     }

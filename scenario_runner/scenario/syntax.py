@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
 from typing import Any, NamedTuple
 
 from scenario_runner.diagnostics import escape
@@ -25,12 +26,9 @@ MAX_DIGITS = 400
 """Digits of one number; more than any number that a scenario can use."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-# A thousand escapes at a time bound the memory of a match. No possessive groups: before Python 3.11.4 they go wrong.
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_ESCAPE = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_UNICODE_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
 _STARTS_NUMBER = frozenset("-0123456789")
 
 Visit = Callable[[str, int, int], None]
@@ -158,10 +156,9 @@ def _entry(text: str, at: int, inner: _Container, visit: Visit, faults: list[Fau
     key_at = at
     if text[at : at + 1] != '"':
         raise _unexpected(text, at, inner, "a key in double quotes")
-    end = _string_end(text, at, inner.pointer)
-    key = _text_of(text[at:end])
+    key, end = _string(text, at, inner.pointer)
     pointer = f"{inner.pointer}/{escape(key)}"
-    _check_surrogates(text[at:end], key_at, pointer, faults)
+    _check_surrogates(key, key_at, pointer, faults)
     first = inner.keys.setdefault(key, key_at)
     if first != key_at:
         line, _ = line_and_column(text, first)
@@ -179,8 +176,8 @@ def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: l
     """Step over a string, number or word; gives the offset behind it."""
     first = text[at] if at < len(text) else ""
     if first == '"':
-        end = _string_end(text, at, pointer)
-        _check_surrogates(text[at:end], at, pointer, faults)
+        string, end = _string(text, at, pointer)
+        _check_surrogates(string, at, pointer, faults)
         return end
     if first in _STARTS_NUMBER:
         match = _NUMBER.match(text, at)
@@ -215,44 +212,30 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _text_of(quoted: str) -> str:
-    """The text of a string literal that is known to be right."""
-    if "\\" not in quoted:
-        return quoted[1:-1]
-    return str(json.loads(quoted))
-
-
-def _check_surrogates(quoted: str, at: int, pointer: str, faults: list[Fault]) -> None:
-    if not _SURROGATE.search(quoted):
-        return
+def _check_surrogates(string: str, at: int, pointer: str, faults: list[Fault]) -> None:
     try:
-        _text_of(quoted).encode()
+        string.encode()
     except UnicodeEncodeError:
         message = "the string contains half of a surrogate pair, which is not a character"
         _add(faults, Fault(at, pointer, message, code="SR-JSON-005"))
 
 
-def _string_end(text: str, at: int, pointer: str) -> int:
-    """The offset behind the string that begins here."""
-    end = at + 1
-    while True:
-        plain = _PLAIN.match(text, end)
-        end = plain.end() if plain else end
-        mark = text[end : end + 1]
-        if mark == '"':
-            return end + 1
-        if mark == "":
-            raise _Fatal(at, pointer, "the file ends inside a string", "the file may be truncated")
-        if mark == "\\":
-            match = _ESCAPE.match(text, end)
-            if match is None:
-                wrong = text[end : end + 2]
-                raise _Fatal(end, pointer, f"unknown escape {wrong!r} in a string", r"a backslash is written as \\")
-            end = match.end()
-        elif mark in "\n\r":
-            raise _Fatal(at, pointer, "the string does not end on its line")
-        else:
-            raise _Fatal(end, pointer, f"control character {mark!r} in a string")
+def _string(text: str, at: int, pointer: str) -> tuple[str, int]:
+    """The string that begins here, and the offset behind it."""
+    try:
+        string, end = scanstring(text, at + 1)
+        return string, end
+    except json.JSONDecodeError as error:
+        end = error.pos
+        escape_at = text.rfind("\\", at, end + 1)
+        if end == at or _UNICODE_ESCAPE.fullmatch(text, escape_at):  # which is right, and the last that there is
+            raise _Fatal(at, pointer, "the file ends inside a string", "the file may be truncated") from None
+        if text[end] in "\n\r":
+            raise _Fatal(at, pointer, "the string does not end on its line") from None
+        if text[end] < " ":
+            raise _Fatal(end, pointer, f"control character {text[end]!r} in a string") from None
+        message = f"unknown escape {text[escape_at : escape_at + 2]!r} in a string"
+        raise _Fatal(escape_at, pointer, message, r"a backslash is written as \\") from None
 
 
 def _unexpected(text: str, at: int, inner: _Container, expected: str) -> _Fatal:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.kinds import COMMANDS, OPERATIONS, RESOURCES, CommandKind, ResourceKind, load
+from scenario_runner.kinds import COMMANDS, OPERATIONS, RESOURCES, Kind, load
 from scenario_runner.plan.context import CommandResolver, ResourceResolver
 from scenario_runner.scenario import Command, Resource
 from scenario_runner.vulkan.execution.recording import Recorder
@@ -19,32 +19,32 @@ MOST_KINDS_IN_A_COLLECTION = 4
 
 
 @pytest.mark.parametrize("kind", RESOURCES.values(), ids=lambda kind: kind.key)
-def test_resource(kind: ResourceKind) -> None:
+def test_resource(kind: Kind) -> None:
     """A kind of resource has a model of its name, and a resolver and a device function or neither."""
-    model = kind.model
+    model = load(kind.model)
     assert issubclass(model, Resource)
     assert model.kind == kind.key
     if kind.resolver:
-        assert issubclass(kind.resolver, ResourceResolver)
+        assert issubclass(load(kind.resolver), ResourceResolver)
     if kind.device:
         assert kind.resolver
-        assert callable(kind.device)
+        assert callable(load(kind.device))
 
 
 @pytest.mark.parametrize("key", COMMANDS)
 def test_command(key: str) -> None:
     """A kind of command has a model of its name, a resolver where it is run, and a recorder for its operations."""
-    kind: CommandKind = COMMANDS[key]
-    model = kind.model
+    kind: Kind = COMMANDS[key]
+    model = load(kind.model)
     assert key in (kind.key, *kind.older)
     assert issubclass(model, Command)
     assert model.kind == kind.key
     if kind.resolver:
-        assert issubclass(kind.resolver, CommandResolver)
-    assert bool(kind.operation) == bool(kind.recorder)
-    if kind.recorder:
-        assert OPERATIONS[kind.operation].recorder is kind.recorder
-        assert issubclass(kind.recorder, Recorder)
+        assert issubclass(load(kind.resolver), CommandResolver)
+    assert bool(kind.operation) == bool(kind.device)
+    if kind.device:
+        assert OPERATIONS[kind.operation].device == kind.device
+        assert issubclass(load(kind.device), Recorder)
 
 
 def kinds_together(tree: ast.Module) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.kinds import COMMANDS, RESOURCES
+from scenario_runner.kinds import COMMANDS, RESOURCES, load
 from scenario_runner.scenario import loads
 from scenario_runner.scenario.model_base import VALUES
 
@@ -47,7 +47,7 @@ def example(kind: str) -> dict[str, Any]:
 
 
 def keys(kind: str) -> set[str]:
-    model = KINDS[kind].model
+    model = load(KINDS[kind].model)
     return set(model.model_fields) - model.code_only
 
 

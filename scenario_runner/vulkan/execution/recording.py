@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from scenario_runner.kinds import OPERATIONS
+from scenario_runner.kinds import OPERATIONS, load
 from scenario_runner.plan.model.plan import FramePlan
 from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
@@ -241,7 +241,7 @@ def record_frame(
     kinds = {run[0].kind for run in runs}
     alone = kinds <= {"dispatch", "barrier"}
     recorders: dict[str, Recorder] = {
-        kind: OPERATIONS[kind].recorder(prepared, command_buffer, alone) for kind in sorted(kinds)
+        kind: load(OPERATIONS[kind].device)(prepared, command_buffer, alone) for kind in sorted(kinds)
     }
     latest: Recorder | None = None
     if timestamps is not None:

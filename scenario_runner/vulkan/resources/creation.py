@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 from scenario_runner import errors
 from scenario_runner.byte_data import overlap
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.kinds import RESOURCES
+from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.model.plan import ResourcePlan, memory_groups
 from scenario_runner.vulkan.api._generated import constants as vk
@@ -301,7 +301,7 @@ def create_resources(
     made: dict[str, Any] = {}
     for kind in RESOURCES:  # images before the tensors that see them
         if kind in by_kind:
-            made |= RESOURCES[kind].device(device, stack, by_kind[kind], made)
+            made |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], made)
     resources = {plan.uid: made[plan.uid] for plan in plans}
     if by_kind.keys() - {"buffer"}:
         check_aliases(device, resources)
