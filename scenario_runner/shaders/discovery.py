@@ -1,6 +1,6 @@
-"""The shader compilers of this machine, with versions, and the cache of modules.
+"""The shader compilers of this machine, with versions; which of them can compile a shader; the cache of modules.
 
-A compiler's version is remembered by path, modification time and size, so that a warm run starts no process to ask.
+A compiler's version is kept by path, modification time and size, so that a warm run starts no process to ask.
 """
 
 from __future__ import annotations
@@ -10,11 +10,23 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from scenario_runner.arm_glslc import install_line
 from scenario_runner.content_cache import ContentCache
-from scenario_runner.errors import CompilerNotFoundError
-from scenario_runner.shaders.compilers import COMPILERS, DXC_VARIABLE, GLSLANG_VARIABLE, Compiler, numbers, on_path
+from scenario_runner.errors import CompilerNotFoundError, ScenarioError, ScenarioRunnerError, UsageError
+from scenario_runner.shaders.compilers import (
+    COMPILERS,
+    DXC_VARIABLE,
+    GLSLANG_VARIABLE,
+    Compiler,
+    dxc_install_line,
+    numbers,
+    on_path,
+)
+from scenario_runner.shaders.request import TARGETS, BuildOptions, CompileRequest
+from scenario_runner.shaders.source import Assembled
+from scenario_runner.system_packages import install_here
 
 MAX_ENTRIES = 4096
 MAX_TOTAL_BYTES = 256 << 20
@@ -29,27 +41,16 @@ class ShaderCache(ContentCache):
 
 _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
-_MOST_PROBES_BYTES = 1 << 20
-_PROBES = "compilers-1.tsv"
-# A file may change again within the same step of the clock that its times are taken from.
-_SETTLED_NS = 1_000_000_000
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
+# A suite asks for each of its scenarios: the last search is used again for so long.
+_SEARCHED_EVERY_S = 0.1
 
-# How long what was found is used without another look: a suite asks for each of its scenarios.
-_LOOKED_AT_EVERY_S = 0.1
+_searches: dict[tuple[str | None, ...], tuple[list[Compiler], float]] = {}
+"""By what was asked for: what was found, and when, as time.monotonic tells it."""
 
-
-class _Search(NamedTuple):
-    """What a search has found, and the files and folders, with their inodes and times, that it depends on; ``at_s`` is
-    when these were looked at, as time.monotonic tells it."""
-
-    found: list[Compiler]
-    places: list[tuple[str, tuple[int, int] | None]]
-    at_s: float
-
-
-_searches: dict[tuple[str | None, ...], _Search] = {}  # the last one of each kind, by what was asked for
+_answers: dict[bytes, bytes] = {}
+"""Flavour and version of each compiler that this process has met, as they are in the cache."""
 
 
 def find_compilers(
@@ -67,62 +68,36 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    cache = ShaderCache(cache_dir) if use_cache else None
+    cache = ContentCache(cache_dir, "checked", max_entries=MAX_ENTRIES, max_total_bytes=MAX_TOTAL_BYTES)
     if compiler or any(map(os.environ.get, _NAMING)):
-        return _search(compiler, language, cache)[0]
+        return _search(compiler, language, cache if use_cache else None)
     asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
-    known, now_s = _searches.get(asked), time.monotonic()
-    if known is not None and now_s - known.at_s < _LOOKED_AT_EVERY_S:
-        return list(known.found)
-    if known is not None and all(_state(place) == state for place, state in known.places):
-        _searches[asked] = known._replace(at_s=now_s)
-    else:
-        found, looked_at = _search(compiler, language, cache)
-        known = _Search(found, [(place, _state(place)) for place in looked_at], now_s)
-        newest_ns = max((state[1] for _, state in known.places if state is not None), default=0)
-        if time.time_ns() - newest_ns > _SETTLED_NS:
-            _searches[asked] = known
-    return list(known.found)
+    if asked not in _searches or time.monotonic() - _searches[asked][1] > _SEARCHED_EVERY_S:
+        _searches[asked] = _search(None, language, cache if use_cache else None), time.monotonic()
+    return list(_searches[asked][0])
 
 
-def _state(path: str) -> tuple[int, int] | None:
-    """What tells whether a file has changed, or a folder has other files; None where there is nothing."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_ino, status.st_ctime_ns
-
-
-def _search(
-    compiler: str | None, language: str | None, cache: ShaderCache | None
-) -> tuple[list[Compiler], Iterable[str]]:
-    """The compilers, and the files and folders that were looked at."""
-    memory = _Memory(cache)
+def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
     found: list[Compiler] = []
-    looked_at: dict[str, None] = {}
-    for variable in dict.fromkeys(kind.variable for kind in COMPILERS):
-        kinds = [kind for kind in COMPILERS if kind.variable == variable]
+    for variable in _NAMING:
+        kinds = tuple(kind for kind in COMPILERS if kind.variable == variable)
         if language is not None and (found or not any(language in kind.languages for kind in kinds)):
             continue
         named, by = os.environ.get(variable), variable
         if compiler and variable == GLSLANG_VARIABLE:
             named, by = compiler, "--glslang"
         if named:
-            usable = list(_probed(memory, [_named(named, by)], by))
-            if variable == DXC_VARIABLE and not isinstance(usable[0], tuple(kinds)):
+            usable = list(_probed(cache, [_named(named, by)], by))
+            if variable == DXC_VARIABLE and not isinstance(usable[0], kinds):
                 raise _unknown(named, by, "it is not a dxc")
         else:
             paths = dict.fromkeys(path for kind in kinds for path in kind.candidates())
-            looked_at.update(dict.fromkeys(map(os.path.dirname, paths)))
-            looked_at.update(dict.fromkeys(filter(os.path.exists, paths)))
-            usable = [one for one in _probed(memory, paths, None) if isinstance(one, tuple(kinds))]
+            usable = [one for one in _probed(cache, paths, None) if isinstance(one, kinds)]
             if variable == GLSLANG_VARIABLE:  # of one kind the newest first
                 usable.sort(key=lambda one: numbers(one.version), reverse=True)
             usable.sort(key=lambda one: kinds.index(type(one)))
         found += usable
-    memory.save()
-    return [one for one in found if language is None or language in one.languages], looked_at
+    return [one for one in found if language is None or language in one.languages]
 
 
 def names(compilers: Iterable[Compiler]) -> str:
@@ -144,9 +119,8 @@ def _named(name: str, by: str) -> str:
     )
 
 
-def _probed(memory: _Memory, paths: Iterable[str], named_by: str | None) -> Iterator[Compiler]:
-    """The compilers among the files ``paths``, asking those that the memory does not know."""
-
+def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | None) -> Iterator[Compiler]:
+    """The compilers among the files ``paths``; those that are not in the cache are asked."""
     seen = set()
     for path in paths:
         try:
@@ -156,18 +130,22 @@ def _probed(memory: _Memory, paths: Iterable[str], named_by: str | None) -> Iter
         if (status.st_dev, status.st_ino) in seen or not stat.S_ISREG(status.st_mode):
             continue
         seen.add((status.st_dev, status.st_ino))
-        known = memory.recall(path, status)
-        said = ""
-        if known is None:
-            known, said = _ask(path)
-            if known[0]:
-                memory.remember(path, status, known)
-        flavour, version = known
-        identity = f"{flavour} {version} {status.st_size} {status.st_mtime_ns}"
+        key = os.fsencode(f"compiler 1 {status.st_size} {status.st_mtime_ns} {path}")
+        said = "--version says nothing known"
+        kept = _answers.get(key) or (cache.load(key) if cache else None)
+        if kept is not None:
+            flavour, version = kept.decode("utf-8", "surrogateescape").split("\t")
+        else:
+            flavour, version, said = _ask(path)
+            kept = f"{flavour}\t{version}".encode("utf-8", "surrogateescape")
+            if flavour and cache:
+                cache.store(key, kept)
+        if flavour:
+            _answers[key] = kept
         if flavour in _FLAVOURS:
-            yield _FLAVOURS[flavour](path, version, identity)
+            yield _FLAVOURS[flavour](path, version, f"{flavour} {version} {status.st_size} {status.st_mtime_ns}")
         elif named_by:
-            raise _unknown(path, named_by, said or "--version says nothing known")
+            raise _unknown(path, named_by, said)
 
 
 def _unknown(path: str, named_by: str, said: str) -> CompilerNotFoundError:
@@ -185,8 +163,8 @@ def _fitting(named_by: str) -> str:
     )
 
 
-def _ask(path: str) -> tuple[tuple[str, str], str]:
-    """(flavour, version) and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
+def _ask(path: str) -> tuple[str, str, str]:
+    """Flavour, version and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
     that no known compiler gives."""
     from scenario_runner.shaders.processes import make_runnable, run_program
 
@@ -200,49 +178,107 @@ def _ask(path: str) -> tuple[tuple[str, str], str]:
                 make_runnable(question[0])
                 done = run_program(question, folder=None, timeout_s=_PROBE_TIMEOUT_S)
             except OSError as error:
-                return ("", ""), f"it cannot be started: {(error.strerror or str(error)).lower()}"
+                return "", "", f"it cannot be started: {(error.strerror or str(error)).lower()}"
             if done.failure:
-                return ("", ""), f"--version {done.failure}"
+                return "", "", f"--version {done.failure}"
             answers[tuple(question)] = done.output
         version = kind.version_in(answers[tuple(question)])
         if version is not None:
-            return (kind.flavour, version), ""
+            return kind.flavour, version, ""
     said = " ".join(answers.values()).strip()[:80]
-    return ("other", ""), f"--version says {said!r}"
+    return "other", "", f"--version says {said!r}"
 
 
-class _Memory:
-    """What compilers said, one line each: path, modification time, size, flavour, version."""
+TENSORS = b"GL_ARM_tensors"
+_FORMAT = 1  # part of every key; raise it when the same key would give another module
 
-    def __init__(self, cache: ShaderCache | None) -> None:
-        self.cache = cache
-        self.lines: dict[str, str] = {}
-        self.changed = False
-        self.path = os.path.join(cache.root, _PROBES) if cache else ""
-        if cache is None:
-            return
-        found = cache.read(self.path, _MOST_PROBES_BYTES)
-        if found is None:
-            return
-        text = found[0].decode("utf-8", "surrogateescape")
-        # The last piece is empty, or a line that was cut off.
-        self.lines = {line.partition("\t")[0]: line for line in text.split("\n")[:-1] if line.count("\t") == 4}
 
-    def recall(self, path: str, status: os.stat_result) -> tuple[str, str] | None:
-        line = self.lines.get(path)
-        if line is None:
-            return None
-        _, time_ns, size, flavour, version = line.split("\t")
-        return (flavour, version) if (time_ns, size) == (str(status.st_mtime_ns), str(status.st_size)) else None
+class Job:
+    """One shader. ``compilers`` can compile it, the preferred one first; ``batch`` is the one of them that tries it
+    first, together with other shaders. Afterwards ``module`` is the SPIR-V that ``made_by`` wrote, or ``failure`` the
+    error.
+    """
 
-    def remember(self, path: str, status: os.stat_result, known: tuple[str, str]) -> None:
-        if "\t" in path or "\n" in path:
-            return
-        self.lines[path] = "\t".join((path, str(status.st_mtime_ns), str(status.st_size), *known))
-        self.changed = True
+    __slots__ = ("assembled", "batch", "compilers", "failure", "made_by", "module", "options", "request")
 
-    def save(self) -> None:
-        if self.changed and self.cache:
-            lines = list(self.lines.values())[-64:]
-            self.cache.write(self.path, ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
-            self.changed = False
+    def __init__(
+        self,
+        request: CompileRequest,
+        options: BuildOptions,
+        assembled: Assembled,
+        compilers: list[Compiler],
+    ) -> None:
+        self.request = request
+        self.options = options
+        self.assembled = assembled
+        self.compilers = compilers
+        self.batch = next(
+            (one for one in compilers if one.batches(request, options, assembled, preferred=one is compilers[0])), None
+        )
+        self.module: bytes | None = None
+        self.made_by: Compiler | None = None
+        self.failure: ScenarioRunnerError | None = None
+
+    def target(self, compiler: Compiler) -> str:
+        """The Vulkan version that ``compiler`` is told to compile for."""
+        return compiler.target_for(self.request.language, self.request.target, TENSORS in self.assembled.text)
+
+    def key(self, compiler: Compiler) -> bytes:
+        """Everything that the module comes from when ``compiler`` makes it."""
+        request, text = self.request, self.assembled.text
+        called = (
+            request.language,
+            request.stage,
+            request.entry,
+            self.target(compiler),
+            self.options.optimise,
+            self.options.debug,
+        )
+        return repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace") + b"\n" + text
+
+    def load(self, cache: ShaderCache | None) -> bool:
+        """Take the module from the cache: that of the batch's compiler first. Return whether there is one."""
+        if cache is None or self.assembled.opaque:
+            return False
+        for compiler in (self.batch, *self.compilers):
+            self.module = None if compiler is None else cache.load(self.key(compiler))
+            if self.module is not None:
+                self.made_by = compiler
+                return True
+        return False
+
+
+def check_request(request: CompileRequest) -> None:
+    """Raise UsageError or ScenarioError for a target or an entry point that no compiler can be given."""
+    if request.target not in TARGETS:
+        raise UsageError(f"unknown target {request.target!r} (expected one of {', '.join(TARGETS)})")
+    if not request.entry or "\0" in request.entry or request.entry.startswith("-"):
+        raise ScenarioError(
+            f"{request.entry!r} is not an entry point name (expected an identifier)", code="SR-JSON-005"
+        )
+
+
+def able_compilers(request: CompileRequest, text: bytes, found: list[Compiler]) -> list[Compiler]:
+    """Those of ``found`` that can do what the request needs. Raises CompilerNotFoundError naming what is missing."""
+    language = request.language
+    if not found:
+        advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
+        if language == "HLSL":
+            advice = dxc_install_line()
+        raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
+    able = found
+    if language == "GLSL" and TENSORS in text:
+        able = [one for one in able if one.knows_tensors]
+        if not able:
+            raise CompilerNotFoundError(
+                f"the source uses GL_ARM_tensors, which {names(found)} does not know",
+                help=f"install glslang 15.4 or newer, or Arm's glslc: {install_line()}",
+            )
+    if language == "GLSL" and request.entry != "main":
+        knowing, able = able, [one for one in able if one.renames_entry]
+        if not able:
+            raise CompilerNotFoundError(
+                f"a GLSL entry point called {request.entry!r} is not to be had from {names(knowing)}, only 'main'",
+                help=f"leave 'entry' out, or {install_here('glslang')}",
+            )
+    return able

@@ -34,59 +34,35 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
     """
     if not text or text.isspace():
         return _NONE
-    words = _words(text)
+    words = iter(_words(text))
     macros: dict[str, tuple[str, str | bool]] = {}
     include_dirs: list[str] = []
     optimise, debug = "", False
-    problems: list[Diagnostic] = []
-    index = 0
-    while index < len(words):
-        word = words[index]
-        index += 1
+    problems: list[str] = []
+    for word in words:
         if word[:2] in ("-D", "-U", "-I"):
-            kind, value = word[:2], word[2:]
-            if not value:
-                if index == len(words):
-                    problems.append(
-                        Diagnostic(
-                            "SR-SHADER-014", "error", None, f"build_options: {kind!r} at the end lacks its argument"
-                        )
-                    )
-                    break
-                value = words[index]
-                index += 1
-            if kind == "-I":
-                if not value or "\0" in value:
-                    problems.append(
-                        Diagnostic(
-                            "SR-SHADER-014",
-                            "error",
-                            None,
-                            f"build_options: {value!r} is not a folder name (after '-I')",
-                        )
-                    )
+            kind, value = word[:2], word[2:] or next(words, None)
+            try:
+                if value is None:
+                    raise ValueError(f"{kind!r} at the end lacks its argument")
+                if kind != "-I":
+                    name, macro = _macro(kind, value)
+                    macros.pop(name, None)
+                    macros[name] = macro
+                elif not value or "\0" in value:
+                    raise ValueError(f"{value!r} is not a folder name (after '-I')")
                 else:
                     include_dirs.append(os.path.join(base_dir, value))
-                continue
-            try:
-                name, macro = _macro(kind, value)
             except ValueError as error:
-                problems.append(Diagnostic("SR-SHADER-014", "error", None, str(error)))
-                continue
-            macros.pop(name, None)
-            macros[name] = macro
+                problems.append(str(error))
         elif word in _LEVELS:
             optimise = _LEVELS[word]
         elif word in ("-g", "-g0"):
             debug = word == "-g"
         else:
-            problems.append(
-                Diagnostic(
-                    "SR-SHADER-014", "error", None, f"build_options: unknown option {word!r} (expected {_EXPECTED})"
-                )
-            )
+            problems.append(f"unknown option {word!r} (expected {_EXPECTED})")
     if problems:
-        raise error_of(problems)
+        raise error_of(Diagnostic("SR-SHADER-014", "error", None, f"build_options: {each}") for each in problems)
     return BuildOptions(tuple(macros.values()), tuple(include_dirs), optimise, debug)
 
 
@@ -110,16 +86,12 @@ def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
     rest = text[found.end() :] if found else text
     if found is None or (rest and not found[3]) or (kind == "-U" and text != found[1]):
         shape = "NAME" if kind == "-U" else "NAME or NAME=VALUE"
-        raise ValueError(
-            f"build_options: {kind + text!r} is not a macro (expected {kind}{shape}, NAME of letters, digits and _)"
-        )
+        raise ValueError(f"{kind + text!r} is not a macro (expected {kind}{shape}, NAME of letters, digits and _)")
     if kind == "-U":
         return found[1], (found[1], False)
     # The value becomes the rest of a #define line: nothing in it may reach the lines below.
     if any(mark in rest for mark in ("\n", "\r", "\0", "/*")) or rest.endswith("\\"):
-        raise ValueError(
-            f"build_options: the value in {kind + text!r} cannot hold a line break, '/*' or a final backslash"
-        )
+        raise ValueError(f"the value in {kind + text!r} cannot hold a line break, '/*' or a final backslash")
     return found[1], (found[1] + (found[2] or ""), rest if found[3] else True)
 
 

@@ -15,8 +15,7 @@ from scenario_runner.arm_glslc import install_line
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError
 from scenario_runner.shaders.compilers import OUTPUT_NAME, SOURCE_NAME, Compiler, dxc_install_line
-from scenario_runner.shaders.discovery import ShaderCache, names
-from scenario_runner.shaders.jobs import Job
+from scenario_runner.shaders.discovery import Job, ShaderCache, names
 from scenario_runner.shaders.messages import compile_problem, log_warnings
 from scenario_runner.shaders.processes import MAX_FILE_BYTES, Processes, make_runnable, run_program, work_off
 

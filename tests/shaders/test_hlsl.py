@@ -286,7 +286,7 @@ def test_options_of_a_shader_are_no_options_of_the_process() -> None:
 def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
     """Where a dxc program is preferred, the library compiles nothing before it."""
     from scenario_runner.shaders.compilers import Dxc
-    from scenario_runner.shaders.jobs import Job
+    from scenario_runner.shaders.discovery import Job
     from scenario_runner.shaders.request import BuildOptions
     from scenario_runner.shaders.source import assemble
 

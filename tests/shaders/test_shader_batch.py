@@ -18,7 +18,7 @@ import pytest
 from scenario_runner.errors import CompileError, FileError, ScenarioError
 from scenario_runner.shaders import BuildOptions, Compiled, CompileRequest, compile_all, compile_each
 from scenario_runner.shaders.compilers import Shaderc
-from scenario_runner.shaders.jobs import Job
+from scenario_runner.shaders.discovery import Job
 from scenario_runner.shaders.running import MAX_SHADERS, batches
 from scenario_runner.shaders.source import assemble
 
