@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv._generated.enumerants import SPEC_ID
@@ -324,11 +324,9 @@ def decode(scalar: Scalar, bits: int) -> Literal:
     if not scalar.encoding:
         code, size = {16: ("e", 2), 32: ("f", 4), 64: ("d", 8)}.get(width, ("", 0))
         return float(struct.unpack("<" + code, bits.to_bytes(size, "little"))[0]) if code else float("nan")
-    if scalar.encoding == "bfloat16":
-        return float(struct.unpack("<f", (bits << 16).to_bytes(4, "little"))[0])
-    if scalar.encoding in ("float8_e4m3", "float8_e5m2"):
-        return _decode_float8(bits, scalar.encoding)
-    return float("nan")
+    if scalar.encoding not in _ML_DTYPES:
+        return float("nan")
+    return float(_ml_array(scalar.encoding, bits, f"u{width // 8}"))
 
 
 def fit(scalar: Scalar, value: Literal) -> Literal:
@@ -366,67 +364,37 @@ def encode(scalar: Scalar, value: Literal) -> bytes:
         return struct.pack("=" + (code if scalar.kind == "int" else code.upper()), fitted)
     if not scalar.encoding:
         return struct.pack("=" + {16: "e", 32: "f", 64: "d"}[scalar.width_bits], fitted)
-    if scalar.encoding == "bfloat16":
-        return struct.pack("=H", _bfloat16_bits(float(fitted)))
-    return bytes([_float8_bits(float(fitted), scalar.encoding)])
+    return bytes(_ml_array(scalar.encoding, fitted).tobytes())
 
 
 def _fit_float(scalar: Scalar, value: Literal) -> float:
     try:
         number = float(value)
-    except OverflowError:
-        raise ValueError(f"it is beyond the range of {scalar}") from None
-    if scalar.encoding in ("float8_e4m3", "float8_e5m2"):
-        highest = 448.0 if scalar.encoding == "float8_e4m3" else 57344.0
-        infinite = number in (float("inf"), float("-inf"))
-        if abs(number) > highest and not (infinite and scalar.encoding == "float8_e5m2"):
-            raise ValueError(f"the range is {-highest} to {highest}")
-        return number
-    if scalar.encoding not in ("", "bfloat16") or scalar.width_bits == 8:
-        raise ValueError(f"values of the type {scalar} cannot be written")
-    if number in (float("inf"), float("-inf")):
-        return number
-    try:
-        if scalar.encoding:
-            bits = _bfloat16_bits(number)
-            if bits & 0x7FFF == 0x7F80:
-                raise OverflowError
-        else:
+        if not scalar.encoding and scalar.width_bits > 8:
             struct.pack("<" + {16: "e", 32: "f", 64: "d"}[scalar.width_bits], number)
+            return number
     except OverflowError:
         raise ValueError(f"it is beyond the range of {scalar}") from None
+    if scalar.encoding not in _ML_DTYPES:
+        raise ValueError(f"values of the type {scalar} cannot be written")
+    rounded = float(_ml_array(scalar.encoding, number))
+    if scalar.width_bits == 8:
+        highest = 448.0 if scalar.encoding == "float8_e4m3" else 57344.0
+        if abs(number) > highest and rounded != number:
+            raise ValueError(f"the range is {-highest} to {highest}")
+    elif abs(rounded) == float("inf") != abs(number):
+        raise ValueError(f"it is beyond the range of {scalar}")
     return number
 
 
-def _bfloat16_bits(value: float) -> int:
-    """Return the upper half of a float32, rounded to nearest even; OverflowError beyond float32."""
-    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
-    if value != value:
-        return bits >> 16 | 0x40
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+_ML_DTYPES: Final = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
+"""The names that encodings have in ml_dtypes."""
 
 
-def _decode_float8(bits: int, encoding: str) -> float:
-    sign = -1.0 if bits & 0x80 else 1.0
-    mantissa_bits, bias = (3, 7) if encoding == "float8_e4m3" else (2, 15)
-    exponent = (bits & 0x7F) >> mantissa_bits
-    mantissa = bits & ((1 << mantissa_bits) - 1)
-    if encoding == "float8_e4m3":
-        if bits & 0x7F == 0x7F:
-            return float("nan")
-    elif exponent == 31:
-        return float("nan") if mantissa else sign * float("inf")
-    if not exponent:
-        return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
-    return sign * (1 + mantissa / (1 << mantissa_bits)) * 2.0 ** (exponent - bias)
+def _ml_array(encoding: str, value: float, written_as: str = "") -> Any:
+    """Return an array of one value of an encoding, or of bits of the type ``written_as``. Few modules need these."""
+    import ml_dtypes
+    import numpy
 
-
-def _float8_bits(value: float, encoding: str) -> int:
-    """Return the nearest of the 256 values, the even one of two that are equally near."""
-    if value != value:
-        return 0x7F
-    sign = 0x80 if str(value).startswith("-") else 0
-    finite = [bits for bits in range(0x7F) if _decode_float8(bits, encoding) < float("inf")]
-    if abs(value) == float("inf"):
-        return sign | 0x7C
-    return sign | min(finite, key=lambda bits: (abs(_decode_float8(bits, encoding) - abs(value)), bits & 1))
+    dtype = getattr(ml_dtypes, _ML_DTYPES[encoding])
+    return numpy.array(value, written_as).view(dtype) if written_as else numpy.array(value, dtype)
