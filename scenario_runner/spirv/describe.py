@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from scenario_runner.spirv.interface import DescriptorBinding
 from scenario_runner.spirv.module import EntryPoint, GraphEntryPoint, GraphResource, Module
 from scenario_runner.spirv.stage_interface import StageVariable
 from scenario_runner.spirv.types import Array, Block, Image, Member, RuntimeArray, Struct, Tensor, Type
-
-MAX_MEMBERS: Final = 20_000
-"""Members of nested structures that a description spells out; structures beyond that keep their name and size only."""
-MAX_VARIABLES: Final = 10_000
-"""Bindings, inputs and outputs of all entry points that a description spells out;
-entry points beyond that keep their name and execution model only."""
 
 
 def describe(module: Module) -> dict[str, Any]:
@@ -21,8 +15,6 @@ def describe(module: Module) -> dict[str, Any]:
 
     Sizes, offsets and strides are in bytes. Raises `SpirvError` where an entry point's interface cannot be read.
     """
-    budget = [MAX_MEMBERS]
-    variables = [MAX_VARIABLES]
     return {
         **_fields(module, "name", "size_bytes"),
         "version": f"{module.version[0]}.{module.version[1]}",
@@ -34,7 +26,7 @@ def describe(module: Module) -> dict[str, Any]:
             {**_fields(constant, "id", "name", "type", "size_bytes"), "default": _finite(constant.default)}
             for constant in module.spec_constants
         ],
-        "entry_points": [_entry_point(entry_point, budget, variables) for entry_point in module.entry_points],
+        "entry_points": [_entry_point(entry_point) for entry_point in module.entry_points],
         "graph_entry_points": [_graph(graph) for graph in module.graph_entry_points],
         "graph_constants": [{"id": constant.id, **_tensor(constant.tensor)} for constant in module.graph_constants],
     }
@@ -45,20 +37,16 @@ def _finite(value: bool | int | float) -> bool | int | float | str:
     return str(value) if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _entry_point(entry_point: EntryPoint, budget: list[int], variables: list[int]) -> dict[str, Any]:
-    described = {"name": entry_point.name, "execution_model": entry_point.execution_model}
-    if variables[0] <= 0:
-        return {**described, "note": f"not looked into: the module declares more than {MAX_VARIABLES} variables"}
+def _entry_point(entry_point: EntryPoint) -> dict[str, Any]:
     interface = entry_point.interface
     size = interface.local_size()
     stage = entry_point.stage_interface()
-    variables[0] -= 1 + max(len(entry_point.listed), len(interface.bindings) + len(stage.inputs) + len(stage.outputs))
     return {
-        **described,
+        **_fields(entry_point, "name", "execution_model"),
         "local_size": None if size is None else list(size),
         "workgroup_memory_bytes": interface.workgroup_memory_bytes,
-        "push_constants": _block(interface.push_constants, budget),
-        "bindings": [_binding(binding, budget) for binding in interface.bindings],
+        "push_constants": _block(interface.push_constants),
+        "bindings": [_binding(binding) for binding in interface.bindings],
         "inputs": [_stage_variable(variable) for variable in stage.inputs],
         "outputs": [_stage_variable(variable) for variable in stage.outputs],
         "inputs_built_in": list(stage.inputs_built_in),
@@ -79,7 +67,7 @@ def _stage_variable(variable: StageVariable) -> dict[str, Any]:
     }
 
 
-def _binding(binding: DescriptorBinding, budget: list[int]) -> dict[str, Any]:
+def _binding(binding: DescriptorBinding) -> dict[str, Any]:
     described = _fields(
         binding, "set", "binding", "name", "kind", "count", "used", "readable", "writable", "reads", "writes"
     )
@@ -88,7 +76,7 @@ def _binding(binding: DescriptorBinding, budget: list[int]) -> dict[str, Any]:
     if binding.tensor is not None:
         described["tensor"] = _tensor(binding.tensor)
     if binding.block is not None:
-        described["block"] = _block(binding.block, budget)
+        described["block"] = _block(binding.block)
     if binding.input_attachment_index is not None:
         described["input_attachment_index"] = binding.input_attachment_index
     return described
@@ -122,23 +110,20 @@ def _graph_resource(resource: GraphResource) -> dict[str, Any]:
     return {**_fields(resource, "name", "set", "binding"), **_tensor(resource.tensor)}
 
 
-def _block(block: Block | None, budget: list[int]) -> dict[str, Any] | None:
+def _block(block: Block | None) -> dict[str, Any] | None:
     if block is None:
         return None
     return {
         **_fields(block, "name", "size_bytes", "runtime_stride_bytes"),
-        "members": _members(block.struct, budget),
+        "members": _members(block.struct),
     }
 
 
-def _members(struct: Struct, budget: list[int]) -> list[dict[str, Any]] | None:
-    budget[0] -= len(struct.members)
-    if budget[0] < 0:
-        return None
-    return [_member(member, budget) for member in struct.members]
+def _members(struct: Struct) -> list[dict[str, Any]]:
+    return [_member(member) for member in struct.members]
 
 
-def _member(member: Member, budget: list[int]) -> dict[str, Any]:
+def _member(member: Member) -> dict[str, Any]:
     described: dict[str, Any] = {
         "name": member.name,
         "type": str(member.type),
@@ -154,5 +139,5 @@ def _member(member: Member, budget: list[int]) -> dict[str, Any]:
     while isinstance(innermost, Array | RuntimeArray):
         innermost = innermost.element
     if isinstance(innermost, Struct):
-        described["members"] = _members(innermost, budget)
+        described["members"] = _members(innermost)
     return described

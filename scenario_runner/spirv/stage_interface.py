@@ -31,9 +31,6 @@ OUTPUT: Final = 3
 MAX_LOCATIONS: Final = 4096
 """Locations beyond this one are a problem whatever the device: a hundred times what any has."""
 
-MAX_VARIABLES: Final = 20_000
-"""Inputs, outputs and their members that one entry point may have."""
-
 _INTERPOLATION: Final = {NO_PERSPECTIVE: "noperspective", CENTROID: "centroid", SAMPLE: "sample"}
 
 
@@ -87,6 +84,7 @@ def read_stage_interface(index: Index, listed: tuple[int, ...], constants: Const
         at = index.definitions.get(id)
         if at is not None and index.opcode(at) == op.VARIABLE and words[at + 3] in (INPUT, OUTPUT):
             reader.add(id, at, words[at + 3])
+
     for storage_class in (INPUT, OUTPUT):
         reader.check_overlaps(storage_class)
 
@@ -108,7 +106,6 @@ class _StageReader:
     def __init__(self, index: Index, constants: Constants) -> None:
         self._index = index
         self._constants = constants
-        self._left = MAX_VARIABLES
         self._taken: dict[int, int] = {}
         self.found: dict[int, list[StageVariable]] = {INPUT: [], OUTPUT: []}
         self.built_in: dict[int, list[str]] = {INPUT: [], OUTPUT: []}
@@ -117,7 +114,6 @@ class _StageReader:
     def add(self, id: int, at: int, storage_class: int) -> None:
         """Add a variable."""
         index = self._index
-        self._spend(1)
         type = self._constants.variable_type(id, at)
         decorations = index.decorations_of(id)
         name = index.name_of(id) or (type.name if isinstance(type, Struct) else "") or f"the id {id}"
@@ -138,17 +134,8 @@ class _StageReader:
                 decorations = {**decorations, FLAT: 1}
             self._add(name, type, decorations[LOCATION], decorations, storage_class)
 
-    def _spend(self, count: int) -> None:
-        """Bound the time: nested structures can have any number of members."""
-        self._left -= count
-        if self._left < 0:
-            raise self._index.error(
-                f"an entry point has more than {MAX_VARIABLES} inputs and outputs, members included"
-            )
-
     def _has_built_in(self, struct: Struct, storage_class: int) -> bool:
         """Tell whether members are built-in, as those of gl_PerVertex, and note them."""
-        self._spend(len(struct.members))
         members = [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
         built_in = [member[BUILT_IN] for member in members if BUILT_IN in member]
         self.built_in[storage_class] += [enumerant_name(BUILT_INS, each, "BuiltIn") for each in built_in]
@@ -163,7 +150,6 @@ class _StageReader:
         self, struct: Struct, name: str, outer: dict[int, int], following: int | None, storage_class: int
     ) -> int | None:
         """Add members at the locations from ``following`` on, or at their own; return the location after the last."""
-        self._spend(len(struct.members))
         for number, member in enumerate(struct.members):
             own = self._index.member_decorations_of(struct.id, number)
             label = f"{name}.{member.name or number}"
