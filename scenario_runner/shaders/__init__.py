@@ -9,7 +9,7 @@ from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
 from scenario_runner.shaders.compilers import Compiler
 from scenario_runner.shaders.discovery import ShaderCache, find_compilers
-from scenario_runner.shaders.request import BuildOptions, CompileRequest, parse_build_options
+from scenario_runner.shaders.source import BuildOptions, CompileRequest, parse_build_options
 
 __all__ = [
     "BuildOptions",

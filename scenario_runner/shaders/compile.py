@@ -9,8 +9,7 @@ from scenario_runner import system_limits
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.shaders.compilers import Compiler
 from scenario_runner.shaders.discovery import Job, ShaderCache, able_compilers, check_request, find_compilers
-from scenario_runner.shaders.request import CompileRequest, parse_build_options
-from scenario_runner.shaders.source import assemble
+from scenario_runner.shaders.source import CompileRequest, assemble, parse_build_options
 
 COMPILE_TIMEOUT_S = 60.0
 

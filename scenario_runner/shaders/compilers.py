@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from scenario_runner import arm_glslc
-from scenario_runner.shaders.request import BuildOptions, CompileRequest
-from scenario_runner.shaders.source import Assembled
+from scenario_runner.shaders.source import Assembled, BuildOptions, CompileRequest
 
 
 class MessageStyle(NamedTuple):

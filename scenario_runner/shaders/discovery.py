@@ -24,8 +24,7 @@ from scenario_runner.shaders.compilers import (
     numbers,
     on_path,
 )
-from scenario_runner.shaders.request import TARGETS, BuildOptions, CompileRequest
-from scenario_runner.shaders.source import Assembled
+from scenario_runner.shaders.source import TARGETS, Assembled, BuildOptions, CompileRequest
 from scenario_runner.system_packages import install_here
 
 MAX_ENTRIES = 4096

@@ -8,8 +8,7 @@ from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.shaders.compilers import SOURCE_NAME, MessageStyle
-from scenario_runner.shaders.request import CompileRequest
-from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled, read_source
+from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled, CompileRequest, read_source
 
 _MOST_CHARACTERS = 100
 _QUOTED = re.compile(r"'([^']+)'")

@@ -56,7 +56,6 @@ RUN = {
     "scenario_runner.shaders.compile",
     "scenario_runner.shaders.compilers",
     "scenario_runner.shaders.discovery",
-    "scenario_runner.shaders.request",
     "scenario_runner.shaders.source",
     "scenario_runner.signals",
     "scenario_runner.streams",

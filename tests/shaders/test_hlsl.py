@@ -287,8 +287,7 @@ def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
     """Where a dxc program is preferred, the library compiles nothing before it."""
     from scenario_runner.shaders.compilers import Dxc
     from scenario_runner.shaders.discovery import Job
-    from scenario_runner.shaders.request import BuildOptions
-    from scenario_runner.shaders.source import assemble
+    from scenario_runner.shaders.source import BuildOptions, assemble
 
     request, options = hlsl(source(1)), BuildOptions()
     library, program = DxcLibrary(dxc, "1", "i"), Dxc("/bin/dxc", "1", "i")
