@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from scenario_runner.conversion.converter import Input, dump
-from scenario_runner.conversion.flatbuffer import placeholder_front
 from scenario_runner.conversion.model import (
     CustomOperation,
     Function,
@@ -25,7 +24,7 @@ from scenario_runner.conversion.model import (
     Value,
     format_name_of_element,
 )
-from scenario_runner.conversion.source import Source
+from scenario_runner.conversion.source import Source, placeholder_front
 from scenario_runner.conversion.syntax import STRING, VALUE, escaped
 from scenario_runner.conversion.text_model import parse_text
 from scenario_runner.custom_shader.attributes import DOMAIN
