@@ -25,8 +25,7 @@ from scenario_runner.conversion.model import (
     format_name_of_element,
 )
 from scenario_runner.conversion.source import Source, placeholder_front
-from scenario_runner.conversion.syntax import STRING, VALUE, escaped
-from scenario_runner.conversion.text_model import parse_text
+from scenario_runner.conversion.text_model import STRING, VALUE, escaped, parse_text
 from scenario_runner.custom_shader.attributes import DOMAIN
 
 _PART_CHARACTERS = 1 << 20

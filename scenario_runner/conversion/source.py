@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
 from scenario_runner.conversion.model import CustomOperation, Function, Model, TensorType, Value
-from scenario_runner.conversion.syntax import NotUnderstoodError
-from scenario_runner.conversion.text_model import parse_text
+from scenario_runner.conversion.text_model import NotUnderstoodError, parse_text
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile

@@ -11,7 +11,7 @@ from scenario_runner import ScenarioRunnerError, convert
 from scenario_runner.conversion.converter import find_converter
 from scenario_runner.conversion.model import Model
 from scenario_runner.conversion.source import open_source, parse_model
-from scenario_runner.conversion.syntax import escaped, tensor_type, unescaped
+from scenario_runner.conversion.text_model import escaped, tensor_type, unescaped
 from scenario_runner.formats import format_named
 from scenario_runner.graphs import parse_vgf
 from tests.conversion.models import GRID, add, function, shader
