@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scenario_runner.custom_shader.models import json_schema as of_custom_shader
+from scenario_runner.custom_shader.reading import json_schema as of_custom_shader
 from scenario_runner.scenario import json_schema as of_scenario
 from scenario_runner.suite.expectations.validation import json_schema as of_expectations
 

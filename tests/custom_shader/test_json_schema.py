@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scenario_runner.custom_shader.models import json_schema
+from scenario_runner.custom_shader.reading import json_schema
 from tests.custom_shader.attributes import ATTRIBUTES
 
 
