@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from scenario_runner import scenario
 from scenario_runner.cli.arguments import Parser
-from scenario_runner.custom_shader import models
+from scenario_runner.custom_shader import reading
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,6 +20,6 @@ def main(argv: Sequence[str]) -> int:
         default="scenario",
         help="scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders",
     )
-    schema_of = {"scenario": scenario.json_schema, "custom-op": models.json_schema}[parser.parse_args(argv).format]
+    schema_of = {"scenario": scenario.json_schema, "custom-op": reading.json_schema}[parser.parse_args(argv).format]
     print(json.dumps(schema_of(), indent=2))
     return 0

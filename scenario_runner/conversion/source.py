@@ -1,8 +1,7 @@
-"""TOSA FlatBuffers: their shaders as a `Function`, and the same file with placeholders for its shaders.
+"""A TOSA model in a file or in memory: its form (MLIR text, MLIR bytecode, FlatBuffer), its contents, its errors.
 
+Of a FlatBuffer the shaders are read as a `Function`, and the same file is written with placeholders for its shaders.
 Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library). Tables refer forwards only.
-
-A TOSA model in a file or in memory: its form (MLIR text, MLIR bytecode, FlatBuffer), its contents, its errors.
 """
 
 from __future__ import annotations

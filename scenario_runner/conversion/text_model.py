@@ -1,19 +1,14 @@
-"""The parts of MLIR's text that custom operations are written in: strings, attributes, types, values.
+"""Custom operations and functions in MLIR text: strings, attributes, types, values, and where they stand.
 
-Source: the MLIR language reference. What is not needed is skipped by its brackets, so that no other operation has to
-be known. A cursor moves over the text; `NotUnderstoodError` says that the text is written in a way that is not read
-here, though MLIR may accept it.
-
-From the text of a model to its functions and custom operations.
-
-Only these are read; all other operations are passed over, whatever they are. Functions and returns are expected as
-MLIR prints them by default, custom operations as that or in the generic form.
+Only these are read; all other operations are passed over, and skipped by their brackets. Functions and returns are
+expected as MLIR prints them by default, custom operations as that or in the generic form. `NotUnderstoodError` says
+that the text is written in a way that is not read here, though MLIR may accept it. Source: the MLIR language reference.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from scenario_runner.conversion.model import CustomOperation, Function, Model, TensorType, Value
@@ -29,6 +24,7 @@ _ESCAPE = re.compile(rb"\\(n|t|\"|\\|[0-9A-Fa-f]{2})")
 # What matters when something is skipped: strings, comments, arrows (whose > closes nothing) and brackets.
 _BRACKET = re.compile(rf"({STRING})|//[^\n]*|->|[\[\](){{}}<>]|,", re.DOTALL)
 _OPENING, _CLOSING = "[({<", "])}>"
+_LOCATION = re.compile(r"loc\s*(?=\()")
 _TYPE_NAME = re.compile(r"!?[A-Za-z_][\w$.]*")
 _LONGEST_SIZE = 19
 _DIMENSION = re.compile(r"(\*|\?|[0-9]+)x")
@@ -81,6 +77,14 @@ class Cursor:
         assert match is not None
         self.at = match.end()
 
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Move behind what matches ``pattern`` where that is next."""
+        self.skip_space()
+        match = pattern.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match
+
     def looks_at(self, token: str) -> bool:
         """Whether ``token`` is next."""
         self.skip_space()
@@ -100,109 +104,96 @@ class Cursor:
 
     def string(self) -> Text | None:
         """The string that is next."""
-        self.skip_space()
-        match = _STRING.match(self.text, self.at)
-        if match is None:
-            return None
-        self.at = match.end()
-        return Text(unescaped(match[0]), match.start(), match.end())
+        match = self.match(_STRING)
+        return None if match is None else Text(unescaped(match[0]), match.start(), match.end())
 
     def symbol(self) -> str | None:
         """The name of the symbol that is next: ``@name``."""
-        self.skip_space()
-        match = _SYMBOL.match(self.text, self.at)
-        if match is None:
-            return None
-        self.at = match.end()
-        return unescaped(match[1]) if match[1] else match[2]
+        match = self.match(_SYMBOL)
+        return None if match is None else unescaped(match[1]) if match[1] else match[2]
 
     def values(self) -> list[str]:
         """The names of the values that are next, separated by commas."""
         found: list[str] = []
-        while True:
-            self.skip_space()
-            match = _VALUE.match(self.text, self.at)
-            if match is None:
-                if found:
-                    raise NotUnderstoodError(f"expected a value at the offset {self.at}")
-                return found
+        while match := self.match(_VALUE):
             found.append(f"{match[1]}#{match[2] or 0}")
-            self.at = match.end()
             if not self.take(","):
                 return found
+        if found:
+            raise NotUnderstoodError(f"expected a value at the offset {self.at}")
+        return found
+
+    def entries(self, closing: str) -> Iterator[None]:
+        """Step through what is separated by commas, to behind the closing bracket."""
+        while not self.take(closing):
+            yield
+            if not self.take(",") and not self.looks_at(closing):
+                raise NotUnderstoodError(f"expected ',' or {closing!r} at the offset {self.at}")
 
     def skip_brackets(self) -> None:
         """Move behind the bracket that is next, and what it encloses."""
-        depth = 0
-        for match in _BRACKET.finditer(self.text, self.at):
-            if match[0] in _OPENING:
-                depth += 1
-            elif match[0] in _CLOSING:
-                depth -= 1
-                if depth <= 0:
-                    self.at = match.end()
-                    return
-        raise NotUnderstoodError(f"a bracket at the offset {self.at} is not closed")
+        self.skip_space()
+        self.at += 1
+        while self.text[self.skip_entry()] == ",":
+            self.at += 1
+        self.at += 1
 
-    def skip_attribute(self) -> None:
-        """Move to the comma or the closing bracket behind the attribute that is next."""
+    def skip_entry(self) -> int:
+        """Move to the comma or the closing bracket behind what is next; gives the offset."""
         depth = 0
         for match in _BRACKET.finditer(self.text, self.at):
             token = match[0]
             if not depth and (token == "," or token in _CLOSING):
                 self.at = match.start()
-                return
+                return self.at
             depth += (token in _OPENING) - (token in _CLOSING)
-        raise NotUnderstoodError(f"the attributes at the offset {self.at} have no end")
+        raise NotUnderstoodError(f"a bracket before the offset {self.at} is not closed")
+
+    def skip_location(self) -> None:
+        """Move behind the location that is next."""
+        at = self.at
+        if self.match(_LOCATION):
+            self.skip_brackets()
+        else:
+            self.at = at
 
     def attributes(self) -> dict[str, Text | None]:
         """The dictionary of attributes that is next, with braces; None for those that are not a string."""
         self.expect("{")
         found: dict[str, Text | None] = {}
-        while not self.take("}"):
+        for _ in self.entries("}"):
             key = self._key()
             found[key] = None
             if self.take("="):
                 found[key] = self.string()
                 if not (self.looks_at(",") or self.looks_at("}")):
-                    self.skip_attribute()
-            if not self.take(",") and not self.looks_at("}"):
-                raise NotUnderstoodError(f"expected ',' or '}}' at the offset {self.at}")
+                    self.skip_entry()
         return found
 
     def _key(self) -> str:
         quoted = self.string()
         if quoted is not None:
             return quoted.value
-        match = _KEY.match(self.text, self.at)
+        match = self.match(_KEY)
         if match is None:
             raise NotUnderstoodError(f"expected the name of an attribute at the offset {self.at}")
-        self.at = match.end()
         return match[0]
 
     def type(self) -> TensorType:
         """The type that is next. Types other than tensors have no shape, and their own text as the element."""
-        self.skip_space()
-        start = self.at
-        match = _TYPE_NAME.match(self.text, start)
+        match = self.match(_TYPE_NAME)
         if match is None:
-            raise NotUnderstoodError(f"expected a type at the offset {start}")
+            raise NotUnderstoodError(f"expected a type at the offset {self.at}")
         if match[0].startswith("!") and "." not in match[0]:
-            raise NotUnderstoodError(f"the alias of a type at the offset {start}")
-        self.at = match.end()
+            raise NotUnderstoodError(f"the alias of a type at the offset {match.start()}")
         if self.text.startswith("<", self.at):
             self.skip_brackets()
-        return tensor_type(self.text[start : self.at])
+        return tensor_type(self.text[match.start() : self.at])
 
     def types(self) -> list[TensorType]:
         """The types that are next, in parentheses."""
         self.expect("(")
-        found: list[TensorType] = []
-        while not self.take(")"):
-            found.append(self.type())
-            if not self.take(",") and not self.looks_at(")"):
-                raise NotUnderstoodError(f"expected ',' or ')' at the offset {self.at}")
-        return found
+        return [self.type() for _ in self.entries(")")]
 
 
 def tensor_type(text: str) -> TensorType:
@@ -232,22 +223,20 @@ _RESULTS = re.compile(rf"((?:{VALUE}(?::[0-9]{{1,6}})?\s*,\s*)*{VALUE}(?::[0-9]{
 _RESULT = re.compile(rf"({VALUE})(?::([0-9]+))?")
 _RESULT_CHARACTERS = 64
 _VISIBILITY = re.compile(r"(?:public|private|nested)\b")
-_LOCATION = re.compile(r"\s*loc\s*(?=\()")
 
 
 def parse_text(text: str, path: str) -> Model:
     """The model that ``text`` is. Raises NotUnderstoodError where it is written in a way that is not read here."""
-    lines = _Lines(text)
     functions: list[Function] = []
     declarations: list[Function] = []
     at = depth = 0
-    while match := _next(text, at):
+    while match := _STOP.search(text, at):
         at = match.end()
         depth += (match[0] == "{") - (match[0] == "}")
         if depth < 0:
             raise NotUnderstoodError(f"the brace at the offset {match.start()} closes nothing")
         if match[0] == "func.func":
-            function = _Function(text, match.start(), lines).read()
+            function = _Function(text, match.start()).read()
             at = function.span[1]
             (functions if function.has_body else declarations).append(function)
         elif match[0] == '"func.func"':
@@ -257,27 +246,13 @@ def parse_text(text: str, path: str) -> Model:
     return Model(path, text, tuple(functions), declarations=tuple(declarations))
 
 
-def _next(text: str, at: int) -> re.Match[str] | None:
-    return _STOP.search(text, at)
-
-
-class _Lines:
-    """Which line an offset is on."""
-
-    def __init__(self, text: str) -> None:
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
-
-    def line(self, offset: int) -> int:
-        return bisect_right(self._starts, offset)
-
-
 class _Function:
     """Reads one function."""
 
-    def __init__(self, text: str, start: int, lines: _Lines) -> None:
+    def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._start = start
-        self._lines = lines
+        self._counted, self._line = 0, 1  # the number of the line at an offset
         self._operations: list[CustomOperation] = []
         self._nested: list[CustomOperation] = []
         self._returned: tuple[Value, ...] = ()
@@ -286,9 +261,7 @@ class _Function:
 
     def read(self) -> Function:
         cursor = Cursor(self._text, self._start + len("func.func"))
-        cursor.skip_space()
-        if visibility := _VISIBILITY.match(self._text, cursor.at):
-            cursor.at = visibility.end()
+        cursor.match(_VISIBILITY)
         name = cursor.symbol()
         if name is None:
             raise NotUnderstoodError("a function without a name")
@@ -297,7 +270,6 @@ class _Function:
         inputs = outputs = None
         if cursor.take("attributes"):
             start = cursor.at
-            cursor.skip_space()
             cursor.skip_brackets()
             inputs, outputs = _entry_names(self._text[start : cursor.at])
         has_body = cursor.take("{")
@@ -321,7 +293,7 @@ class _Function:
     def _arguments(self, cursor: Cursor) -> tuple[Value, ...]:
         cursor.expect("(")
         found: list[Value] = []
-        while not cursor.take(")"):
+        for _ in cursor.entries(")"):
             names = cursor.values() if not found or cursor.looks_at("%") else []
             if len(names) != 1:
                 # a declaration has types only
@@ -332,27 +304,23 @@ class _Function:
             found.append(Value(names[0], cursor.type()))
             if cursor.looks_at("{"):
                 cursor.skip_brackets()
-            _skip_location(cursor)
-            if not cursor.take(",") and not cursor.looks_at(")"):
-                raise NotUnderstoodError(f"expected ',' or ')' at the offset {cursor.at}")
+            cursor.skip_location()
         return tuple(found)
 
     def _result_types(self, cursor: Cursor) -> list[TensorType]:
         if not cursor.take("("):
             return [cursor.type()]
         found: list[TensorType] = []
-        while not cursor.take(")"):
+        for _ in cursor.entries(")"):
             found.append(cursor.type())
             if cursor.looks_at("{"):
                 cursor.skip_brackets()
-            if not cursor.take(",") and not cursor.looks_at(")"):
-                raise NotUnderstoodError(f"expected ',' or ')' at the offset {cursor.at}")
         return found
 
     def _body(self, at: int) -> int:
         """Read the operations from ``at`` on; where the body ends, its closing brace included."""
         text, depth = self._text, 1
-        while match := _next(text, at):
+        while match := _STOP.search(text, at):
             token, at = match[0], match.end()
             if token == "{":
                 depth += 1
@@ -363,7 +331,9 @@ class _Function:
                         raise NotUnderstoodError("a function without a return")
                     return at
             elif token in ("tosa.custom", '"tosa.custom"'):
-                operation = _custom(text, match, self._lines)
+                self._line += text.count("\n", self._counted, match.start())
+                self._counted = match.start()
+                operation = _custom(text, match, self._line)
                 at = operation.span[1]
                 (self._operations if depth == 1 else self._nested).append(operation)
                 self._spans.append(operation.span)
@@ -388,7 +358,7 @@ class _Function:
             if len(types) != len(names):
                 raise NotUnderstoodError("a return with other types than values")
             self._returned = tuple(map(Value, names, types))
-        _skip_location(cursor)
+        cursor.skip_location()
         self._spans.append((match.start(), cursor.at))
         return cursor.at
 
@@ -420,14 +390,7 @@ def _split(names: Text | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names.value.split(",")) if names.value else ()
 
 
-def _skip_location(cursor: Cursor) -> None:
-    match = _LOCATION.match(cursor.text, cursor.at)
-    if match:
-        cursor.at = match.end()
-        cursor.skip_brackets()
-
-
-def _custom(text: str, match: re.Match[str], lines: _Lines) -> CustomOperation:
+def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
     """The custom operation whose name was found."""
     start, names = _results(text, match.start())
     cursor = Cursor(text, match.end())
@@ -447,7 +410,7 @@ def _custom(text: str, match: re.Match[str], lines: _Lines) -> CustomOperation:
     operand_types = cursor.types()
     cursor.expect("->")
     result_types = cursor.types() if cursor.looks_at("(") else [cursor.type()]
-    _skip_location(cursor)
+    cursor.skip_location()
     strings = [found.get(key) for key in ("domain_name", "operator_name", "implementation_attrs")]
     domain, name, attributes = strings
     if domain is None or name is None or attributes is None:
@@ -462,7 +425,7 @@ def _custom(text: str, match: re.Match[str], lines: _Lines) -> CustomOperation:
         results=tuple(map(Value, names, result_types)),
         span=(start, cursor.at),
         attributes_span=(attributes.start, attributes.end),
-        line=lines.line(match.start()),
+        line=line,
     )
 
 

@@ -1,9 +1,7 @@
-"""The pydantic models of the attributes (of the shader, of an input or output, of a sampler) and their JSON Schema.
+"""The attributes of a shader in JSON: pydantic models, JSON Schema, what they say, and what is wrong with them.
 
-The models hold names of Vulkan's enums as text; `reading` looks them up. Source: "Vulkan Shader in TOSA Custom
+The models hold names of Vulkan's enums as text; `Reader` looks them up. Source: "Vulkan Shader in TOSA Custom
 Operation Attributes".
-
-What a JSON object of attributes says, and what is wrong with it.
 """
 
 from __future__ import annotations

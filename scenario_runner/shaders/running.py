@@ -1,8 +1,7 @@
-"""A compiler's messages as a problem with places in the user's files, and the source lines that they are about.
+"""Run compilers for shaders: many in one process where the compiler allows it, else one process each.
 
-Run compilers for shaders: many in one process where the compiler allows it, else one process each.
-
-A shader that a batch did not compile is compiled alone by the preferred compiler, whose messages the user reads.
+A shader that a batch did not compile is compiled alone by the preferred compiler, whose messages become a problem with
+places in the user's files, and the source lines that they are about.
 """
 
 from __future__ import annotations

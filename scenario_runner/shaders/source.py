@@ -1,6 +1,6 @@
-"""One shader to compile, and its ``build_options``.
+"""One shader to compile, its ``build_options``, and the text that the compiler gets.
 
-The text that the compiler gets: the source with its includes, macros and version put in place.
+That is the source with its includes, macros and version put in place.
 
 Expanding ``#include`` here makes every compiler search alike, needs no extension, and makes the cache sound: its key is
 the text that is compiled, so that a new file earlier in the search path is a new text. ``#line`` directives keep every
