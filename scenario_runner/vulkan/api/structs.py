@@ -5,7 +5,7 @@ Hot paths (recording of dispatches and barriers) hold ready-made cdata and call 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from scenario_runner.vulkan.api._generated.structures import SPELLINGS, STRUCTURES
 from scenario_runner.vulkan.api.ffi import NULL, ffi
-from scenario_runner.vulkan.api.loader import type_source
+from scenario_runner.vulkan.api.loader import check, type_source
 
 _alive: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 """What each structure points to; entries go with the structure."""
@@ -80,6 +80,22 @@ def chain(head: Any, *structs: Any) -> Any:
         last.pNext = ffi.cast("VkBaseOutStructure*", struct)
     _alive.setdefault(head, []).extend(structs)
     return head
+
+
+def enumerated(kind: str, call: str, ask: Callable[..., Any], *arguments: Any) -> Any:
+    """An array of what a command lists, as ``call`` in messages: asked how many there are, then for all of them.
+
+    ``arguments`` come before the pointers to the number and to the array of ``kind``. Raises what `check` raises.
+    """
+    count = ffi.new("uint32_t*")
+    check(ask(*arguments, count, NULL) or 0, call)
+    found = type_source(kind).new(f"{kind}[]", count[0])
+    structure_type, _ = STRUCTURES.get(kind, (None, ()))
+    for each in found if structure_type is not None else ():
+        each.sType = structure_type
+    if count[0]:
+        check(ask(*arguments, count, found) or 0, call)
+    return found
 
 
 def _fill(target: Any, layout: _Layout, members: Mapping[str, Any], keep: list[Any]) -> None:

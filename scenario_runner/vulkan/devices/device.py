@@ -21,7 +21,7 @@ from scenario_runner.plan.model.records import NeededFeature, Requirements
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import Functions, check
+from scenario_runner.vulkan.api.loader import Functions, check, type_source
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.features import chain_of
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reason_against, wanted_layers
@@ -78,6 +78,19 @@ class Kept(Generic[_Object]):
 
 # Drivers allow 4000 samplers at least (maxSamplerAllocationCount), far fewer with custom border colors.
 _MOST_SAMPLERS = 256
+
+
+EVERYTHING = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT, vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
+"""All stages of a queue with all their accesses, for `Device.barrier`."""
+
+
+def memory_barrier(src_access: int, dst_access: int) -> Any:
+    """A VkMemoryBarrier."""
+    barrier = ffi.new("VkMemoryBarrier*")
+    barrier.sType = vk.STRUCTURE_TYPE_MEMORY_BARRIER
+    barrier.srcAccessMask = src_access
+    barrier.dstAccessMask = dst_access
+    return barrier
 
 
 class Device:
@@ -160,6 +173,21 @@ class Device:
         flags, _ = self.physical.memory_types[type_index]
         mappable = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
         return self.unified_memory and flags & mappable == mappable
+
+    def create(self, stack: ExitStack, kind: str, name: str, info: Any, purpose: str = "") -> Any:
+        """The handle of ``vkCreate<name>``, destroyed with ``stack`` and counted as a ``kind`` until then.
+
+        Raises DeviceError or a subclass, which names ``purpose``.
+        """
+        handle = type_source(f"Vk{name}").new(f"Vk{name}*")
+        check(getattr(self.fn, f"vkCreate{name}")(self.handle, info, ffi.NULL, handle), f"vkCreate{name}", purpose)
+        self.own(stack, kind, getattr(self.fn, f"vkDestroy{name}"), handle[0])
+        return handle[0]
+
+    def barrier(self, commands: Any, before: tuple[int, int] = EVERYTHING, after: tuple[int, int] = EVERYTHING) -> None:
+        """Record a memory barrier between stages with accesses; by default of everything before and after it."""
+        barrier = memory_barrier(before[1], after[1])
+        self.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL)
 
     def own(self, stack: ExitStack, kind: str, destroy: Any, handle: Any) -> None:
         """Count a new object of this kind, and have it destroyed (and uncounted) with ``stack``."""

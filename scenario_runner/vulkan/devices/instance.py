@@ -11,7 +11,7 @@ from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import Functions, check, error_class, result_name
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices import layers as layer_list
 from scenario_runner.vulkan.devices.layers import available_layers, has_instance_extension, requested_layers
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -112,12 +112,9 @@ class Instance:
             raise
 
     def _enumerate(self) -> list[PhysicalDevice]:
-        count = ffi.new("uint32_t*")
-        check(self.fn.vkEnumeratePhysicalDevices(self.handle, count, ffi.NULL), "vkEnumeratePhysicalDevices")
-        devices = ffi.new("VkPhysicalDevice[]", count[0])
-        if count[0]:
-            check(self.fn.vkEnumeratePhysicalDevices(self.handle, count, devices), "vkEnumeratePhysicalDevices")
-        return [PhysicalDevice(self.fn, devices[index], index) for index in range(count[0])]
+        name = "vkEnumeratePhysicalDevices"
+        devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
+        return [PhysicalDevice(self.fn, device, index) for index, device in enumerate(devices)]
 
     def _messenger_info(self) -> Any:
         """What collects the messages of the validation layer, for a VkDebugUtilsMessengerEXT."""

@@ -16,8 +16,7 @@ from typing import Any
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import check
-from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.api.structs import enumerated, new
 
 PACKAGE = "ai_ml_emulation_layer_for_vulkan"
 GRAPH_LAYER = "VK_LAYER_ML_Graph_Emulation"
@@ -86,31 +85,24 @@ def present_layers() -> list[str]:
 def available_layers() -> list[tuple[str, str, str]]:
     """Name, implementation version and description of each layer that the loader finds."""
     loader.load()
-    enumerate_layers = loader.instance_function(ffi.NULL, "vkEnumerateInstanceLayerProperties")
-    count = ffi.new("uint32_t*")
-    check(enumerate_layers(count, ffi.NULL), "vkEnumerateInstanceLayerProperties")
-    layers = ffi.new("VkLayerProperties[]", count[0])
-    if count[0]:
-        check(enumerate_layers(count, layers), "vkEnumerateInstanceLayerProperties")
+    name = "vkEnumerateInstanceLayerProperties"
+    layers = enumerated("VkLayerProperties", name, loader.instance_function(ffi.NULL, name))
     return [
         (
             ffi.string(layer.layerName).decode(),
             str(layer.implementationVersion),
             ffi.string(layer.description).decode(errors="replace"),
         )
-        for layer in layers[0 : count[0]]
+        for layer in layers
     ]
 
 
 def has_instance_extension(name: str, layer: str | None = None) -> bool:
     """Whether ``layer`` brings the extension; without one, whether the loader, a driver or an implicit layer does."""
-    enumerate_extensions = loader.instance_function(ffi.NULL, "vkEnumerateInstanceExtensionProperties")
+    call = "vkEnumerateInstanceExtensionProperties"
     of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
-    count = ffi.new("uint32_t*")
-    check(enumerate_extensions(of, count, ffi.NULL), "vkEnumerateInstanceExtensionProperties")
-    found = ffi.new("VkExtensionProperties[]", count[0])
-    check(enumerate_extensions(of, count, found), "vkEnumerateInstanceExtensionProperties")
-    return any(ffi.string(each.extensionName) == name.encode() for each in found[0 : count[0]])
+    found = enumerated("VkExtensionProperties", call, loader.instance_function(ffi.NULL, call), of)
+    return any(ffi.string(each.extensionName) == name.encode() for each in found)
 
 
 _COMMAND = re.compile(r"command (\d+)\b")

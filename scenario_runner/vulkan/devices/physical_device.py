@@ -10,8 +10,8 @@ from scenario_runner import errors
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import Functions, check
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.api.loader import Functions
+from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.features import FeatureTable
 from scenario_runner.vulkan.devices.layers import present_layers
 
@@ -122,11 +122,9 @@ class PhysicalDevice:
     @cached_property
     def queue_families(self) -> list[tuple[int, int, int]]:
         """(queue flags, queue count, timestamp valid bits) of each queue family."""
-        count = ffi.new("uint32_t*")
-        self.fn.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, ffi.NULL)
-        families = ffi.new("VkQueueFamilyProperties[]", count[0])
-        self.fn.vkGetPhysicalDeviceQueueFamilyProperties(self.handle, count, families)
-        return [(family.queueFlags, family.queueCount, family.timestampValidBits) for family in families[0 : count[0]]]
+        name = "vkGetPhysicalDeviceQueueFamilyProperties"
+        families = enumerated("VkQueueFamilyProperties", name, getattr(self.fn, name), self.handle)
+        return [(family.queueFlags, family.queueCount, family.timestampValidBits) for family in families]
 
     @cached_property
     def extensions(self) -> dict[str, int]:
@@ -137,18 +135,10 @@ class PhysicalDevice:
         return found
 
     def _extensions_of(self, layer: str | None) -> dict[str, int]:
-        name = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
-        count = ffi.new("uint32_t*")
-        enumerate_extensions = self.fn.vkEnumerateDeviceExtensionProperties
-        check(
-            enumerate_extensions(self.handle, name, count, ffi.NULL),
-            "vkEnumerateDeviceExtensionProperties",
-            self.name,
-        )
-        found = ffi.new("VkExtensionProperties[]", count[0])
-        if count[0]:
-            check(enumerate_extensions(self.handle, name, count, found), "vkEnumerateDeviceExtensionProperties")
-        return {ffi.string(each.extensionName).decode(): each.specVersion for each in found[0 : count[0]]}
+        of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
+        name = "vkEnumerateDeviceExtensionProperties"
+        found = enumerated("VkExtensionProperties", name, getattr(self.fn, name), self.handle, of)
+        return {ffi.string(each.extensionName).decode(): each.specVersion for each in found}
 
     @cached_property
     def features(self) -> FeatureTable:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner import errors, log, progress
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
-from scenario_runner.vulkan.execution.recording import Prepared, memory_barrier, record_frame
+from scenario_runner.vulkan.execution.recording import Prepared, record_frame
 from scenario_runner.vulkan.execution.submission import CommandPool, Submission
 from scenario_runner.vulkan.execution.transfer import Transfer
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
@@ -290,19 +289,7 @@ class Execution:
                 with self.instrumentation.recording(commands, index):
                     record_frame(self._prepared, commands, frame, self.timestamps, labels)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
-            barrier = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT)
-            self.device.fn.vkCmdPipelineBarrier(
-                commands,
-                vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-                vk.PIPELINE_STAGE_TRANSFER_BIT | vk.PIPELINE_STAGE_HOST_BIT,
-                0,
-                1,
-                barrier,
-                0,
-                ffi.NULL,
-                0,
-                ffi.NULL,
-            )
+            self.device.barrier(commands, after=_READBACK)
             if labels is not None:
                 labels.end_frame(commands, ends=is_last and not self._has_boundaries)
         return commands
@@ -342,6 +329,10 @@ class Execution:
             yield resource.plan.uid, view
 
 
+_READBACK = (
+    vk.PIPELINE_STAGE_TRANSFER_BIT | vk.PIPELINE_STAGE_HOST_BIT,
+    vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT,
+)
 # As scripts for the reference runner read them.
 _TITLES = {
     "dispatch": "Dispatch compute",

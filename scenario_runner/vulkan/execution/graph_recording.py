@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.execution.recording import Prepared, Recorder
 from scenario_runner.vulkan.pipelines.optical_flow import dispatch_info
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
-
-ACCESS_MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
 
 
 class GraphRecorder(Recorder):
@@ -30,8 +27,6 @@ class GraphRecorder(Recorder):
         self._bind_pipeline = fn.vkCmdBindPipeline
         self._bind_sets = fn.vkCmdBindDescriptorSets
         self._dispatch = fn.vkCmdDispatchDataGraphARM
-        self._pipeline_barrier = fn.vkCmdPipelineBarrier
-        self._everything = new("VkMemoryBarrier", srcAccessMask=ACCESS_MEMORY, dstAccessMask=ACCESS_MEMORY)
         self._running: set[int] = set()
         self._bound: tuple[int, int] | None = None
 
@@ -68,18 +63,7 @@ class GraphRecorder(Recorder):
     def barrier(self) -> None:
         """Everything before, before everything after: graphs, shaders and copies."""
         self._running.clear()
-        self._pipeline_barrier(
-            self.commands,
-            vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-            vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-            0,
-            1,
-            self._everything,
-            0,
-            ffi.NULL,
-            0,
-            ffi.NULL,
-        )
+        self.prepared.device.barrier(self.commands)
 
     def disturbed(self) -> None:
         self._bound = None

@@ -141,9 +141,6 @@ def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
     return mask
 
 
-_MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
-
-
 class DrawingRecorder(Recorder):
     """Records draws; what is bound already is not bound again.
 
@@ -163,8 +160,6 @@ class DrawingRecorder(Recorder):
         self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
         self._push, self._draw = fn.vkCmdPushConstants, fn.vkCmdDraw
         self._set_viewport, self._set_scissor = fn.vkCmdSetViewport, fn.vkCmdSetScissor
-        self._pipeline_barrier = fn.vkCmdPipelineBarrier
-        self._everything = new("VkMemoryBarrier", srcAccessMask=vk.ACCESS_MEMORY_WRITE_BIT, dstAccessMask=_MEMORY)
         self._renderings: dict[tuple[tuple[Target, ...], tuple[int, int]], tuple[Any, list[CompanionImage]]] = {}
         self._open: tuple[tuple[Target, ...], tuple[int, int]] | None = None
         self._open_companions: list[CompanionImage] = []
@@ -263,16 +258,4 @@ class DrawingRecorder(Recorder):
         return new("VkRenderingInfo", renderArea=area, layerCount=1, pColorAttachments=attachments), companions
 
     def _barrier(self) -> None:
-        """Everything before, before everything after."""
-        self._pipeline_barrier(
-            self.commands,
-            vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-            vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-            0,
-            1,
-            self._everything,
-            0,
-            ffi.NULL,
-            0,
-            ffi.NULL,
-        )
+        self.prepared.device.barrier(self.commands)

@@ -16,7 +16,7 @@ from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.device import Device, memory_barrier
 from scenario_runner.vulkan.devices.layers import with_ml_emulation
 from scenario_runner.vulkan.pipelines.pipeline import Pipeline
 
@@ -218,15 +218,6 @@ def _label_of(pipeline: Any) -> str:
 def _short(name: str) -> bytes:
     """A name as Vulkan takes it."""
     return name.replace("\0", " ").encode("utf-8", "replace")[:_MOST_BYTES]
-
-
-def memory_barrier(src_access: int, dst_access: int) -> Any:
-    """A VkMemoryBarrier."""
-    barrier = ffi.new("VkMemoryBarrier*")
-    barrier.sType = vk.STRUCTURE_TYPE_MEMORY_BARRIER
-    barrier.srcAccessMask = src_access
-    barrier.dstAccessMask = dst_access
-    return barrier
 
 
 def record_frame(

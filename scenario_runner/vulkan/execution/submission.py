@@ -22,16 +22,13 @@ class CommandPool:
 
     def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
-        handle = ffi.new("VkCommandPool*")
         info = new(
             "VkCommandPoolCreateInfo",
             flags=vk.COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
             queueFamilyIndex=device.queue_family,
         )
-        check(device.fn.vkCreateCommandPool(device.handle, info, ffi.NULL, handle), "vkCreateCommandPool")
-        self._handle = handle[0]
+        self._handle = device.create(stack, "command pool", "CommandPool", info)
         self._begin = new("VkCommandBufferBeginInfo")
-        device.own(stack, "command pool", device.fn.vkDestroyCommandPool, self._handle)
 
     def allocate(self) -> Any:
         """A primary command buffer that lives as long as the pool."""

@@ -23,7 +23,7 @@ from scenario_runner.kinds import MEASURED
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
-from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.api.structs import enumerated, new
 from scenario_runner.vulkan.devices.requirements import Enabled
 
 if TYPE_CHECKING:
@@ -84,14 +84,8 @@ class DeviceClock:
 
     def _domains(self, suffix: str) -> set[int]:
         physical: Any = self._device.physical
-        ask = getattr(physical.fn, f"vkGetPhysicalDeviceCalibrateableTimeDomains{suffix}")
-        count = ffi.new("uint32_t*")
-        if ask(physical.handle, count, ffi.NULL) != vk.SUCCESS or not count[0]:
-            return set()
-        domains = ffi.new("VkTimeDomainKHR[]", count[0])
-        if ask(physical.handle, count, domains) < 0:
-            return set()
-        return set(domains[0 : count[0]])
+        name = f"vkGetPhysicalDeviceCalibrateableTimeDomains{suffix}"
+        return set(enumerated("VkTimeDomainKHR", name, getattr(physical.fn, name), physical.handle))
 
 
 QUERIES_IN_POOL: Final = 4096
@@ -195,9 +189,5 @@ class Timestamps:
         self.frames.append(FrameTimes(iteration, frame, runs, ticks, finished_ns, self.device_clock.now()))
 
     def _create_pool(self) -> Any:
-        handle = ffi.new("VkQueryPool*")
         info = new("VkQueryPoolCreateInfo", queryType=vk.QUERY_TYPE_TIMESTAMP, queryCount=QUERIES_IN_POOL)
-        device = self._device
-        check(device.fn.vkCreateQueryPool(device.handle, info, ffi.NULL, handle), "vkCreateQueryPool")
-        device.own(self._stack, "query pool", device.fn.vkDestroyQueryPool, handle[0])
-        return handle[0]
+        return self._device.create(self._stack, "query pool", "QueryPool", info)

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors, system_limits
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.execution.recording import memory_barrier
 from scenario_runner.vulkan.execution.submission import CommandPool, Submission
 from scenario_runner.vulkan.resources.buffers import bind_buffer, create_buffer
 from scenario_runner.vulkan.resources.memory import Allocation, align, allocate, choose_type, populate
@@ -35,6 +33,8 @@ _HOST_CLEAR_LIMIT_BYTES = 1 << 20
 # From this many bytes on, resources are read and cleared side by side, in pieces of at most this size.
 _PARALLEL_BYTES = 32 << 20
 _PIECE_BYTES = 8 << 20
+# The stage and the access of what was copied, for barriers.
+_COPIED = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
 
 
 class Piece(NamedTuple):
@@ -219,19 +219,7 @@ class Transfer:
         with self._pool.recording(commands):
             for resource, offset, size, staging_offset in batch:
                 resource.record_download(commands, staging, half * self._half_size_bytes + staging_offset, offset, size)
-            barrier = memory_barrier(vk.ACCESS_TRANSFER_WRITE_BIT, vk.ACCESS_HOST_READ_BIT)
-            self._device.fn.vkCmdPipelineBarrier(
-                commands,
-                vk.PIPELINE_STAGE_TRANSFER_BIT,
-                vk.PIPELINE_STAGE_HOST_BIT,
-                0,
-                1,
-                barrier,
-                0,
-                ffi.NULL,
-                0,
-                ffi.NULL,
-            )
+            self._device.barrier(commands, _COPIED, (vk.PIPELINE_STAGE_HOST_BIT, vk.ACCESS_HOST_READ_BIT))
         self._submissions[half].submit(commands)
 
     def _pieces(
@@ -249,19 +237,7 @@ class Transfer:
 
     def _release(self, commands: Any) -> None:
         """Order what was transferred before everything that is submitted later."""
-        barrier = memory_barrier(vk.ACCESS_TRANSFER_WRITE_BIT, vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT)
-        self._device.fn.vkCmdPipelineBarrier(
-            commands,
-            vk.PIPELINE_STAGE_TRANSFER_BIT,
-            vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-            0,
-            1,
-            barrier,
-            0,
-            ffi.NULL,
-            0,
-            ffi.NULL,
-        )
+        self._device.barrier(commands, _COPIED)
 
 
 def _is_small(resource: Resource) -> bool:

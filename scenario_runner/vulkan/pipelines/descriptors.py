@@ -73,9 +73,7 @@ def allocate_sets(
             sizes[kind] = sizes.get(kind, 0) + 1
     if not layouts:
         return [(ffi.NULL, 0) for _ in wanted]
-    sizes = sizes or {vk.DESCRIPTOR_TYPE_STORAGE_BUFFER: 1}  # a pool needs one size even when every set is empty
     purpose = f"{len(layouts)} descriptor sets"
-    pool = ffi.new("VkDescriptorPool*")
     info = new(
         "VkDescriptorPoolCreateInfo",
         maxSets=len(layouts),
@@ -85,10 +83,9 @@ def allocate_sets(
             for kind, count in (sizes or {vk.DESCRIPTOR_TYPE_STORAGE_BUFFER: 1}).items()
         ],
     )
-    check(device.fn.vkCreateDescriptorPool(device.handle, info, ffi.NULL, pool), "vkCreateDescriptorPool", purpose)
-    device.own(stack, "descriptor pool", device.fn.vkDestroyDescriptorPool, pool[0])
+    pool = device.create(stack, "descriptor pool", "DescriptorPool", info, purpose)
     handles = ffi.new("VkDescriptorSet[]", len(layouts))
-    allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool[0], pSetLayouts=layouts)
+    allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)
     check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
     stack.callback(lambda: ffi.release(handles))  # also keeps the array alive as long as the sets
     _write(device, wanted, firsts, handles, resources)

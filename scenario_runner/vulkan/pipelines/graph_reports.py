@@ -16,7 +16,7 @@ from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.requirements import Enabled
 
 if TYPE_CHECKING:
@@ -112,13 +112,8 @@ def property_of(device: Device, pipeline: Any, wanted: int, label: str) -> bytes
 
     Raises DeviceError."""
     query = new("VkDataGraphPipelineInfoARM", dataGraphPipeline=pipeline)
-    count = ffi.new("uint32_t*")
     name = "vkGetDataGraphPipelineAvailablePropertiesARM"
-    available = device.fn.vkGetDataGraphPipelineAvailablePropertiesARM
-    check(available(device.handle, query, count, ffi.NULL), name, label)
-    properties = ffi.new("int32_t[]", max(count[0], 1))
-    check(available(device.handle, query, count, properties), name, label)
-    if wanted not in list(properties[0 : count[0]]):
+    if wanted not in enumerated("VkDataGraphPipelinePropertyARM", name, getattr(device.fn, name), device.handle, query):
         return None
     result = new("VkDataGraphPipelinePropertyQueryResultARM", property=wanted)
     name, get = "vkGetDataGraphPipelinePropertiesARM", device.fn.vkGetDataGraphPipelinePropertiesARM

@@ -18,8 +18,8 @@ from scenario_runner.plan.model.commands import GraphConstantPlan, GraphPipeline
 from scenario_runner.text import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import arm_ffi, check
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.api.loader import check
+from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.pipelines.pipeline import PipelineCache, create_shader_module, created
 from scenario_runner.vulkan.resources.memory import allocate, choose_type
 from scenario_runner.vulkan.resources.tensors import describe, settled
@@ -33,34 +33,18 @@ def create_session(device: Device, stack: ExitStack, pipeline: Any, label: str, 
 
     ``flags`` are VkDataGraphPipelineSessionCreateFlagBitsARM. Raises UnsupportedError, OutOfMemoryError or DeviceError.
     """
-    fn, arm = device.fn, arm_ffi()
-    handle = arm.new("VkDataGraphPipelineSessionARM*")
     info = new("VkDataGraphPipelineSessionCreateInfoARM", flags=flags, dataGraphPipeline=pipeline)
     reports = device.graph_reports
     if reports is not None:
         info = reports.session_info(info)
-    check(
-        fn.vkCreateDataGraphPipelineSessionARM(device.handle, info, ffi.NULL, handle),
-        "vkCreateDataGraphPipelineSessionARM",
-        label,
-    )
-    session = handle[0]
+    memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
+    session = device.create(stack, "graph session", "DataGraphPipelineSessionARM", info, label)
     if reports is not None:
         reports.session_created(session)
-    memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
-    device.own(stack, "graph session", fn.vkDestroyDataGraphPipelineSessionARM, session)
     query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=session)
-    count = ffi.new("uint32_t*")
     name = "vkGetDataGraphPipelineSessionBindPointRequirementsARM"
-    ask = fn.vkGetDataGraphPipelineSessionBindPointRequirementsARM
-    check(ask(device.handle, query, count, ffi.NULL), name, label)
-    points = arm.new("VkDataGraphPipelineSessionBindPointRequirementARM[]", count[0])
-    kind = new("VkDataGraphPipelineSessionBindPointRequirementARM").sType
-    for point in points:
-        point.sType = kind
-    if count[0]:
-        check(ask(device.handle, query, count, points), name, label)
-    for point in points[0 : count[0]]:
+    kind = "VkDataGraphPipelineSessionBindPointRequirementARM"
+    for point in enumerated(kind, name, getattr(device.fn, name), device.handle, query):
         if point.bindPointType == vk.DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_MEMORY_ARM:
             for index in range(point.numObjects):
                 _bind_memory(device, memory, session, point.bindPoint, index, label)

@@ -159,15 +159,9 @@ class Instrumentation:
         found = self._objects.get(frame)
         if found is None:
             device = self._device
-            handle = arm_ffi().new("VkShaderInstrumentationARM*")
-            check(
-                device.fn.vkCreateShaderInstrumentationARM(
-                    device.handle, new("VkShaderInstrumentationCreateInfoARM"), ffi.NULL, handle
-                ),
-                "vkCreateShaderInstrumentationARM",
-            )
-            found = self._objects[frame] = handle[0]
-            device.own(self._stack, "shader instrumentation", device.fn.vkDestroyShaderInstrumentationARM, found)
+            info = new("VkShaderInstrumentationCreateInfoARM")
+            found = device.create(self._stack, "shader instrumentation", "ShaderInstrumentationARM", info)
+            self._objects[frame] = found
         return found
 
     def collect(self, iteration: int, index: int, frame: FramePlan) -> None:

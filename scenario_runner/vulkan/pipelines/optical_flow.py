@@ -18,8 +18,8 @@ from scenario_runner.formats import all_formats, format_of_value
 from scenario_runner.plan.model.commands import OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import arm_ffi, check
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.api.loader import check
+from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.pipelines.graphs import create_graph_pipeline, create_session
 from scenario_runner.vulkan.resources.companion_image import CompanionImage
@@ -78,19 +78,11 @@ def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Diagnostic]:
 
 def flow_support(physical: PhysicalDevice, family: int) -> FlowSupport | None:
     """What a queue family offers optical flows; None where it has no such operation."""
-    arm, fn = arm_ffi(), physical.fn
-    count = ffi.new("uint32_t*")
     name = "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM"
-    ask = fn.vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM
-    check(ask(physical.handle, family, count, ffi.NULL), name, physical.name)
-    operations = arm.new("VkQueueFamilyDataGraphPropertiesARM[]", count[0])
-    kind = new("VkQueueFamilyDataGraphPropertiesARM").sType
-    for operation in operations:
-        operation.sType = kind
-    if count[0]:
-        check(ask(physical.handle, family, count, operations), name, physical.name)
-    for index in range(count[0]):
-        if operations[index].operation.operationType == vk.PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_OPTICAL_FLOW_ARM:
+    ask = getattr(physical.fn, name)
+    operations = enumerated("VkQueueFamilyDataGraphPropertiesARM", name, ask, physical.handle, family)
+    for index, each in enumerate(operations):
+        if each.operation.operationType == vk.PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_OPTICAL_FLOW_ARM:
             return _support(physical, family, operations + index)
     return None
 
@@ -117,17 +109,10 @@ def _support(physical: PhysicalDevice, family: int, operation: Any) -> FlowSuppo
 def _formats(physical: PhysicalDevice, family: int, operation: Any, usage: int) -> tuple[int, ...]:
     """The VkFormats that images of a usage may have."""
     name = "vkGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM"
-    ask = physical.fn.vkGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM
     info = new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=usage)
-    count = ffi.new("uint32_t*")
-    check(ask(physical.handle, family, operation, info, count, ffi.NULL), name, physical.name)
-    formats = arm_ffi().new("VkDataGraphOpticalFlowImageFormatPropertiesARM[]", count[0])
-    kind = new("VkDataGraphOpticalFlowImageFormatPropertiesARM").sType
-    for each in formats:
-        each.sType = kind
-    if count[0]:
-        check(ask(physical.handle, family, operation, info, count, formats), name, physical.name)
-    return tuple(each.format for each in formats[0 : count[0]])
+    kind = "VkDataGraphOpticalFlowImageFormatPropertiesARM"
+    formats = enumerated(kind, name, getattr(physical.fn, name), physical.handle, family, operation, info)
+    return tuple(each.format for each in formats)
 
 
 def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:

@@ -226,15 +226,8 @@ def created(
 def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: str) -> Any:
     """A VkShaderModule, destroyed with ``stack``; pipelines do not need it after their creation."""
     words = ffi.from_buffer("uint32_t[]", code)
-    module = ffi.new("VkShaderModule*")
     info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
-    check(
-        device.fn.vkCreateShaderModule(device.handle, info, ffi.NULL, module),
-        "vkCreateShaderModule",
-        f"shader {label!r}",
-    )
-    device.own(stack, "shader module", device.fn.vkDestroyShaderModule, module[0])
-    return module[0]
+    return device.create(stack, "shader module", "ShaderModule", info, f"shader {label!r}")
 
 
 def specialization_info(values: Specialization) -> Any:

@@ -101,11 +101,8 @@ def create_buffer(
     device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str, kind: str = "buffer"
 ) -> tuple[Any, Needs]:
     """Create a VkBuffer, destroyed with ``stack`` and counted as a ``kind`` until then. Raises OutOfMemoryError."""
-    handle = ffi.new("VkBuffer*")
     info = new("VkBufferCreateInfo", size=size_bytes, usage=usage, sharingMode=0)
-    check(device.fn.vkCreateBuffer(device.handle, info, ffi.NULL, handle), "vkCreateBuffer", purpose)
-    buffer = handle[0]
-    device.own(stack, kind, device.fn.vkDestroyBuffer, buffer)
+    buffer = device.create(stack, kind, "Buffer", info, purpose)
     needs = ffi.new("VkMemoryRequirements*")
     device.fn.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
     return buffer, Needs(needs.size, needs.alignment, needs.memoryTypeBits)

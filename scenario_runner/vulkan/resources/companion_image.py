@@ -16,12 +16,12 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
-from scenario_runner.vulkan.resources.image_support import Transition, create_view, image_barriers
+from scenario_runner.vulkan.devices.device import EVERYTHING, Device
+from scenario_runner.vulkan.resources.image_support import Transition, create_view, record_transitions
 from scenario_runner.vulkan.resources.memory import allocate, choose_type
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.resources import ImagePlan, Tiling
-    from scenario_runner.vulkan.devices.device import Device
 
     class Original(Protocol):
         """The image that a companion stands in for, in the layout GENERAL; where ``buffer`` is not None, it lies over
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 
 _COPIED = vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
-_ANYTHING = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
 
 
 class CompanionImage:
@@ -71,10 +70,7 @@ class CompanionImage:
             usage=usage | _COPIED,
         )
         try:
-            handle = ffi.new("VkImage*")
-            check(device.fn.vkCreateImage(device.handle, info, ffi.NULL, handle), "vkCreateImage", purpose)
-            self._handle = handle[0]
-            device.own(stack, "image", device.fn.vkDestroyImage, self._handle)
+            self._handle = device.create(stack, "image", "Image", info, purpose)
             needs = ffi.new("VkMemoryRequirements*")
             device.fn.vkGetImageMemoryRequirements(device.handle, self._handle, needs)
             kind = choose_type(device, needs.memoryTypeBits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
@@ -145,8 +141,4 @@ class CompanionImage:
         changes = [Transition(self._handle, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1, old, new_layout)]
         if of_original[0] != of_original[1]:
             changes.append(Transition(self._original.handle, vk.IMAGE_ASPECT_COLOR_BIT, self._level, 1, *of_original))
-        everything = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
-        barriers = image_barriers(changes, _ANYTHING, _ANYTHING)
-        self._device.fn.vkCmdPipelineBarrier(
-            commands, everything, everything, 0, 0, ffi.NULL, 0, ffi.NULL, len(changes), barriers
-        )
+        record_transitions(self._device, commands, changes, EVERYTHING, EVERYTHING)

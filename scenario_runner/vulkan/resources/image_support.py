@@ -22,7 +22,6 @@ from scenario_runner.vulkan.devices.layers import GRAPH_LAYER
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.resources import ImagePlan
-    from scenario_runner.vulkan.api.loader import Functions
     from scenario_runner.vulkan.devices.device import Device
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
@@ -296,6 +295,14 @@ def image_barriers(transitions: Sequence[Transition], src_access: int, dst_acces
     return barriers
 
 
+def record_transitions(
+    device: Device, commands: Any, changes: Sequence[Transition], before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    """Record changes of layouts between stages with accesses, as `Device.barrier` takes them."""
+    barriers = image_barriers(changes, before[1], after[1])
+    device.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 0, ffi.NULL, 0, ffi.NULL, len(changes), barriers)
+
+
 def runs(values: Sequence[_T]) -> list[tuple[int, int, _T]]:
     """Neighbouring equal values: (index of the first, how many, value)."""
     found: list[tuple[int, int, _T]] = []
@@ -315,7 +322,6 @@ def create_view(
     device: Device, stack: ExitStack, image: Any, format: int, aspect_mask: int, base_level: int, level_count: int
 ) -> Any:
     """A two-dimensional VkImageView, destroyed with ``stack``."""
-    handle = ffi.new("VkImageView*")
     info = new(
         "VkImageViewCreateInfo",
         image=image,
@@ -329,13 +335,11 @@ def create_view(
             "layerCount": 1,
         },
     )
-    check(device.fn.vkCreateImageView(device.handle, info, ffi.NULL, handle), "vkCreateImageView")
-    device.own(stack, "image view", device.fn.vkDestroyImageView, handle[0])
-    return handle[0]
+    return device.create(stack, "image view", "ImageView", info)
 
 
 def record_mip_levels(
-    fn: Functions, commands: Any, image: Any, plan: ImagePlan, layout: int, *, interpolate: bool
+    device: Device, commands: Any, image: Any, plan: ImagePlan, layout: int, *, interpolate: bool
 ) -> list[int]:
     """Record making the levels from ``plan.source_levels`` on; returns the layout that each level is left in.
 
@@ -355,26 +359,17 @@ def record_mip_levels(
         source_layout = (
             vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL if layout == vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL else layout
         )
-        barrier = image_barriers(
-            [Transition(image, mask, above, 1, layouts[above], source_layout)],
-            vk.ACCESS_TRANSFER_WRITE_BIT,
-            vk.ACCESS_TRANSFER_READ_BIT,
-        )
-        fn.vkCmdPipelineBarrier(
+        change = Transition(image, mask, above, 1, layouts[above], source_layout)
+        record_transitions(
+            device,
             commands,
-            vk.PIPELINE_STAGE_TRANSFER_BIT,
-            vk.PIPELINE_STAGE_TRANSFER_BIT,
-            0,
-            0,
-            ffi.NULL,
-            0,
-            ffi.NULL,
-            1,
-            barrier,
+            [change],
+            (vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT),
+            (vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_READ_BIT),
         )
         layouts[above] = source_layout
         blit.srcSubresource.mipLevel, blit.dstSubresource.mipLevel = above, level
         blit.srcOffsets[1].x, blit.srcOffsets[1].y = max(1, plan.width >> above), max(1, plan.height >> above)
         blit.dstOffsets[1].x, blit.dstOffsets[1].y = max(1, plan.width >> level), max(1, plan.height >> level)
-        fn.vkCmdBlitImage(commands, image, source_layout, image, layout, 1, blit, 1 if interpolate else 0)
+        device.fn.vkCmdBlitImage(commands, image, source_layout, image, layout, 1, blit, 1 if interpolate else 0)
     return layouts

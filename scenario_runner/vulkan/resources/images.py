@@ -13,6 +13,7 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.device import EVERYTHING, Device
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.resources.image_support import (
     ASPECTS,
@@ -24,10 +25,10 @@ from scenario_runner.vulkan.resources.image_support import (
     create_flags,
     create_view,
     flow_info,
-    image_barriers,
     interpolates,
     needs_companion,
     record_mip_levels,
+    record_transitions,
     runs,
     usage_flags,
 )
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
-    from scenario_runner.vulkan.devices.device import Device
     from scenario_runner.vulkan.resources.companion_image import CompanionImage
     from scenario_runner.vulkan.resources.memory import Allocation
 
@@ -99,13 +99,10 @@ class Image:
             usage=usage_flags(device, plan, tiling),
             pNext=flow_info(device, plan),
         )
-        handle = ffi.new("VkImage*")
         try:
-            check(device.fn.vkCreateImage(device.handle, info, ffi.NULL, handle), "vkCreateImage", purpose)
+            self.handle = device.create(stack, "image", "Image", info, purpose)
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=plan.pointer) from None
-        self.handle: Any = handle[0]
-        device.own(stack, "image", device.fn.vkDestroyImage, self.handle)
         needs = ffi.new("VkMemoryRequirements*")
         device.fn.vkGetImageMemoryRequirements(device.handle, self.handle, needs)
         self.needs = Needs(needs.size, needs.alignment, needs.memoryTypeBits, linear=tiling == "LINEAR")
@@ -241,7 +238,7 @@ class Image:
         layouts = [self._fill_layout] * plan.mips
         if plan.source_levels < plan.mips:
             layouts = record_mip_levels(
-                fn,
+                self._device,
                 commands,
                 self.handle,
                 plan,
@@ -325,15 +322,9 @@ class Image:
         ]
         if not changed:
             return
-        anything = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
-        copies = vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_TRANSFER_WRITE_BIT
-        if before_copy:
-            barriers = image_barriers(changed, vk.ACCESS_MEMORY_WRITE_BIT, copies)
-            stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT, vk.PIPELINE_STAGE_TRANSFER_BIT
-        else:
-            barriers = image_barriers(changed, vk.ACCESS_TRANSFER_WRITE_BIT, anything)
-            stages = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
-        self._device.fn.vkCmdPipelineBarrier(commands, *stages, 0, 0, ffi.NULL, 0, ffi.NULL, len(changed), barriers)
+        copy = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_TRANSFER_WRITE_BIT
+        sides = (EVERYTHING, copy) if before_copy else (copy, EVERYTHING)
+        record_transitions(self._device, commands, changed, *sides)
 
 
 def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Any:
@@ -355,7 +346,4 @@ def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Any:
         custom = new("VkSamplerCustomBorderColorCreateInfoEXT", format=plan.custom_format)
         setattr(custom.customBorderColor, member, plan.custom_color)
         info.pNext = ffi.cast("void*", custom)  # alive until the sampler is made
-    handle = ffi.new("VkSampler*")
-    check(device.fn.vkCreateSampler(device.handle, info, ffi.NULL, handle), "vkCreateSampler")
-    device.own(stack, "sampler", device.fn.vkDestroySampler, handle[0])
-    return handle[0]
+    return device.create(stack, "sampler", "Sampler", info)

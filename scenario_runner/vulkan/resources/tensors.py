@@ -11,7 +11,7 @@ from scenario_runner.plan.model.records import Descriptor
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import arm_ffi, check
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, allocate, choose_type, readable_size
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.resources.images import Image
 
 USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER_DST_BIT_ARM
-_ACCESS_MEMORY = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
 
 
 def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> int:
@@ -52,15 +51,11 @@ class _Object:
     def __init__(self, device: Device, stack: ExitStack, description: TensorDescription, usage: int, what: str) -> None:
         self._device = device
         self._what = what
-        fn = device.fn
-        handle = arm_ffi().new("VkTensorARM*")
         info = new("VkTensorCreateInfoARM", pDescription=describe(description, usage), sharingMode=0)
-        check(fn.vkCreateTensorARM(device.handle, info, ffi.NULL, handle), "vkCreateTensorARM", what)
-        self.handle = handle[0]
-        device.own(stack, "tensor", fn.vkDestroyTensorARM, self.handle)
+        self.handle = device.create(stack, "tensor", "TensorARM", info, what)
         needs = new("VkMemoryRequirements2")
         query = new("VkTensorMemoryRequirementsInfoARM", tensor=self.handle)
-        fn.vkGetTensorMemoryRequirementsARM(device.handle, query, needs)
+        device.fn.vkGetTensorMemoryRequirementsARM(device.handle, query, needs)
         found = needs.memoryRequirements
         self.needs = Needs(found.size, found.alignment, found.memoryTypeBits, linear=description.linear)
 
@@ -211,37 +206,18 @@ class Tensor:
 
     def _copy(self, commands: Any, source: Any, destination: Any) -> None:
         """Copy a whole tensor, after what came before and before what comes after."""
-        fn = self._device.fn
-        barrier = new("VkMemoryBarrier", srcAccessMask=_ACCESS_MEMORY, dstAccessMask=_ACCESS_MEMORY)
-        everything = (
-            commands,
-            vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-            vk.PIPELINE_STAGE_ALL_COMMANDS_BIT,
-            0,
-            1,
-            barrier,
-            0,
-            ffi.NULL,
-            0,
-            ffi.NULL,
-        )
-        fn.vkCmdPipelineBarrier(*everything)
+        self._device.barrier(commands)
         region = new("VkTensorCopyARM", dimensionCount=len(self.plan.dims))
-        fn.vkCmdCopyTensorARM(
-            commands, new("VkCopyTensorInfoARM", srcTensor=source, dstTensor=destination, pRegions=[region])
-        )
-        fn.vkCmdPipelineBarrier(*everything)
+        info = new("VkCopyTensorInfoARM", srcTensor=source, dstTensor=destination, pRegions=[region])
+        self._device.fn.vkCmdCopyTensorARM(commands, info)
+        self._device.barrier(commands)
 
     def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
         """The view is made after the memory is bound, because emulation looks the address up here."""
         if self._view is None:
-            view = arm_ffi().new("VkTensorViewARM*")
             info = new("VkTensorViewCreateInfoARM", tensor=self.handle, format=self.plan.format.value)
-            fn = self._device.fn
             what = f"tensor {self.plan.uid!r}"
-            check(fn.vkCreateTensorViewARM(self._device.handle, info, ffi.NULL, view), "vkCreateTensorViewARM", what)
-            self._view = view[0]
-            self._device.own(self._stack, "tensor view", fn.vkDestroyTensorViewARM, self._view)
+            self._view = self._device.create(self._stack, "tensor view", "TensorViewARM", info, what)
         info = new("VkWriteDescriptorSetTensorARM", pTensorViews=[self._view])
         write.pNext = ffi.cast("void*", info)
         return info
