@@ -437,7 +437,7 @@ def _device_extensions(names: Collection[str]) -> frozenset[str]:
     """Names of device extensions. Raises UsageError for those that are not."""
     if not names:
         return frozenset()
-    from scenario_runner.vulkan.devices.features import checked_names
+    from scenario_runner.vulkan.devices.physical_device import checked_names
 
     return checked_names([names] if isinstance(names, str) else names)
 

@@ -26,22 +26,22 @@ from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.progress import Clock
-from scenario_runner.run.timings import Timings
-from scenario_runner.runner import Runner
-from scenario_runner.scenario import load
-from scenario_runner.text import counted, one_line
-from scenario_runner.timing.samples import (
+from scenario_runner.run.timings import (
     MIN_SAMPLES,
     Change,
     Row,
     ScenarioSamples,
     Summary,
+    Timings,
     compare,
     keyed,
-    read,
+    read_samples,
+    samples_text,
     summary,
-    text,
 )
+from scenario_runner.runner import Runner
+from scenario_runner.scenario import load
+from scenario_runner.text import counted, one_line
 
 _PLOT_COLUMNS = 30
 _LEAST_PLOT_COLUMNS = 8
@@ -117,7 +117,7 @@ def duration(nanoseconds: float) -> str:
 
 def _show_comparison(before_path: str, after_path: str, *, threshold_percent: float) -> int:
     """Print every change; returns 1 where something is slower, else 0. Raises FileError."""
-    before, after = read(before_path), read(after_path)
+    before, after = read_samples(before_path), read_samples(after_path)
     pairs, alone = _pairs(before, after)
     if not pairs:
         raise FileError(f"{before_path} and {after_path} have no scenario in common")
@@ -222,7 +222,7 @@ def main(argv: Sequence[str]) -> int:
                 show(samples)
                 measured.append(samples)
         if file is not None and measured:
-            file.write(text(measured).encode() + b"\n")
+            file.write(samples_text(measured).encode() + b"\n")
             file.commit()
     finally:
         if file is not None:

@@ -10,7 +10,7 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.run.timings import Timings
-from scenario_runner.timing.traces import counters, profile, trace
+from scenario_runner.run.traces import counters, profile, trace
 
 _WRITERS: dict[str, Callable[[Timings], str]] = {
     "--profiling-dump-path": profile,

@@ -21,14 +21,12 @@ from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.formats import all_formats
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
-from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import check, library_of, load
+from scenario_runner.vulkan.api.loader import check, ffi, library_of, load
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.devices.features import CORE
 from scenario_runner.vulkan.devices.instance import Instance, version_text
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.devices.ml_emulation import open_layered, reason_against
-from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.devices.physical_device import CORE, PhysicalDevice, choose
 from scenario_runner.vulkan.pipelines.instrumentation import capability_of, required
 
 

@@ -21,13 +21,7 @@ from scenario_runner.errors import UsageError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.source import check_existing_folder
 from scenario_runner.streams import read_file
-from scenario_runner.vulkan.pipelines.graph_reports import (
-    DEBUG_DATABASE,
-    EMULATION_PROFILE,
-    MODES,
-    GraphReports,
-    property_of,
-)
+from scenario_runner.vulkan.pipelines.graphs import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan

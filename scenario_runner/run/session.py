@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.ml_emulation import Mode
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.execution.execute import DeviceObjects
-    from scenario_runner.vulkan.pipelines.graph_reports import GraphReports
+    from scenario_runner.vulkan.pipelines.graphs import GraphReports
 
 
 _MOST_CHARACTERS = 300  # of a message of the validation layer, where it was shown as a whole before
@@ -250,7 +250,7 @@ class OpenedDevice:
         if reports is not None:
             needed = needed.union(reports.required(physical, self._options.disabled_extensions))
         if plan.requirements.ml_extensions:
-            from scenario_runner.vulkan.resources.tensor_limits import exceeded_tensor_limits
+            from scenario_runner.vulkan.resources.tensors import exceeded_tensor_limits
 
             problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
             if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):

@@ -12,9 +12,8 @@ from scenario_runner.vulkan.api._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.device import Device
-from scenario_runner.vulkan.devices.features import CORE
 from scenario_runner.vulkan.devices.instance import Instance
-from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.devices.physical_device import CORE, PhysicalDevice, choose
 from scenario_runner.vulkan.devices.requirements import IMPLIED, Enabled, dependent_extensions, enabled_for
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from scenario_runner import Runner
-from scenario_runner.vulkan.devices.features import Feature
+from scenario_runner.vulkan.devices.physical_device import Feature
 from scenario_runner.vulkan.pipelines.pipeline import behaviours
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"

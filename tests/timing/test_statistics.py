@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.timing.samples import MIN_SAMPLES, compare, quantile, summary
+from scenario_runner.run.timings import MIN_SAMPLES, compare, quantile, summary
 
 GENERATOR = numpy.random.default_rng(7)
 

@@ -18,7 +18,7 @@ from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.constants import BUFFER_USAGE_TRANSFER_DST_BIT
 from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.structures import SPELLINGS
-from scenario_runner.vulkan.api.ffi import NULL, ffi
+from scenario_runner.vulkan.api.loader import NULL, ffi
 from scenario_runner.vulkan.api.structs import chain, new
 
 VERSION_1_3 = 1 << 22 | 3 << 12
@@ -84,7 +84,7 @@ def test_package_is_not_run_and_its_types_are_shared_with_a_later_import() -> No
     done = python(
         "import sys\n"
         "from scenario_runner.vulkan.api import structs\n"
-        "from scenario_runner.vulkan.api.ffi import ffi\n"
+        "from scenario_runner.vulkan.api.loader import ffi\n"
         "print(sorted(name for name in sys.modules if name.startswith('vulkan') or name.endswith('.arm')))\n"
         "info = structs.new('VkInstanceCreateInfo', pApplicationInfo={'apiVersion': 1 << 22})\n"
         "import vulkan\n"
@@ -101,7 +101,7 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
     done = python(
         "import vulkan\n"
         "from scenario_runner.vulkan.api.loader import arm_ffi\n"
-        "from scenario_runner.vulkan.api.ffi import ffi\n"
+        "from scenario_runner.vulkan.api.loader import ffi\n"
         "print(vulkan.ffi is ffi, arm_ffi().typeof('VkDevice') is vulkan.ffi.typeof('VkDevice'))\n"
     )
     assert (done.stderr, done.stdout) == ("", "True True\n")

@@ -1,7 +1,9 @@
-"""The Vulkan loader library, its commands with their types, and the errors that their results stand for.
+"""The Vulkan loader library, its commands with their C types, and the errors that their results stand for.
 
-The `vulkan` package lacks the types of the Arm extensions: these are generated (`arm_ffi`), and mix with the package's.
-Commands are looked up once each and called without trampolines. Results: Vulkan specification, "Return Codes".
+The types are those of the `vulkan` package, and generated ones of the Arm extensions, which it lacks (`arm_ffi`); both
+mix. Commands are looked up once each and called without trampolines. cffi has no static types: everything is `Any`.
+
+Source: Vulkan specification, "Return Codes".
 """
 
 from __future__ import annotations
@@ -10,12 +12,41 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.errors import NoDeviceError, UnsupportedError
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.ffi import ffi
+
+
+def _package_types() -> Any:
+    """The `vulkan` package's FFI object, without running the package's ``__init__``."""
+    name = "vulkan._vulkancache"
+    if name in sys.modules:
+        return sys.modules[name].ffi
+    package = find_spec("vulkan")
+    directories = package.submodule_search_locations if package is not None else None
+    if not directories:
+        raise ModuleNotFoundError("the Python package 'vulkan' is missing: pip install vulkan", name="vulkan")
+    path = os.path.join(directories[0], "_vulkancache.py")
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    # Under its real name, so that a later `import vulkan` takes this module and not a second set of types.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module.ffi
+
+
+ffi: Any = _package_types()
+NULL: Any = ffi.NULL
+
 
 LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
 """Environment variable with the path of the Vulkan loader library, for loaders outside the system's search path."""

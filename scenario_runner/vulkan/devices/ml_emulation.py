@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api import loader
-from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.devices.features import CORE, Feature
+from scenario_runner.vulkan.api.loader import ffi
 from scenario_runner.vulkan.devices.layers import (
     FILES,
     GRAPH_LAYER,
@@ -27,6 +26,7 @@ from scenario_runner.vulkan.devices.layers import (
     manifest_path,
     package_folder,
 )
+from scenario_runner.vulkan.devices.physical_device import CORE, Feature
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.instance import Checks, Instance

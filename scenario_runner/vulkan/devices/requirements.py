@@ -16,8 +16,8 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import ML_STRUCTURES, Requirements
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
-from scenario_runner.vulkan.devices.features import CORE, Feature
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
+from scenario_runner.vulkan.devices.physical_device import CORE, Feature
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
