@@ -150,8 +150,6 @@ class DrawingRecorder(Recorder):
     draw does not cover stays.
     """
 
-    keeps_open = True
-
     def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
         device = prepared.device

@@ -6,8 +6,8 @@ This is the hot path of scenarios with many commands. Labels and names use VK_EX
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import groupby, islice
+from contextlib import contextmanager, nullcontext
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner.kinds import OPERATIONS, load
@@ -46,23 +46,17 @@ class Recorder:
     """Records the operations of one kind into the command buffer of one frame; the registry of kinds names it.
 
     ``alone`` says that the frame has nothing but dispatches of compute shaders and barriers: else a barrier after an
-    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors,
-    ``keeps_open`` whether a part of an operation may be recorded after those that follow it.
+    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors.
     """
 
     binds: ClassVar[bool] = True
-    keeps_open: ClassVar[bool] = False
 
     def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
         self.prepared = prepared
         self.commands = commands
 
     def record(self, operations: Iterable[Any]) -> None:
-        """Record operations that follow each other, with the implicit barriers after them.
-
-        Without ``keeps_open`` an operation is recorded before the next one is asked for: ``operations`` may record
-        something in between.
-        """
+        """Record operations that follow each other, with the implicit barriers after them."""
         raise NotImplementedError
 
     def disturbed(self) -> None:
@@ -80,27 +74,8 @@ _TYPES = {
 }
 
 
-class LabelledRecorder(Recorder):
-    """Records what another recorder does, with a label around each operation."""
-
-    def __init__(self, labels: Labels, recorder: Recorder) -> None:
-        super().__init__(recorder.prepared, recorder.commands, True)
-        self._labels = labels
-        self._recorder = recorder
-        self.keeps_open = recorder.keeps_open  # type: ignore[misc]  # of the class elsewhere
-
-    def record(self, operations: Iterable[Operation]) -> None:
-        labels, size = self._labels, self._labels.group
-        if size == 1 or self.keeps_open or not isinstance(operations, list):
-            self._recorder.record(labels.around(self.commands, operations))
-            return
-        for start in range(0, len(operations), size):  # what has no label is recorded at full speed
-            with labels.labelled(self.commands, operations[start]):
-                self._recorder.record(operations[start : start + size])
-
-
 class Labels:
-    """Names and labels of one run."""
+    """Names and labels of one run; a label covers ``group`` operations."""
 
     def __init__(self, prepared: Prepared, plan: Plan) -> None:
         self._prepared = prepared
@@ -159,55 +134,27 @@ class Labels:
             self._label.pLabelName = text
             self._insert(commands, self._label)
 
-    def recorder(self, recorder: Recorder) -> LabelledRecorder:
-        """The same recorder, with labels."""
-        return LabelledRecorder(self, recorder)
-
     @contextmanager
-    def labelled(self, commands: Any, operation: Operation) -> Iterator[None]:
-        """A label that begins with this operation; what fails is not recorded to its end."""
-        text = ffi.new("char[]", self._form % (operation.command, self._texts_of_pipelines()(operation)))
+    def around(self, commands: Any, operation: Operation) -> Iterator[None]:
+        """A label that begins with this operation; what fails is not recorded to its end.
+
+        Messages of the validation layer meanwhile are about the command of the operation.
+        """
+        if self._instance.validation:
+            self._instance.subject = f"/commands/{operation.command}"
+        text = ffi.new("char[]", self._form % (operation.command, _short(self._text_of(operation))))
         self._label.pLabelName = text
         self._begin(commands, self._label)
         yield
         self._end(commands)
+        self._instance.subject = None
 
-    def around(self, commands: Any, operations: Iterable[Operation]) -> Iterator[Operation]:
-        """The same operations; what is recorded for each, or for a group of them in long frames, gets a label.
-
-        Together they tell which command of the scenario is being recorded, for the validation layer.
-        """
-        instance, begin, end, label = self._instance, self._begin, self._end, self._label
-        watched, texts = bool(instance.validation), self._texts_of_pipelines()
-        left = iter(operations)
-        for operation in left:
-            if watched:
-                instance.subject = f"/commands/{operation.command}"
-            text = ffi.new("char[]", self._form % (operation.command, texts(operation)))
-            label.pLabelName = text
-            begin(commands, label)
-            yield operation
-            yield from islice(left, self.group - 1)
-            end(commands)
-        instance.subject = None
-
-    def _texts_of_pipelines(self) -> Any:
-        """What operations do, as bytes: the uid of the shader, graph and segment, or the kind where there is none."""
-        plan = self._plan
+    def _text_of(self, operation: Any) -> str:
+        """The uid of the shader, graph and segment of an operation, or its kind where there is none."""
+        plan, index = self._plan, getattr(operation, "pipeline", -1)
         tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
-        known: dict[tuple[str, int], bytes] = {}
-
-        def text(operation: Any) -> bytes:
-            index = getattr(operation, "pipeline", -1)
-            key = (operation.kind, index)
-            found = known.get(key)
-            if found is None:
-                table = tables.get(operation.kind, plan.graph_pipelines)
-                name = operation.kind if index < 0 else _label_of(table[index])
-                found = known[key] = _short(name)
-            return found
-
-        return text
+        table = tables.get(operation.kind, plan.graph_pipelines)
+        return str(operation.kind) if index < 0 else _label_of(table[index])
 
 
 def _label_of(pipeline: Any) -> str:
@@ -242,11 +189,17 @@ def record_frame(
         if recorder.binds and recorder is not latest:
             recorder.disturbed()
             latest = recorder
-        target = recorder if labels is None else labels.recorder(recorder)
-        if timestamps is None:
-            target.record(run)
-        else:
-            timestamps.record(target.record, command_buffer, run, keeps_open=target.keeps_open)
+        timed = timestamps if timestamps is not None and timestamps.measures(run) else None
+        size = len(run) if labels is None else labels.group
+        for start in range(0, len(run), size):
+            part = run[start : start + size]
+            with nullcontext() if labels is None else labels.around(command_buffer, part[0]):
+                if timed is None:
+                    recorder.record(part)
+                else:
+                    timed.record(command_buffer, part, recorder.record)
+        if timed is not None:
+            timed.write(command_buffer)
 
 
 class DispatchRecorder(Recorder):

@@ -1,7 +1,7 @@
 """Timestamps of the GPU around every operation of a run, and the calibration of the device's clock with the host's.
 
-Life cycle: a `Timestamps` belongs to one run. Recorders record through `record`, which writes a timestamp before and
-after each operation; consecutive operations share one. `collect` reads them when the frame has finished. Frames are
+Life cycle: a `Timestamps` belongs to one run. A timestamp is written (`write`) before each operation, and after the
+last one of those that follow each other. `collect` reads them when the frame has finished. Frames are
 submitted one after the other and use the same queries; each command buffer resets those that it writes.
 
 A timestamp is written when everything before it has finished (bottom of pipe), and after the implicit barrier.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -125,7 +125,7 @@ class Timestamps:
         self._next = 0
 
     def begin(self, commands: Any, runs: Iterable[Sequence[Operation]]) -> None:
-        """Begin a command buffer in which these runs of operations will be recorded, each by `record`."""
+        """Begin a command buffer in which these runs of operations will be recorded."""
         timed = self._runs[commands] = tuple(run for run in runs if run[0].kind in MEASURED)
         self._next = 0
         left = sum(len(run) + 1 for run in timed) if self._has_any else 0
@@ -136,37 +136,22 @@ class Timestamps:
                 count = min(left - number * QUERIES_IN_POOL, QUERIES_IN_POOL)
                 self._device.fn.vkCmdResetQueryPool(commands, self._pools[number], 0, count)
 
-    def record(
-        self,
-        record: Callable[[Iterable[Operation]], None],
-        commands: Any,
-        operations: Sequence[Operation],
-        *,
-        keeps_open: bool,
-    ) -> None:
-        """Let `Recorder.record` record operations that follow each other, with a timestamp before and after each."""
-        if not self._has_any or operations[0].kind not in MEASURED:
-            record(operations)
-        elif keeps_open:
-            for operation in self._between(commands, operations):
-                record([operation])
-        else:
-            record(self._between(commands, operations))
+    def measures(self, run: Sequence[Operation]) -> bool:
+        """Whether a timestamp is written before each of these operations and after the last one."""
+        return self._has_any and run[0].kind in MEASURED
 
-    def _between(self, commands: Any, operations: Sequence[Operation]) -> Iterator[Operation]:
-        """The operations; the timestamp before one is written when it is asked for."""
-        write, stage = self._device.fn.vkCmdWriteTimestamp, vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
-        number, query = divmod(self._next, QUERIES_IN_POOL)
-        self._next += len(operations) + 1
-        pool = self._pools[number]
+    def record(self, commands: Any, operations: Sequence[Operation], record: Callable[[list[Operation]], None]) -> None:
+        """Let ``record`` record operations one by one, each after a timestamp."""
         for operation in operations:
-            write(commands, stage, pool, query)
-            query += 1
-            if query == QUERIES_IN_POOL:
-                number, query = number + 1, 0
-                pool = self._pools[number]
-            yield operation
-        write(commands, stage, pool, query)
+            self.write(commands)
+            record([operation])
+
+    def write(self, commands: Any) -> None:
+        """Record the next timestamp."""
+        number, query = divmod(self._next, QUERIES_IN_POOL)
+        self._next += 1
+        stage = vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+        self._device.fn.vkCmdWriteTimestamp(commands, stage, self._pools[number], query)
 
     def collect(self, commands: Any, iteration: int, frame: int) -> None:
         """Take the timestamps of a command buffer that has just finished. Raises DeviceError."""
