@@ -112,7 +112,7 @@ def arm_module(declarations: ArmDeclarations) -> str:
     # The package's own import would load its megabyte of wrappers; ours loads the types alone.
     old, new = (
         "from vulkan._vulkancache import ffi as _ffi0\n",
-        "from scenario_runner.vulkan.api.loader import ffi as _ffi0\n",
+        "from scenario_runner.vulkan.api.ffi import ffi as _ffi0\n",
     )
     if text.count(old) != 1:
         raise ValueError("cffi's output no longer imports the included module in the known way")

@@ -21,7 +21,8 @@ from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.formats import all_formats
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
-from scenario_runner.vulkan.api.loader import check, ffi, library_of, load
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check, library_of, load
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.instance import Instance, version_text
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER

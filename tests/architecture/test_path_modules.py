@@ -71,6 +71,7 @@ RUN = {
     "scenario_runner.vulkan.api._generated.features",
     "scenario_runner.vulkan.api._generated.spirv_requirements",
     "scenario_runner.vulkan.api._generated.structures",
+    "scenario_runner.vulkan.api.ffi",
     "scenario_runner.vulkan.api.loader",
     "scenario_runner.vulkan.api.structs",
     "scenario_runner.vulkan.devices",

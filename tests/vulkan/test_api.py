@@ -18,7 +18,7 @@ from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.constants import BUFFER_USAGE_TRANSFER_DST_BIT
 from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.structures import SPELLINGS
-from scenario_runner.vulkan.api.loader import NULL, ffi
+from scenario_runner.vulkan.api.ffi import NULL, ffi
 from scenario_runner.vulkan.api.structs import chain, new
 
 VERSION_1_3 = 1 << 22 | 3 << 12

@@ -15,7 +15,7 @@ SCRIPT = """
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.loader import arm_ffi, type_source
-from scenario_runner.vulkan.api.loader import NULL, ffi
+from scenario_runner.vulkan.api.ffi import NULL, ffi
 from scenario_runner.vulkan.api.structs import chain, new
 
 def handle(kind, call, *arguments):

@@ -15,7 +15,7 @@ import pytest
 
 from scenario_runner.vulkan.api import _generated
 from scenario_runner.vulkan.api._generated import arm, constants, features, spirv_requirements, structures
-from scenario_runner.vulkan.api.loader import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 
 GENERATED = Path(_generated.__path__[0])
 ROOT = Path(__file__).resolve().parents[2]

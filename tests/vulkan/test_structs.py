@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from scenario_runner.vulkan.api import structs
-from scenario_runner.vulkan.api.loader import arm_ffi, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import arm_ffi
 from scenario_runner.vulkan.api.structs import chain, new
 
 

@@ -12,41 +12,12 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.errors import NoDeviceError, UnsupportedError
 from scenario_runner.vulkan.api._generated import constants as vk
-
-
-def _package_types() -> Any:
-    """The `vulkan` package's FFI object, without running the package's ``__init__``."""
-    name = "vulkan._vulkancache"
-    if name in sys.modules:
-        return sys.modules[name].ffi
-    package = find_spec("vulkan")
-    directories = package.submodule_search_locations if package is not None else None
-    if not directories:
-        raise ModuleNotFoundError("the Python package 'vulkan' is missing: pip install vulkan", name="vulkan")
-    path = os.path.join(directories[0], "_vulkancache.py")
-    spec = spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    # Under its real name, so that a later `import vulkan` takes this module and not a second set of types.
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module.ffi
-
-
-ffi: Any = _package_types()
-NULL: Any = ffi.NULL
-
+from scenario_runner.vulkan.api.ffi import ffi
 
 LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
 """Environment variable with the path of the Vulkan loader library, for loaders outside the system's search path."""

@@ -12,7 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from scenario_runner.vulkan.api._generated.structures import SPELLINGS, STRUCTURES
-from scenario_runner.vulkan.api.loader import NULL, check, ffi, type_source
+from scenario_runner.vulkan.api.ffi import NULL, ffi
+from scenario_runner.vulkan.api.loader import check, type_source
 
 _alive: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 """What each structure points to; entries go with the structure."""

@@ -20,7 +20,8 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.model.records import NeededFeature, Requirements
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import Functions, check, ffi, type_source
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import Functions, check, type_source
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reason_against, wanted_layers
 from scenario_runner.vulkan.devices.physical_device import chain_of, choose

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from scenario_runner import errors, log
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import Functions, check, error_class, ffi, result_name
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import Functions, check, error_class, result_name
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices import layers as layer_list
 from scenario_runner.vulkan.devices.layers import available_layers, has_instance_extension, requested_layers

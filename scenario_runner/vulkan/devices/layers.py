@@ -15,7 +15,7 @@ from typing import Any
 
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import enumerated, new
 
 PACKAGE = "ai_ml_emulation_layer_for_vulkan"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api import loader
-from scenario_runner.vulkan.api.loader import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.devices.layers import (
     FILES,
     GRAPH_LAYER,

@@ -17,7 +17,8 @@ from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
-from scenario_runner.vulkan.api.loader import Functions, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import Functions
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.layers import present_layers
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.plan.model.commands import Draw, Target
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.execution.recording import Prepared, Recorder
 from scenario_runner.vulkan.pipelines.optical_flow import dispatch_info

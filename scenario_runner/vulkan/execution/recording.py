@@ -14,7 +14,7 @@ from scenario_runner.kinds import OPERATIONS, load
 from scenario_runner.plan.model.plan import FramePlan
 from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import ffi
+from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.device import Device, memory_barrier
 from scenario_runner.vulkan.devices.layers import with_ml_emulation

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
 
 if TYPE_CHECKING:

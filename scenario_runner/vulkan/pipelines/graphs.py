@@ -20,7 +20,8 @@ from scenario_runner import errors, system_limits
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphPipelinePlan, in_memory
 from scenario_runner.text import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.requirements import Enabled
 from scenario_runner.vulkan.pipelines.pipeline import PipelineCache, create_shader_module, created

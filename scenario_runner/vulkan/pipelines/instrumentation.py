@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scenario_runner import errors
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import arm_ffi, check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import arm_ffi, check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.physical_device import Feature
 from scenario_runner.vulkan.devices.requirements import Enabled

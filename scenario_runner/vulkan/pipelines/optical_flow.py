@@ -17,7 +17,8 @@ from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import all_formats, format_of_value
 from scenario_runner.plan.model.commands import OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.pipelines.graphs import create_graph_pipeline, create_session

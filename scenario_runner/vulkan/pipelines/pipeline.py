@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from scenario_runner import errors, progress
 from scenario_runner.plan.model.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.device import Device, Kept
 from scenario_runner.vulkan.devices.physical_device import Feature

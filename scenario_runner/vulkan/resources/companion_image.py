@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.device import EVERYTHING, Device
 from scenario_runner.vulkan.resources.image_support import Transition, create_view, record_transitions

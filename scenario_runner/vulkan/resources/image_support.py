@@ -14,7 +14,8 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model.records import ImageLayout
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER
 from scenario_runner.vulkan.devices.physical_device import CORE

@@ -10,7 +10,8 @@ from scenario_runner import errors
 from scenario_runner.plan.model.resources import ImagePart, ImagePlan, SamplerPlan
 from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.device import EVERYTHING, Device
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scenario_runner import errors
 from scenario_runner.system_limits import control_groups
 from scenario_runner.text import size_in_units
-from scenario_runner.vulkan.api.loader import check, error_class, ffi, result_name
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import new
 
 if TYPE_CHECKING:

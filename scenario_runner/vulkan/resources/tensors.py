@@ -17,7 +17,8 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import Descriptor
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
-from scenario_runner.vulkan.api.loader import check, ffi
+from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, allocate, choose_type, readable_size

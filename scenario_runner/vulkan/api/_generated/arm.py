@@ -6,7 +6,7 @@ Made by tools/generate_bindings.py from vulkan-object 1.4.366 (VK_HEADER_VERSION
 The Vulkan registry is Copyright The Khronos Group Inc., Apache-2.0 OR MIT.
 """
 import _cffi_backend
-from scenario_runner.vulkan.api.loader import ffi as _ffi0
+from scenario_runner.vulkan.api.ffi import ffi as _ffi0
 
 ffi = _cffi_backend.FFI('scenario_runner.vulkan.api._generated.arm',
     _version = 0x2601,
