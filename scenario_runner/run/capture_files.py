@@ -13,111 +13,28 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import system_limits
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
-from scenario_runner.files.codec import all_codecs, codec_for
+from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error
-from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.model.plan import frame_folder
-from scenario_runner.run.resource_files import FileNames, create_resource_file
+from scenario_runner.run.resource_files import FileNames, ResourceWriter, create_resource_file, pointing_at
 from scenario_runner.streams import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
+    from scenario_runner.plan.model.plan import FramePlan, Plan
 
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"
 _VERSION = 1
-
-
-def check_manifest(folder: str) -> None:
-    """Refuse a folder whose manifest cannot be written, or is a file of somebody else. Raises FileError."""
-    path = os.path.join(folder, MANIFEST)
-    check_destination(path)
-    if os.path.exists(path) and _read(path) is None:
-        raise file_error(path, "is not a list of captures, which would replace it", help="choose another folder")
-
-
-def write_manifest(folder: str, entries: Sequence[dict[str, Any]]) -> None:
-    """List these files, and those of earlier runs that are still there. Raises FileError."""
-    path = os.path.join(folder, MANIFEST)
-    own = {entry["file"] for entry in entries}
-    earlier = [
-        entry
-        for entry in _read(path) or ()
-        if entry["file"] not in own and os.path.isfile(os.path.join(folder, entry["file"]))
-    ]
-    text = json.dumps({"kind": _MARK, "version": _VERSION, "files": [*earlier, *entries]}, indent=1)
-    with OutputFile(path) as file:
-        file.write(text.encode() + b"\n")
-
-
-def _read(path: str) -> list[dict[str, Any]] | None:
-    """The entries of a manifest, None for what is none."""
-    try:
-        found = json.loads(read_file(path))
-        if found["kind"] != _MARK:
-            return None
-        return [entry for entry in found["files"] if isinstance(entry["file"], str)]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-
-
-def check_captures(plan: Plan, folder: str, repeat: int, outputs: dict[str, str]) -> None:
-    """Refuse captures that cannot be written, or would overwrite what the scenario reads or one of its ``outputs``.
-
-    Problems of a frame's files have the pointer of the resource. Raises FileError.
-    """
-    inside = os.path.join(os.path.realpath(folder), "")
-    others = {os.path.realpath(path): "reads" for path in plan.reads}
-    others |= {os.path.realpath(path): "has as a dst" for path in outputs.values()}
-    taken = {path: why for path, why in others.items() if path.startswith(inside)}
-    _refuse(os.path.join(folder, MANIFEST), "the list of captures", taken)
-    check_manifest(folder)
-    if os.path.lexists(folder):  # in a new folder nothing is in the way
-        _check_files(plan, folder, repeat, taken)
-    check_folder_to_write(folder)
-
-
-def _check_files(plan: Plan, folder: str, repeat: int, taken: dict[str, str]) -> None:
-    names = CaptureNames(plan, folder, repeat)
-    for iteration in range(repeat):
-        for frame in plan.frames:
-            for uid, files in names.files(iteration, frame).items():
-                for file in files:
-                    if taken:
-                        _refuse(file.path, f"a frame of {uid!r}", taken)
-                    if not os.path.lexists(os.path.dirname(file.path)):
-                        continue
-                    try:
-                        check_destination(file.path)
-                    except FileError as error:
-                        pointer = plan.resources[uid].pointer
-                        error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
-                        raise
-
-
-def _refuse(path: str, what: str, taken: dict[str, str]) -> None:
-    why = taken.get(os.path.realpath(path)) if taken else None
-    if why is not None:
-        message = f"is where {what} would be written, but the scenario {why} this file"
-        help = "choose another folder for captures"
-        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, help, path=path))
-
-
-_MOST_BYTES = 192 << 20
-_CHUNK_BYTES = 8 << 20
-_LEAST_BYTES = 4096  # what a small piece counts, with all that belongs to it
-_BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
 
 
 class HashedFile(OutputFile):
@@ -130,6 +47,77 @@ class HashedFile(OutputFile):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         super().write(data)
         self.digest.update(data)
+
+
+def taken_files(plan: Plan) -> dict[str, str]:
+    """The files of a scenario, by their real paths, and the verb for what it does with them."""
+    taken = {os.path.realpath(path): "reads" for path in plan.reads}
+    return taken | {os.path.realpath(path): "has as a dst" for _, path in plan.outputs if path is not None}
+
+
+def refuse_taken(path: str, what: str, folder_of: str, taken: Mapping[str, str]) -> None:
+    """Raise FileError for a file that is one of ``taken``."""
+    why = taken.get(os.path.realpath(path)) if taken else None
+    if why is not None:
+        message = f"is where {what} would be written, but the scenario {why} this file"
+        help = f"choose another folder for {folder_of}"
+        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, help, path=path))
+
+
+def read_list(path: str, mark: str) -> dict[str, Any] | None:
+    """The JSON object in a file that lists others; None for a file that is no such list."""
+    try:
+        found: dict[str, Any] = json.loads(read_file(path))
+        is_list = found["kind"] == mark and all(isinstance(each["file"], str) for each in found["files"])
+        return found if is_list else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def check_list(path: str, mark: str, what: str) -> None:
+    """Refuse to replace a file of somebody else. Raises FileError."""
+    if os.path.exists(path) and read_list(path, mark) is None:
+        raise file_error(path, f"is not {what}, which would replace it", help="choose another folder")
+
+
+def write_manifest(folder: str, entries: Sequence[dict[str, Any]]) -> None:
+    """List these files, and those of earlier runs that are still there. Raises FileError."""
+    path = os.path.join(folder, MANIFEST)
+    own = {entry["file"] for entry in entries}
+    earlier = [
+        entry
+        for entry in (read_list(path, _MARK) or {"files": ()})["files"]
+        if entry["file"] not in own and os.path.isfile(os.path.join(folder, entry["file"]))
+    ]
+    text = json.dumps({"kind": _MARK, "version": _VERSION, "files": [*earlier, *entries]}, indent=1)
+    with OutputFile(path) as file:
+        file.write(text.encode() + b"\n")
+
+
+def check_captures(plan: Plan, folder: str, repeat: int) -> None:
+    """Refuse captures that cannot be written, or would overwrite what the scenario reads or one of its outputs.
+
+    Problems of a frame's files have the pointer of the resource. Raises FileError.
+    """
+    manifest, taken = os.path.join(folder, MANIFEST), taken_files(plan)
+    refuse_taken(manifest, "the list of captures", "captures", taken)
+    check_destination(manifest)
+    check_list(manifest, _MARK, "a list of captures")
+    names = CaptureNames(plan, folder, repeat)
+    for iteration in range(repeat if os.path.lexists(folder) else 0):  # in a new folder nothing is in the way
+        for frame in plan.frames:
+            for uid, files in names.files(iteration, frame).items():
+                for file in files:
+                    refuse_taken(file.path, f"a frame of {uid!r}", "captures", taken)
+                    with pointing_at(plan.resources[uid].pointer):
+                        check_destination(file.path)
+    check_folder_to_write(folder)
+
+
+_MOST_BYTES = 192 << 20
+_CHUNK_BYTES = 8 << 20
+_LEAST_BYTES = 4096  # what a small piece counts, with all that belongs to it
+_BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
 
 
 class _File(NamedTuple):
@@ -342,44 +330,25 @@ class _FrameFiles:
         self._iteration = iteration
         self._frame_id = frame_id
         self._hasher = hasher
-        self._writers: list[Any] = []
-        self._left = 0
         self._pending = OutputSet()
+        self._writer = ResourceWriter(plan, self._open)
+        self.write = self._writer.receive
 
-    def write(self, uid: str, piece: memoryview) -> None:
-        """Write a piece of a resource. Raises FileError with the pointer of the resource."""
-        plan = self._plan.resources[uid]
-        try:
-            if self._left == 0:
-                self._left = plan.size_bytes
-                for file in self._files[uid]:  # one by one: what is open is closed where the next one cannot be made
-                    self._writers.append(self._writer(file, plan))
-            self._left -= len(piece)
-            for writer in self._writers:
-                writer.write(piece)
-            if self._left == 0:
-                while self._writers:
-                    self._writers.pop(0).__exit__(None, None, None)
-        except FileError as error:
-            from scenario_runner.plan.destinations import at_pointer
+    def _open(self, uid: str) -> Iterator[ContentWriter]:
+        for file in self._files[uid]:
+            yield create_resource_file(file.path, self._plan.resources[uid], self._create)
 
-            error.problems = tuple(at_pointer(problem, plan.pointer) for problem in error.problems)
-            raise
-
-    def _writer(self, file: _File, plan: ResourcePlan) -> Any:
-        def create(path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
-            return _HashedFile(path, size_bytes, self._hasher, self._pending)
-
-        return create_resource_file(file.path, plan, create)
+    def _create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
+        return _CaptureFile(path, size_bytes, self._hasher, self._pending)
 
     def publish(self) -> list[dict[str, Any]]:
-        """Give all files their names, and say what they are."""
+        """Give all files their names, and return what they are."""
         by_path: dict[str, Any] = {file.path: file for file in self._pending.complete}
         self._pending.publish()
         written = (each for files in self._files.values() for each in files if each.path in by_path)
         return [self._entry(each, by_path[each.path]) for each in written]
 
-    def _entry(self, file: _File, made: _HashedFile) -> dict[str, Any]:
+    def _entry(self, file: _File, made: _CaptureFile) -> dict[str, Any]:
         plan = self._plan.resources[file.uid]
         shape = [plan.height, plan.width] if plan.npy is None else list(plan.npy[1])
         return {
@@ -398,14 +367,11 @@ class _FrameFiles:
 
     def discard(self) -> None:
         """Remove what is not complete."""
-        writers, self._writers = self._writers, []
-        for writer in writers:
-            with suppress(FileError):
-                writer.__exit__(KeyboardInterrupt, None, None)
+        self._writer.discard()
         self._pending.discard()
 
 
-class _HashedFile(HashedFile):
+class _CaptureFile(HashedFile):
     """Hashes large pieces while they are written, on another thread."""
 
     def __init__(

@@ -11,24 +11,21 @@ from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, ScenarioRunnerError
+from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for, create_image
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
-from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.dumps import START, Changes, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
-from scenario_runner.run.capture_files import HashedFile
-from scenario_runner.run.dump_index import INDEX, GrowingIndex, index_text, is_index
+from scenario_runner.run.capture_files import HashedFile, check_list, refuse_taken, taken_files
+from scenario_runner.run.dump_index import INDEX, MARK, GrowingIndex, index_text
 from scenario_runner.run.output_files import FileWriter
-from scenario_runner.run.resource_files import FileNames
+from scenario_runner.run.resource_files import FileNames, ResourceWriter
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.scenario import Scenario
 
 _NO_HASH = "0" * 64
-_NAME_ROOM_BYTES = 2048  # for the name of the device in the index, which is not known before the run
 
 
 class DumpRequest(NamedTuple):
@@ -84,62 +81,42 @@ class DumpFiles:
         self._file_names = FileNames()
         self._next: dict[int, int] = {}
         self._entries: list[dict[str, Any]] = []
-        self._index: OutputFile | None = None
         self._growing: GrowingIndex | None = None
-        self._writing: _Receiver | None = None
+        self._writer: ResourceWriter | None = None
 
     def check(self) -> None:
         """Refuse a folder that cannot be written to, and files that the scenario has. Raises FileError."""
-        index = os.path.join(self._folder, INDEX)
-        others = {os.path.realpath(path): "reads" for path in self.whole.reads}
-        others |= {
-            os.path.realpath(each.destination): "has as a dst" for each in self.whole.outputs if each.destination
-        }
+        index, taken = os.path.join(self._folder, INDEX), taken_files(self.whole)
         paths = [
-            part.path
+            os.path.join(self._folder, part.path)
             for iteration in range(self._repeat)
             for point in self._points
             for uid in point.uids
             for part in self.parts(iteration, point, uid)
         ]
-        for path in (index, *(os.path.join(self._folder, path) for path in paths)):
+        for path in (index, *paths):
             check_destination(path)
-            why = others.get(os.path.realpath(path))
-            if why is not None:
-                message = f"is where the dump would be written, but the scenario {why} this file"
-                raise FileError(
-                    Diagnostic("SR-FILE-001", "error", None, message, "choose another folder for the dump", path=path)
-                )
-        if os.path.exists(index) and not is_index(index):
-            raise file_error(index, "is not the index of a dump, which would replace it", help="choose another folder")
+            refuse_taken(path, "the dump", "the dump", taken)
+        check_list(index, MARK, "the index of a dump")
         check_folder_to_write(self._folder)
 
     def __enter__(self) -> DumpFiles:
-        """Make the folder, and room for the index: it is written when the disk may be full. Raises FileError."""
-        expected = [
-            entry
-            for iteration in range(self._repeat)
-            for point in self._points
-            for uid in point.uids
-            for entry in self.entries_of(iteration, point, uid)
-        ]
+        """Remove the index of an earlier dump, some of whose files are about to be replaced. Raises FileError."""
         path = os.path.join(self._folder, INDEX)
-        size_bytes = len(index_text(self._head(), expected, complete=False)) + _NAME_ROOM_BYTES
-        self._index = OutputFile(path, size_bytes)
         try:
             with suppress(FileNotFoundError):
-                os.unlink(path)  # that of an earlier dump, some of whose files are about to be replaced
+                os.unlink(path)
         except OSError as error:
-            self._index.discard()
             raise file_error(path, f"cannot be removed: {reason_of(error)}", code="SR-FILE-015") from error
         return self
 
-    def frame(self, iteration: int) -> _Receiver:
+    def frame(self, iteration: int) -> ResourceWriter:
         """What takes the pieces of the next point of an iteration, in order."""
         number = self._next.get(iteration, 0)
         self._next[iteration] = number + 1
-        self._writing = _Receiver(self, iteration, self._points[number])
-        return self._writing
+        point = self._points[number]
+        self._writer = ResourceWriter(self.whole, lambda uid: [_PartsWriter(self, iteration, point, uid)])
+        return self._writer
 
     def complete(self, entries: Sequence[dict[str, Any]]) -> None:
         """All files of a resource are there."""
@@ -153,22 +130,13 @@ class DumpFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._writing is not None:
-            self._writing.discard()
-        index, self._index = self._index, None
-        assert index is not None, "entered"
+        if self._writer is not None:
+            self._writer.discard()
         if self._growing is not None:
             self._growing.close()
-        if not self._entries and kind is not None:
-            index.discard()
-            return
-        try:
-            index.write(index_text(self._head(), self._entries, complete=kind is None))
-            index.commit()
-        except ScenarioRunnerError:
-            index.discard()
-            if kind is None:
-                raise
+        if kind is None:
+            with OutputFile(os.path.join(self._folder, INDEX)) as index:
+                index.write(index_text(self._head(), self._entries, complete=True))
 
     def _head(self) -> dict[str, Any]:
         commands = [command.kind for command in self._scenario.commands]
@@ -241,67 +209,46 @@ class DumpFiles:
         return writer, made
 
 
-class _Receiver:
-    """Takes the pieces of the resources of one point."""
+class _PartsWriter:
+    """Writes one resource at a point of the run: its bytes go to its parts, one after the other."""
 
-    def __init__(self, dump: DumpFiles, iteration: int, point: DumpPoint) -> None:
+    def __init__(self, dump: DumpFiles, iteration: int, point: DumpPoint, uid: str) -> None:
         self._dump = dump
-        self._place = iteration, point
-        self._uid = ""
-        self._left = 0
-        self._parts: list[_Part] = []
-        self._entries: list[dict[str, Any]] = []
+        self._uid = uid
+        self._parts = dump.parts(iteration, point, uid)
+        self._entries = list(dump.entries_of(iteration, point, uid))
         self._writer: Any = None
         self._made: list[HashedFile] = []
         self._room = 0
+        self._open_next()
 
-    def receive(self, uid: str, view: memoryview) -> None:
-        """Write a piece. Raises FileError with the pointer of the resource."""
-        try:
-            self._receive(uid, view)
-        except FileError as error:
-            pointer = self._dump.whole.resources[uid].pointer
-            error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
-            raise
+    def _open_next(self) -> None:
+        part = self._parts.pop(0)
+        self._writer, self._made = self._dump.open(part, self._uid)
+        self._room = part.size_bytes
 
-    def _receive(self, uid: str, view: memoryview) -> None:
-        dump = self._dump
-        if not self._left:
-            self._left = dump.whole.resources[uid].size_bytes
-            self._parts = dump.parts(*self._place, uid)
-            self._entries = list(dump.entries_of(*self._place, uid))
-            self._next_part(uid)
-        data = memoryview(view).cast("B") if view.nbytes else view
+    def write(self, data: memoryview) -> None:
         while True:
             piece = data[: self._room]
             self._writer.write(piece)
             self._room -= len(piece)
-            self._left -= len(piece)
             data = data[len(piece) :]
-            if self._room:
+            if self._room or not self._parts:
                 return
-            writer, self._writer = self._writer, None
-            writer.__exit__(None, None, None)
-            number = len(self._entries) - len(self._parts)
-            self._entries[number]["sha256"] = self._made[0].digest.hexdigest()
-            del self._parts[0]
-            if not self._parts:
-                dump.complete(self._entries)
-                return
-            self._next_part(uid)
+            self._complete_part()
+            self._open_next()
 
-    def _next_part(self, uid: str) -> None:
-        self._writer, self._made = self._dump.open(self._parts[0], uid)
-        self._room = self._parts[0].size_bytes
-
-    def finish(self) -> None:
-        """All is there; nothing to do."""
-
-    def discard(self) -> None:
-        """Remove a file whose last pieces never came."""
+    def _complete_part(self) -> None:
         writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.__exit__(KeyboardInterrupt, None, None)
+        writer.__exit__(None, None, None)
+        self._entries[len(self._entries) - len(self._parts) - 1]["sha256"] = self._made[0].digest.hexdigest()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._complete_part()
+            self._dump.complete(self._entries)
+        elif self._writer is not None:
+            self._writer.__exit__(kind, None, None)
 
 
 class DumpSink:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from scenario_runner.errors import FileError
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.streams import read_file
 from scenario_runner.text import close_files_help
@@ -139,14 +138,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "file": (str,),
     "sha256": (str,),
 }
-
-
-def is_index(path: str) -> bool:
-    """Whether a file is the index of a dump, of any version."""
-    try:
-        return _read(path).get("kind") == MARK
-    except FileError:
-        return False
 
 
 def read_index(folder: str) -> DumpIndex:

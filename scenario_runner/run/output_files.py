@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scenario_runner import log, progress
-from scenario_runner.errors import FileError, error_of
-from scenario_runner.files.output import CreateOutput, OutputFile, OutputSet
-from scenario_runner.run.resource_files import create_resource_file
+from scenario_runner.errors import error_of
+from scenario_runner.files.output import OutputSet
+from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
+from scenario_runner.run.resource_files import ResourceWriter, create_resource_file
 
 if TYPE_CHECKING:
     from scenario_runner.files.codec import ContentWriter
     from scenario_runner.plan.model.plan import FramePlan, Plan
-    from scenario_runner.run.capture_files import CaptureFiles, CaptureReceiver
+    from scenario_runner.run.capture_files import CaptureFiles
 
 
 class Receiver(Protocol):
@@ -57,7 +58,7 @@ class FileWriter:
         self._repeat = repeat
         self._captured: CaptureFiles | None = None
         self._pending = OutputSet()
-        self._latest: _Files | None = None
+        self._writer: ResourceWriter | None = None
 
     @property
     def captures(self) -> bool:
@@ -69,8 +70,6 @@ class FileWriter:
 
         The problems of outputs have pointers into the scenario. Raises ScenarioError and FileError.
         """
-        from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
-
         if self._destinations:
             wrong = list(wrong_destinations(self._plan))
             if wrong:
@@ -81,25 +80,27 @@ class FileWriter:
         if self._capture_dir is not None and any(frame.captures for frame in self._plan.frames):
             from scenario_runner.run.capture_files import check_captures
 
-            check_captures(self._plan, self._capture_dir, self._repeat, self._destinations)
+            check_captures(self._plan, self._capture_dir, self._repeat)
 
-    def frame(self, iteration: int, frame: FramePlan) -> _Files | CaptureReceiver:
+    def frame(self, iteration: int, frame: FramePlan) -> Receiver:
         """Takes the captures of one frame; see `capture_files`."""
         if self._capture_dir is None or not frame.captures:
-            return self._files(lambda uid: None, OutputFile, "")
+            return ResourceWriter(self._plan, lambda uid: ())
         if self._captured is None:
             from scenario_runner.run.capture_files import CaptureFiles
 
             self._captured = CaptureFiles(self._plan, self._capture_dir, self._repeat)
         return self._captured.frame(iteration, frame)
 
-    def outputs(self) -> _Files:
+    def outputs(self) -> Receiver:
         """Where the outputs of the run go."""
-        return self._files(self._destinations.get, self._pending.create, "/dst")
+        self._writer = _OutputWriter(self._plan, self._open, "/dst")
+        return self._writer
 
-    def _files(self, path_of: Callable[[str], str | None], create: CreateOutput, key: str) -> _Files:
-        self._latest = _Files(self._plan, path_of, create, key)
-        return self._latest
+    def _open(self, uid: str) -> Iterator[ContentWriter]:
+        path = self._destinations.get(uid)
+        if path is not None:
+            yield create_resource_file(path, self._plan.resources[uid], self._pending.create)
 
     def __enter__(self) -> FileWriter:
         return self
@@ -107,8 +108,8 @@ class FileWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._latest is not None:
-            self._latest.discard_unfinished()
+        if self._writer is not None:
+            self._writer.discard()
         captured, self._captured = self._captured, None
         try:
             if captured is not None:
@@ -122,59 +123,12 @@ class FileWriter:
             self._pending.__exit__(kind, error, traceback)
 
 
-class _Files:
-    """Takes pieces of resources, in order, and writes each resource to its file.
-
-    ``key`` is what the JSON pointers of problems end with, after the pointer of the resource.
-    """
-
-    def __init__(self, plan: Plan, path_of: Callable[[str], str | None], create: CreateOutput, key: str) -> None:
-        self._key = key
-        self._plan = plan
-        self.path_of = path_of
-        self._create = create
-        self._writer: ContentWriter | None = None
-        self._left = 0
+class _OutputWriter(ResourceWriter):
+    """Writes outputs; the time counts as that of storing them."""
 
     def receive(self, uid: str, view: memoryview) -> None:
-        """Write a piece. Raises FileError with the pointer of the resource."""
-        try:
-            with progress.phase("store", "file", uid):
-                self._receive(uid, view)
-        except FileError as error:
-            from scenario_runner.plan.destinations import at_pointer
-
-            pointer = f"{self._plan.resources[uid].pointer}{self._key}"
-            error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
-            raise
-
-    def _receive(self, uid: str, view: memoryview) -> None:
-        if self._left == 0:
-            self._left = self._plan.resources[uid].size_bytes
-            path = self.path_of(uid)
-            self._writer = None if path is None else create_resource_file(path, self._plan.resources[uid], self._create)
-        self._left -= len(view)
-        writer = self._writer
-        if writer is None:
-            return
-        try:
-            writer.write(view)
-        except BaseException as error:
-            self._writer = None
-            writer.__exit__(type(error), error, None)
-            raise
-        if self._left == 0:
-            self._writer = None
-            writer.__exit__(None, None, None)
-
-    def finish(self) -> None:
-        """All is there; nothing to do."""
-
-    def discard_unfinished(self) -> None:
-        """Remove a file whose last pieces never came."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.__exit__(KeyboardInterrupt, None, None)
+        with progress.phase("store", "file", uid):
+            super().receive(uid, view)
 
 
 def share(pieces: Any, receivers: list[Any]) -> None:

@@ -1,15 +1,19 @@
-"""Files for the content of resources: their writers and their names."""
+"""Files for the content of resources: their names and their writers."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
+from scenario_runner.errors import FileError
 from scenario_runner.files.codec import ContentWriter, codec_of, create_image
 from scenario_runner.files.output import CreateOutput
+from scenario_runner.plan.destinations import at_pointer
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import ResourcePlan
+    from scenario_runner.plan.model.plan import Plan, ResourcePlan
 
 
 def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> ContentWriter:
@@ -43,3 +47,54 @@ class FileNames:
             self._names[uid] = name
             self._taken.add(name.casefold())
         return name
+
+
+@contextmanager
+def pointing_at(pointer: str) -> Iterator[None]:
+    """Give problems of files the JSON pointer of the resource whose file it is."""
+    try:
+        yield
+    except FileError as error:
+        error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
+        raise
+
+
+class ResourceWriter:
+    """Takes pieces of resources, one resource after the other, and writes each one to its files.
+
+    ``open_files`` gives what writes a resource, by its uid. ``key`` ends the JSON pointers of problems, after the
+    pointer of the resource.
+    """
+
+    def __init__(self, plan: Plan, open_files: Callable[[str], Iterable[Any]], key: str = "") -> None:
+        self._plan = plan
+        self._open_files = open_files
+        self._key = key
+        self._writers: list[Any] = []
+        self._left = 0
+
+    def receive(self, uid: str, view: memoryview) -> None:
+        """Write a piece. Raises FileError with the pointer of the resource."""
+        with pointing_at(f"{self._plan.resources[uid].pointer}{self._key}"):
+            self._write(uid, view)
+
+    def _write(self, uid: str, view: memoryview) -> None:
+        if not self._left:
+            self._left = self._plan.resources[uid].size_bytes
+            for writer in self._open_files(uid):  # one by one: what is open is closed where the next cannot be made
+                self._writers.append(writer)
+        self._left -= len(view)
+        for writer in self._writers:
+            writer.write(view)
+        while not self._left and self._writers:
+            self._writers.pop(0).__exit__(None, None, None)
+
+    def finish(self) -> None:
+        """All is there; nothing to do."""
+
+    def discard(self) -> None:
+        """Remove files whose last pieces never came."""
+        writers, self._writers = self._writers, []
+        for writer in writers:
+            with suppress(FileError):
+                writer.__exit__(KeyboardInterrupt, None, None)
