@@ -133,8 +133,7 @@ def reason_against(physical: PhysicalDevice) -> str | None:
 
 def features_for_layers(physical: PhysicalDevice) -> set[Feature]:
     """What a device has to be opened with for the layers to work at their best."""
-    found = (physical.features.find(structure, member) for structure, member in (*_NEEDED, *_WELCOME))
-    return {feature for feature in found if feature is not None}
+    return set(physical.features.available((*_NEEDED, *_WELCOME)))
 
 
 def _manifest_folder() -> str | None:

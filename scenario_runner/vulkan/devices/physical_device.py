@@ -6,7 +6,7 @@ those that the binding package does not know.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -75,15 +75,23 @@ class FeatureTable:
         self._extensions = extensions
         self._known: dict[str, frozenset[str]] = {}
 
-    def find(self, structure: str, member: str) -> Feature | None:
+    def find(self, structure: str, member: str, disabled: Collection[str] = ()) -> Feature | None:
         """The feature as this device offers it: in ``structure``, or where an extension brings the same member.
 
-        None when the device does not report it as supported.
+        None when the device does not report it as supported, or its extension is ``disabled``.
         """
         for name in self._candidates(ALIASES.get(structure, structure), member):
             if member in self.supported(name):
-                return Feature(name, member, self._extension_of(name))
+                extension = self._extension_of(name)
+                return None if extension in disabled else Feature(name, member, extension)
         return None
+
+    def available(self, wanted: Iterable[tuple[str, str]], disabled: Collection[str] = ()) -> Iterator[Feature]:
+        """Those of the features (structure, member) that `find` finds."""
+        for structure, member in wanted:
+            found = self.find(structure, member, disabled)
+            if found is not None:
+                yield found
 
     def supported(self, structure: str) -> frozenset[str]:
         """The members of ``structure`` that the driver reports as true; none where the device lacks the structure."""

@@ -8,12 +8,12 @@ Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCre
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.plan.model.records import ML_STRUCTURES, Requirements
+from scenario_runner.plan.model.records import ML_STRUCTURES, NeededFeature, Requirements
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
@@ -134,10 +134,7 @@ def companions(physical: PhysicalDevice, requirements: Requirements, disabled: C
         wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
     if requirements.graphics is not None:
         wanted += _STORES  # shaders that only read often do not say so
-    for structure, member in wanted:
-        feature = physical.features.find(structure, member)
-        if feature is not None and (feature.extension is None or feature.extension not in disabled):
-            yield feature
+    return physical.features.available(wanted, disabled)
 
 
 # The newest SPIR-V that each Vulkan version takes (Vulkan specification, appendix "Vulkan Environment for SPIR-V").
@@ -150,6 +147,14 @@ _RENAMED = {
 }
 _LACKING = "SR-FEATURE-001"
 _ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
+_ROBUSTNESS = (
+    (CORE, "robustBufferAccess"),
+    (_ROBUSTNESS2, "robustBufferAccess2"),
+    (_ROBUSTNESS2, "robustImageAccess2"),
+    ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
+    ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
+)
+_FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
 
 
 class Enabled:
@@ -186,110 +191,36 @@ def enabled_for(
     Raises UnsupportedError with one sentence for each thing that the device lacks: the shader, its capability, and the
     feature, extension or property that would bring it.
     """
-    features: set[Feature] = set()
-    extensions: set[str] = set()
-    problems: list[Diagnostic] = []
-    tables = (
-        ("capability", requirements.capabilities, CAPABILITIES, True),
-        ("extension", requirements.spirv_extensions, EXTENSIONS, True),
-        # the emulation layers process graphs themselves, whatever the device lacks
-        ("capability", requirements.graph_capabilities, CAPABILITIES, not emulated),
-    )
-    for what, names, table, required in tables:
-        for name, shader in names.items():
-            alternatives = table.get(_RENAMED.get(name, name))
-            if alternatives is None:
-                if what == "capability" and required:
-                    problems.append(
-                        Diagnostic(
-                            _LACKING,
-                            "error",
-                            requirements.places.get(shader),
-                            f"shader {shader!r} needs the capability {name}, which no Vulkan version knows",
-                        )
-                    )
-                continue
-            found = False
-            lacking = []
-            for alternative in alternatives:
-                if found and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
-                    continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
-                satisfied = _satisfy(physical, alternative, disabled_extensions)
-                if satisfied is None:
-                    lacking.append(_describe(alternative))
-                    continue
-                found = True
-                features |= satisfied.features
-                extensions |= satisfied.extensions
-            if not found and required:
-                problems.append(
-                    Diagnostic(
-                        _LACKING,
-                        "error",
-                        requirements.places.get(shader),
-                        f"shader {shader!r} needs the {what} {name}; {physical.name!r} lacks {' and '.join(lacking)}",
-                    )
-                )
+    disabled = disabled_extensions
+    needs = _Needs(physical, requirements, disabled)
+    needs.add_spirv("capability", requirements.capabilities, CAPABILITIES)
+    needs.add_spirv("extension", requirements.spirv_extensions, EXTENSIONS)
+    # the emulation layers process graphs themselves, whatever the device lacks
+    needs.add_spirv("capability", requirements.graph_capabilities, CAPABILITIES, required=not emulated)
     for needed in requirements.features:
-        feature = physical.features.find(needed.structure, needed.member)
-        if feature is not None and (feature.extension is None or feature.extension not in disabled_extensions):
-            features.add(feature)
-            continue
-        help = None
-        if needed.structure in ML_STRUCTURES:
-            help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
-            if ML_STRUCTURES[needed.structure] in disabled_extensions:
-                help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
-        problems.append(
-            Diagnostic(
-                "SR-FEATURE-002",
-                "error",
-                needed.pointer,
-                f"{needed.what} needs {needed.member} ({needed.structure}), which {physical.name!r} lacks",
-                help,
-            )
-        )
-    newest = next((spirv for version, spirv in _SPIRV_VERSIONS if physical.api_version >= version), (1, 3))
-    if requirements.spirv_version > newest:
-        major, minor = requirements.spirv_version
-        problems.append(
-            Diagnostic(
-                _LACKING,
-                "error",
-                requirements.places.get(requirements.newest_shader),
-                f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most",
-                "compile it for an older target (for GLSL files the runner does that itself)",
-            )
-        )
+        needs.add_feature(needed)
+    needs.check_spirv_version()
     if requirements.graphics is not None and physical.queue_family(graphics=True) is None:
-        problems.append(
-            Diagnostic(
-                "SR-FEATURE-004",
-                "error",
-                requirements.graphics,
-                f"a drawing needs a queue family with graphics and compute, which {physical.name!r} lacks",
-                "--list-devices shows the devices there are, --device chooses one",
-            )
-        )
-    if problems:
-        raise errors.error_of(problems)
+        needs.problems.append(_without_graphics(physical, requirements.graphics, "a drawing needs"))
+    if needs.problems:
+        raise errors.error_of(needs.problems)
+    features, extensions = needs.features, needs.extensions
     if emulated:
         from scenario_runner.vulkan.devices.ml_emulation import features_for_layers
 
         features |= features_for_layers(physical)
-    features.update(companions(physical, requirements, disabled_extensions))
+    features.update(companions(physical, requirements, disabled))
     if robustness:
-        features |= _robustness(physical, disabled_extensions)
-    if frame_boundaries and FRAME_BOUNDARY not in disabled_extensions:
-        feature = physical.features.find("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
-        if feature is not None:
-            features.add(feature)
-        elif FRAME_BOUNDARY in physical.extensions:  # of a layer, which need not report features
+        features.update(physical.features.available(_ROBUSTNESS, disabled))
+    if frame_boundaries and FRAME_BOUNDARY not in disabled:
+        found = list(physical.features.available([_FRAME_BOUNDARY], disabled))
+        features.update(found)
+        if not found and FRAME_BOUNDARY in physical.extensions:  # of a layer, which need not report features
             extensions.add(FRAME_BOUNDARY)
     if features or extensions:  # most scenarios need neither
         features = implied_features(physical, features)
         extensions |= {feature.extension for feature in features if feature.extension}
-        extensions, problems = dependent_extensions(physical, extensions, disabled_extensions)
+        extensions, problems = dependent_extensions(physical, extensions, disabled)
         if problems:
             raise errors.error_of(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
@@ -297,12 +228,84 @@ def enabled_for(
     return Enabled(frozenset(features), frozenset(extensions), graphics=requirements.graphics is not None)
 
 
+class _Needs:
+    """Features and extensions that a scenario needs, as they are found, and ``problems`` for what the device lacks."""
+
+    def __init__(self, physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> None:
+        self._physical = physical
+        self._requirements = requirements
+        self._disabled = disabled
+        self.features: set[Feature] = set()
+        self.extensions: set[str] = set()
+        self.problems: list[Diagnostic] = []
+
+    def add_spirv(
+        self, what: str, names: Mapping[str, str], table: Mapping[str, Any], *, required: bool = True
+    ) -> None:
+        """Add what capabilities or extensions of SPIR-V need, by the uids of the shaders that declare them."""
+        for name, shader in names.items():
+            alternatives = table.get(_RENAMED.get(name, name))
+            if alternatives is None:
+                if what == "capability" and required:
+                    message = f"shader {shader!r} needs the capability {name}, which no Vulkan version knows"
+                    self._lack(_LACKING, self._requirements.places.get(shader), message)
+                continue
+            found = False
+            lacking = []
+            for alternative in alternatives:
+                if found and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
+                    continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
+                satisfied = _satisfy(self._physical, alternative, self._disabled)
+                if satisfied is None:
+                    lacking.append(_describe(alternative))
+                    continue
+                found = True
+                self.features |= satisfied.features
+                self.extensions |= satisfied.extensions
+            if not found and required:
+                message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
+                self._lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
+
+    def add_feature(self, needed: NeededFeature) -> None:
+        """Add a feature that no SPIR-V asks for."""
+        found = self._physical.features.find(needed.structure, needed.member, self._disabled)
+        if found is not None:
+            self.features.add(found)
+            return
+        help = None
+        if needed.structure in ML_STRUCTURES:
+            help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
+            if ML_STRUCTURES[needed.structure] in self._disabled:
+                help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
+        message = f"{needed.what} needs {needed.member} ({needed.structure}), which {self._physical.name!r} lacks"
+        self._lack("SR-FEATURE-002", needed.pointer, message, help)
+
+    def check_spirv_version(self) -> None:
+        """Note a module that is too new for the device."""
+        requirements, physical = self._requirements, self._physical
+        newest = next((spirv for version, spirv in _SPIRV_VERSIONS if physical.api_version >= version), (1, 3))
+        if requirements.spirv_version > newest:
+            major, minor = requirements.spirv_version
+            message = (
+                f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most"
+            )
+            help = "compile it for an older target (for GLSL files the runner does that itself)"
+            self._lack(_LACKING, requirements.places.get(requirements.newest_shader), message, help)
+
+    def _lack(self, code: str, pointer: str | None, message: str, help: str | None = None) -> None:
+        self.problems.append(Diagnostic(code, "error", pointer, message, help))
+
+
+def _without_graphics(physical: PhysicalDevice, pointer: str | None, what: str) -> Diagnostic:
+    message = f"{what} a queue family with graphics and compute, which {physical.name!r} lacks"
+    help = "--list-devices shows the devices there are, --device chooses one"
+    return Diagnostic("SR-FEATURE-004", "error", pointer, message, help)
+
+
 def with_graphics(physical: PhysicalDevice, needed: Enabled) -> Enabled:
     """The same with a queue that does graphics work. Raises UnsupportedError where the device has none."""
     if physical.queue_family(graphics=True) is None:
-        message = f"captures need a queue family with graphics and compute, which {physical.name!r} lacks"
-        help = "--list-devices shows the devices there are, --device chooses one"
-        raise errors.error_of([Diagnostic("SR-FEATURE-004", "error", None, message, help)])
+        raise errors.error_of([_without_graphics(physical, None, "captures need")])
     return Enabled(needed.features, needed.extensions, graphics=True)
 
 
@@ -317,10 +320,8 @@ def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: C
         usable = name in physical.extensions and name not in disabled
         return Enabled(nothing, frozenset({name})) if usable else None
     if kind == "feature":
-        feature = physical.features.find(alternative[1], alternative[2])
-        if feature is None or (feature.extension and feature.extension in disabled):
-            return None
-        return Enabled(frozenset({feature}), frozenset())
+        feature = physical.features.find(alternative[1], alternative[2], disabled)
+        return None if feature is None else Enabled(frozenset({feature}), frozenset())
     return Enabled(nothing, frozenset()) if physical.has_property(*alternative[1:4]) else None
 
 
@@ -330,19 +331,6 @@ def _describe(alternative: tuple[Any, ...]) -> str:
     if alternative[0] == "extension":
         return f"the extension {alternative[1]}"
     return f"{alternative[2]} ({alternative[1]})"
-
-
-def _robustness(physical: PhysicalDevice, disabled: Collection[str]) -> set[Feature]:
-    """robustBufferAccess, and robustness2, image and pipeline robustness where the device has them."""
-    wanted = [
-        (CORE, "robustBufferAccess"),
-        (_ROBUSTNESS2, "robustBufferAccess2"),
-        (_ROBUSTNESS2, "robustImageAccess2"),
-        ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
-        ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
-    ]
-    found = (physical.features.find(structure, member) for structure, member in wanted)
-    return {feature for feature in found if feature is not None and feature.extension not in disabled}
 
 
 def lacks_capability(physical: PhysicalDevice, name: str) -> str:

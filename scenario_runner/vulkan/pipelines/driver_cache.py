@@ -49,8 +49,8 @@ class Creation(NamedTuple):
 def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
     """What tells hits from misses: the extension with the feedback, where it is not part of the device's Vulkan
     version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
-    feature = physical.features.find("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
-    features = frozenset({feature} if feature is not None and feature.extension not in disabled_extensions else ())
+    control = ("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
+    features = frozenset(physical.features.available([control], disabled_extensions))
     extensions = {each.extension for each in features if each.extension}
     if physical.api_version < _API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
         extensions.add(_FEEDBACK)

@@ -114,8 +114,8 @@ def required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()
     features: set[Feature] = set()
     lacking = [] if EXTENSION in physical.extensions else [f"the extension {EXTENSION}"]
     for structure, member in _NEEDED:
-        feature = physical.features.find(structure, member)
-        if feature is not None and feature.extension not in disabled_extensions:
+        feature = physical.features.find(structure, member, disabled_extensions)
+        if feature is not None:
             features.add(feature)
         elif structure != _NEEDED[0][0] or not lacking:
             lacking.append(f"the feature {member} ({structure})")
