@@ -1,8 +1,8 @@
 """Captured frames in files, written while the next frame runs.
 
-What a frame captures is copied out of the device's memory at once; a thread writes it. At most `_MOST_BYTES` wait to be
-written: then the run waits. The files of a frame get their names together when the frame is complete, so that those
-before a failure stay, and `manifest.json` lists them. Names and folders are checked before the run.
+What a frame captures is copied out of the device's memory at once; a thread writes it. At most `_MOST_CHUNKS` chunks
+wait to be written: then the run waits. The files of a frame get their names together when the frame is complete, so
+that those before a failure stay, and `manifest.json` lists them. Names and folders are checked before the run.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import hashlib
 import json
 import os
 import threading
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import system_limits
@@ -114,9 +114,8 @@ def check_captures(plan: Plan, folder: str, repeat: int) -> None:
     check_folder_to_write(folder)
 
 
-_MOST_BYTES = 192 << 20
 _CHUNK_BYTES = 8 << 20
-_LEAST_BYTES = 4096  # what a small piece counts, with all that belongs to it
+_MOST_CHUNKS = 24  # that wait to be written, small ones as well
 _BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
 
 
@@ -165,112 +164,69 @@ class CaptureNames:
 class CaptureFiles:
     """Writes the captures of a run. `frame` gives what takes the pieces of one; `close` ends it all.
 
-    What goes wrong on the thread is raised by the next call: FileError, with the pointer of the resource.
+    What goes wrong on the thread is raised by the next call: FileError, with the pointer of the resource. What comes
+    later is not written then.
     """
 
     def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
         self._plan = plan
         self._folder = folder
         self._names = CaptureNames(plan, folder, repeat)
-        self._state = threading.Condition()
-        self._jobs: deque[Callable[[], None] | None] = deque()
-        self._waiting_bytes = 0
-        self._spare: list[bytearray] = []
         self._error: BaseException | None = None
-        self._failed = False
         self._entries: list[dict[str, Any]] = []
         self._listed = 0
         self._open: _FrameFiles | None = None
+        self._room = threading.Semaphore(_MOST_CHUNKS)
+        self._context = copy_context()  # which files may be written is a matter of the context
+        self._writer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-files")
         self._hasher = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-hash")
-        context = copy_context()  # which files may be written is a matter of the context
-        self._thread = threading.Thread(target=context.run, args=(self._work,), name="capture-files", daemon=True)
-        system_limits.start(self._thread)
 
     def frame(self, iteration: int, frame: FramePlan) -> CaptureReceiver:
         """What takes the pieces of a frame's captures, in order."""
         files = _FrameFiles(self._plan, self._names.files(iteration, frame), iteration, frame.frame_id, self._hasher)
-        return CaptureReceiver(self, files, self._plan)
+        return CaptureReceiver(self, files)
 
     def close(self) -> None:
         """Wait until what is complete is written, and list it. Raises what went wrong."""
-        self._put(None)
-        self._thread.join()
+        self._writer.shutdown()
         self._hasher.shutdown()
         if self._open is not None:
             self._open.discard()
         try:
             self._list(at_least=1)
         finally:
-            error, self._error = self._error, None
-            if error is not None:
-                raise error
+            if self._error is not None:
+                raise self._error
 
     def put(self, job: Callable[[], None]) -> None:
         """Have the thread do something after what it was given before. Raises what went wrong earlier."""
+        self._room.acquire()
         if self._error is not None:
-            error, self._error = self._error, None
-            self._failed = True
-            raise error
-        self._put(job)
+            self._room.release()
+            raise self._error
+        _submit(self._writer, self._context.run, self._do, job)
 
-    def _put(self, job: Callable[[], None] | None) -> None:
-        with self._state:
-            self._jobs.append(job)
-            self._state.notify_all()
+    def _do(self, job: Callable[[], None]) -> None:
+        try:
+            if self._error is None:
+                job()
+        except BaseException as error:  # raised again by the next call
+            self._error = error
+            if self._open is not None:
+                self._open.discard()
+        finally:
+            self._room.release()
 
-    def copy(self, view: memoryview) -> tuple[bytearray, int]:
-        """The bytes of ``view`` (at most a chunk) in memory of our own, and their number; waits for room."""
-        size = view.nbytes
-        cost = max(size, _LEAST_BYTES)
-        with self._state:
-            while self._waiting_bytes and self._waiting_bytes + cost > _MOST_BYTES and self._error is None:
-                self._state.wait()
-            self._waiting_bytes += cost
-            held = self._spare.pop() if size == _CHUNK_BYTES and self._spare else None
-        if held is None:
-            return bytearray(view), size
-        held[:] = view
-        return held, size
-
-    def release(self, held: bytearray) -> None:
-        """Give such memory back."""
-        with self._state:
-            self._waiting_bytes -= max(len(held), _LEAST_BYTES)
-            if len(held) == _CHUNK_BYTES:
-                self._spare.append(held)
-            self._state.notify_all()
-
-    def begin(self, files: _FrameFiles) -> None:
-        """On the thread: the files of a frame are being written."""
+    def write(self, files: _FrameFiles, uid: str, piece: bytearray) -> None:
+        """On the thread: write a piece of a resource."""
         self._open = files
+        files.write(uid, memoryview(piece))
 
     def complete(self, files: _FrameFiles) -> None:
         """On the thread: all of a frame is there."""
         self._entries += files.publish()
         self._open = None
         self._list(at_least=max(1, len(self._entries) // 8))
-
-    def _work(self) -> None:
-        while True:
-            with self._state:
-                while not self._jobs:
-                    self._state.wait()
-                job = self._jobs.popleft()
-            if job is None:
-                return
-            try:
-                job()
-            except BaseException as error:  # raised again by the next call
-                with self._state:
-                    self._error = self._error or error
-                    self._state.notify_all()
-                if self._open is not None:
-                    self._open.discard()
-
-    @property
-    def failed(self) -> bool:
-        """Whether something went wrong: what comes later is not written."""
-        return self._failed or self._error is not None
 
     def _list(self, *, at_least: int) -> None:
         """Write the manifest where so many files are not in it yet: seldom enough for any number of frames."""
@@ -280,38 +236,29 @@ class CaptureFiles:
         self._listed = len(self._entries)
 
 
+def _submit(pool: concurrent.futures.ThreadPoolExecutor, call: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return pool.submit(call, *arguments)
+    except RuntimeError as error:  # a thread that could not be started
+        raise system_limits.refusal("thread") from error
+
+
 class CaptureReceiver:
     """Takes pieces of one frame's captures and hands copies of them to the thread."""
 
-    def __init__(self, owner: CaptureFiles, files: _FrameFiles, plan: Plan) -> None:
+    def __init__(self, owner: CaptureFiles, files: _FrameFiles) -> None:
         self._owner = owner
         self._files = files
-        self._plan = plan
-        self._begun = False
 
     def receive(self, uid: str, view: memoryview) -> None:
-        owner, files = self._owner, self._files
-        if not self._begun:
-            self._begun = True
-            owner.put(lambda: owner.begin(files))
         flat = view.cast("B")
         for start in range(0, len(flat), _CHUNK_BYTES) or (0,):
-            held, size = owner.copy(flat[start : start + _CHUNK_BYTES])
-
-            def write(held: bytearray = held, size: int = size) -> None:
-                try:
-                    if not owner.failed:
-                        files.write(uid, memoryview(held)[:size])
-                finally:
-                    owner.release(held)
-
-            owner.put(write)
+            piece = bytearray(flat[start : start + _CHUNK_BYTES])
+            self._owner.put(partial(self._owner.write, self._files, uid, piece))
 
     def finish(self) -> None:
         """All is there."""
-        owner, files = self._owner, self._files
-        if self._begun:
-            owner.put(lambda: None if owner.failed else owner.complete(files))
+        self._owner.put(partial(self._owner.complete, self._files))
 
 
 class _FrameFiles:
@@ -391,10 +338,7 @@ class _CaptureFile(HashedFile):
         if size < _BESIDE_BYTES:
             super().write(data)
             return
-        try:
-            hashing = self._hasher.submit(self.digest.update, data)
-        except RuntimeError as error:  # a thread that could not be started
-            raise system_limits.refusal("thread") from error
+        hashing = _submit(self._hasher, self.digest.update, data)
         try:
             OutputFile.write(self, data)  # the thread hashes it
         finally:

@@ -202,16 +202,22 @@ def test_a_folder_that_cannot_be_written_to(scene: Scene, program: Program) -> N
 
 def test_memory_is_bounded(scene: Scene, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """No more than the allowed number of bytes waits to be written, however many frames there are."""
-    monkeypatch.setattr(capture_files, "_MOST_BYTES", 16 << 20)
+    monkeypatch.setattr(capture_files, "_MOST_CHUNKS", 1)
+    waiting: list[int] = []
     most = []
-    copy = capture_files.CaptureFiles.copy
+    put, write = capture_files.CaptureFiles.put, capture_files.CaptureFiles.write
 
-    def watched(self: capture_files.CaptureFiles, view: memoryview) -> tuple[bytearray, int]:
-        held = copy(self, view)
-        most.append(self._waiting_bytes)
-        return held
+    def put_counted(self: capture_files.CaptureFiles, job: Any) -> None:
+        waiting.append(len(job.args[-1]) if job.func.__name__ == "write_counted" else 0)
+        most.append(sum(waiting))
+        put(self, job)
 
-    monkeypatch.setattr(capture_files.CaptureFiles, "copy", watched)
+    def write_counted(self: capture_files.CaptureFiles, files: Any, uid: str, piece: bytearray) -> None:
+        write(self, files, uid, piece)
+        waiting.append(-len(piece))
+
+    monkeypatch.setattr(capture_files.CaptureFiles, "put", put_counted)
+    monkeypatch.setattr(capture_files.CaptureFiles, "write", write_counted)
     path = adding(scene, 6, 5 << 20).write()  # 20 MiB each, in chunks whose size depends on the device
     runner.run_to_files(path, capture_dir=scene.folder / "captured")
     assert len(most) >= 12
