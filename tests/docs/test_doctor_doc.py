@@ -1,22 +1,16 @@
-"""docs/doctor.md: its commands run, and its tables name every key of the report and no other."""
+"""docs/doctor.md: its tables name every key of the report and no other."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scenario_runner.doctor import findings
+from scenario_runner.doctor import findings, gather
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
 
 
 def documented(title: str) -> dict[str, list[str]]:
@@ -28,46 +22,7 @@ def documented(title: str) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    command = [sys.executable, "-m", "scenario_runner", "doctor", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
-
-
-def test_the_page_has_commands() -> None:
-    """Every shell block of the page is found."""
-    assert len(COMMANDS) >= 6
-    assert all(command.startswith("scenario-runner ") for command in COMMANDS)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_page_works(command: str, tmp_path: Path) -> None:
-    """The command runs as it stands, in an empty folder, with exit code 0."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, arguments in (("scenario-runner", "-m scenario_runner"), ("python3", "")):
-        program = folder / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
-        program.chmod(0o755)
-    bash = shutil.which("bash")
-    assert bash
-    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    python_path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    done = subprocess.run(
-        [bash, "-o", "pipefail", "-c", command],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path, "PYTHONPATH": python_path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    if command.endswith("> doctor.json"):
-        assert json.loads((tmp_path / "doctor.json").read_text(encoding="utf-8"))["schema"] == 2
-    else:
-        assert done.stdout
+    return gather()
 
 
 def test_every_key_of_the_report_is_documented(report: dict[str, Any]) -> None:
