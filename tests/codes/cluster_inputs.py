@@ -13,8 +13,7 @@ import pytest
 import scenario_runner
 from scenario_runner.errors import error_class
 from scenario_runner.suite.cluster import workers
-from scenario_runner.suite.cluster.host import ContentStore, Layout
-from scenario_runner.suite.cluster.jobs import job_of
+from scenario_runner.suite.cluster.host import Layout, check_store, job_of
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 from tests.codes.case import Case, Codes, Input
@@ -65,7 +64,7 @@ def placed(*, absolute: bool) -> Input:
         path = str(case.scene.write())
         job = job_of(Item("scenario.json", path), Expected())
         data.write_text("y")
-        layout = Layout(ContentStore(), str(case.scene.folder / "scratch"))
+        layout = Layout(str(case.scene.folder / "scratch"))
         return case.raised(lambda: layout.place(job))
 
     return codes
@@ -85,7 +84,7 @@ def no_room(case: Case) -> Codes:
     """A cache whose folder is a file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCENARIO_RUNNER_CACHE", str(case.scene.file("cache", "")))
-        return case.raised(ContentStore)
+        return case.raised(check_store)
 
 
 INPUTS: dict[str, Input] = {

@@ -2,52 +2,55 @@
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import __version__
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.cluster import host
-from scenario_runner.suite.cluster.host import Piece
-from scenario_runner.suite.cluster.jobs import Job
-from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.cluster.host import Ended, Job, Order, Ran, Reply
 from scenario_runner.suite.running.options import Finished
-from scenario_runner.suite.running.process import Device
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-_PIECE_BYTES: Final = 8 << 20
+_BATCH_BYTES: Final = 8 << 20
 TASK: Final = "scenario-runner-shard"
 
 
 class Suite(NamedTuple):
-    """What the threads of a suite share. ``order`` is that of `shard.Order`, as JSON."""
+    """What the threads of a suite share."""
 
     client: Client
-    session: str
-    order: str
+    order: Order
     program: str
-    results_folder: str | None
 
 
-class Message(NamedTuple):
-    """What a thread tells: "ready" for a shard, "finished" with an item, "note", "refused" for good, "ended" with a
-    shard (and what cut it short: ``problems``, or the last output of the process that ran it), "lost" contact."""
+class Ready(NamedTuple):
+    """A host waits for its first shard."""
 
-    what: str
-    host: Host
-    finished: Finished | None = None
-    text: str = ""
-    problems: tuple[Diagnostic, ...] = ()
+
+class Refused(NamedTuple):
+    """A host gets no shard, ever."""
+
+    reason: str
+
+
+class Lost(NamedTuple):
+    """There is no contact with a host any more."""
+
+    reason: str
+
+
+Message = Ready | Refused | Lost | Finished | Ended | str
+"""What a thread tells of its host; a text is for the user."""
 
 
 class Host:
@@ -58,20 +61,19 @@ class Host:
     """
 
     def __init__(
-        self, suite: Suite, address: str, resources: dict[str, float], tell: Callable[[Message], None]
+        self, suite: Suite, address: str, resources: dict[str, float], tell: Callable[[Host, Message], None]
     ) -> None:
         self.address = address
         self.name = address
         self.pending: dict[str, Job] = {}
-        self.devices: tuple[Device, ...] = ()
         self.size = 0
         self.started_s = self.seconds = self.rests_until = 0.0
         self._suite = suite
         self._resources = resources
         self._tell = tell
         self._shards: SimpleQueue[list[Job] | None] = SimpleQueue()
-        self._topic = f"{TASK}-{suite.session}-{address}-{id(self):x}"
-        self._answers = SimpleQueue[str | None]()
+        self._topic = f"{TASK}-{suite.order.session}-{address}-{id(self):x}"
+        self._answers = SimpleQueue[Reply | None]()
         self._future: Future[None] | None = None
         threading.Thread(target=self._work, daemon=True).start()
 
@@ -99,23 +101,23 @@ class Host:
         try:
             refusal = self._refusal()
             if refusal:
-                self._tell(Message("refused", self, text=refusal))
+                self._tell(self, Refused(refusal))
                 return
             # The handler outlives a shard, and each shard has answers of its own.
-            self._suite.client.subscribe_topic(self._topic, lambda event: self._answers.put(event[1]))
-            self._tell(Message("ready", self))
+            self._suite.client.subscribe_topic(self._topic, lambda event: self._answers.put(pickle.loads(event[1])))
+            self._tell(self, Ready())
             while (jobs := self._shards.get()) is not None:
                 try:
                     self._send(jobs)
                 except ScenarioRunnerError as error:  # of that host
-                    self._tell(Message("ended", self, problems=error.problems))
+                    self._tell(self, Ended(error.problems))
                 else:
                     self._run(jobs)
         except Exception as error:  # whatever Dask raises when a worker or the scheduler is gone
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             if self._suite.client.status != "running":
                 why = "there is no connection to the scheduler"
-            self._tell(Message("lost", self, text=why))
+            self._tell(self, Lost(why))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What a function of `host` returns there."""
@@ -141,82 +143,45 @@ class Host:
     def _send(self, jobs: list[Job]) -> None:
         """Bring the files of a shard that are not there."""
         paths = {hash: path for job in jobs for path, hash in job.files.items() if path not in job.absolute}
-        batch: list[Piece] = []
-        size = 0
+        batch: dict[str, bytes] = {}
         for hash in self._call(host.missing, list(paths)) if paths else ():
-            for piece in _pieces(hash, paths[hash]):
-                batch.append(piece)
-                size += len(piece.data)
-                if size >= _PIECE_BYTES:
-                    self._call(host.receive, batch)
-                    batch, size = [], 0
+            with suppress(OSError), open(paths[hash], "rb") as file:  # else it is Missing there
+                batch[hash] = file.read()
+            if sum(map(len, batch.values())) >= _BATCH_BYTES:
+                self._call(host.receive, batch)
+                batch = {}
         if batch:
             self._call(host.receive, batch)
 
     def _run(self, jobs: list[Job]) -> None:
         suite = self._suite
-        answers = self._answers = SimpleQueue[str | None]()
-        shard = json.dumps([job.as_json() for job in jobs])
+        answers = self._answers = SimpleQueue[Reply | None]()
         future = self._future = suite.client.submit(
             host.run_shard,
-            *(suite.session, suite.order, shard, self._topic),
-            key=f"{TASK}-{suite.session}-{jobs[0].item.id}-{id(jobs):x}",
+            *(suite.order, jobs, self._topic),
+            key=f"{TASK}-{suite.order.session}-{jobs[0].item.id}-{id(jobs):x}",
             workers=[self.address],
             resources=self._resources or None,
             retries=0,
             pure=False,
         )
         future.add_done_callback(lambda _: answers.put(None))
-        for said in _said(answers):
-            if "finished" in said:
-                job = next(each for each in jobs if each.item.id == said["finished"])
-                self._fetch(job.item, said["files"])
-                attempts = tuple(map(Outcome.of_json, said["attempts"]))
-                finished = Finished(job.item, attempts, said["device"], said["driver"], said["host"])
-                self._tell(Message("finished", self, finished))
-            elif "note" in said:
-                self._tell(Message("note", self, text=said["note"]))
+        while (reply := answers.get()) is not None:
+            if isinstance(reply, Ran):
+                self._fetch(reply)
+                self._tell(self, reply.finished)
             else:
-                problems = tuple(Diagnostic(**each) for each in said["end"])
-                self.devices = tuple(Device(**each) for each in said["devices"])
-                self._tell(Message("ended", self, text=said.get("failure", ""), problems=problems))
+                self._tell(self, reply)
+            if isinstance(reply, Ended):
                 return
         future.result()  # raises why it has not told that it ended
         raise OSError("it has ended without a word")
 
-    def _fetch(self, item: Item, files: dict[str, str]) -> None:
+    def _fetch(self, ran: Ran) -> None:
         """Copy files about failures into the folder of the results."""
-        folder = self._suite.results_folder
-        if folder is None or not files:
-            return
-        for name, path in files.items():
-            offset = 0
+        for name, path in ran.files.items():
             try:
-                with OutputFile(os.path.join(folder, name)) as file:
-                    while data := self._call(host.read, path, offset, _PIECE_BYTES):
-                        file.write(data)
-                        offset += len(data)
+                with OutputFile(os.path.join(self._suite.order.options.task_options.results_folder, name)) as file:
+                    file.write(self._call(host.take, path))
             except ScenarioRunnerError as error:  # of this host
-                self._tell(Message("note", self, text=f"a file about {item.id} is not kept: {error}"))
-        self._call(host.remove, list(files.values()))
-
-
-def _said(answers: SimpleQueue[str | None]) -> Iterator[dict[str, Any]]:
-    """What comes in lines of JSON, until None does."""
-    while (lines := answers.get()) is not None:
-        yield from map(json.loads, lines.split("\n"))
-
-
-def _pieces(hash: str, path: str) -> Iterator[Piece]:
-    """A file in parts; none where it cannot be read any more."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_PIECE_BYTES)
-            while True:
-                following = file.read(_PIECE_BYTES)
-                yield Piece(hash, file.tell() - len(following) - len(data), data, not following)
-                if not following:
-                    return
-                data = following
-    except OSError:
-        return
+                self._tell(self, f"a file about {ran.finished.item.id} is not kept: {error}")

@@ -1,13 +1,9 @@
-"""Functions that a worker of Dask calls on its host: keep files, lay them out for items, and have shards run.
+"""Jobs of a cluster, and functions that a worker of Dask calls on its host: keep files, and run shards.
 
-Files are kept in the user's cache folder, named by the SHA-256 of their content. They are sent once, appear when they
-are complete, and are copied (never linked) to where a scenario finds them, so that a run cannot change them.
-
-A file /a/b of the host that started the suite stands at SCRATCH/a/b here, so that relative paths mean the same. SCRATCH
-is removed from all paths in results.
-
-Workers of Dask may have no children by multiprocessing, so the supervisor of a shard is a process of its own. Arguments
-of the functions are JSON.
+Files are kept in the user's cache folder, named by the SHA-256 of their content. They are sent once, and are copied
+(never linked) to where a scenario finds them, so that a run cannot change them. A file /a/b of the host that started
+the suite stands at SCRATCH/a/b here, so that relative paths mean the same. SCRATCH is removed from all paths in
+results.
 """
 
 from __future__ import annotations
@@ -15,114 +11,164 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import shutil
-import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from tempfile import TemporaryFile
-from typing import IO, Any, Final, NamedTuple
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Final, NamedTuple
 
 from scenario_runner import __version__
-from scenario_runner.content_cache import bound, default_cache_dir, distrust
+from scenario_runner.content_cache import bound, default_cache_dir, distrust, replace_own
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import reason_of
-from scenario_runner.suite.cluster.jobs import Job
-from scenario_runner.suite.hashes import file_hash, program_hash
-from scenario_runner.suite.records import Item
+from scenario_runner.streams import read_file
+from scenario_runner.suite.hashes import file_hash, files_of, program_hash
+from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.running.options import Finished, WorkerOptions
+from scenario_runner.suite.running.process import Device
+from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.verdicts import Expected, Rules
+from scenario_runner.temporary import temporary_folder
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
-_SUFFIX: Final = ".content"
 _MOST_FILES: Final = 100_000
 _MOST_BYTES: Final = 8 << 30
+_IDLE_S: Final = 60.0  # without a shard: whoever started the suite may be gone
 
 
-class Piece(NamedTuple):
-    """Part of a file with this hash: its bytes from ``offset`` on. ``is_last``: the file ends with it."""
+class Order(NamedTuple):
+    """How a host runs items. The folder of results in ``options`` is that of the host that started the suite."""
 
-    hash: str
-    offset: int
-    data: bytes
-    is_last: bool
+    session: str
+    options: WorkerOptions
+    rules: Rules
 
 
-class ContentStore:
-    """The store of this user on this host. Its errors are those of SR-CLUSTER-008."""
+class Job(NamedTuple):
+    """An item for another host.
 
-    def __init__(self) -> None:
-        self._root = default_cache_dir()
-        self._folder = os.path.join(self._root, KIND)
-        # Several workers, of one host or of hosts with one home folder, may be sent the same file at the same time.
-        self._receiver = f"{socket.gethostname()}-{os.getpid()}"
+    ``files`` has what a run of it reads: absolute path on the host that started the suite → SHA-256 of the content.
+    ``absolute`` are those paths of them that a file of the item spells as they are here.
+    """
+
+    item: Item
+    expected: Expected
+    files: dict[str, str]
+    absolute: tuple[str, ...] = ()
+
+
+class Ran(NamedTuple):
+    """The result of an item; ``files`` are those about its failures: the name below the results → the path."""
+
+    finished: Finished
+    files: dict[str, str]
+
+
+class Ended(NamedTuple):
+    """The end of a shard. ``problems`` say what cut it short."""
+
+    problems: tuple[Diagnostic, ...]
+    devices: tuple[Device, ...] = ()
+
+
+Reply = Ran | Ended | str
+"""What a host says; a text is a message for the user."""
+
+
+def job_of(item: Item, expected: Expected) -> Job:
+    """The item with its files as they are now. Those that are missing here will be missing there."""
+    files: dict[str, str] = {}
+    absolute: list[str] = []
+    folder = os.path.join(os.path.dirname(item.path), "")
+    spelled = b"".join(_content(path) for path in (item.path, item.expectations) if path is not None)
+    for path, hash in files_of(item):
+        if not hash:
+            continue
+        # "a/../b" is b on another host, where no part of it is a link.
+        plain = os.path.normpath(path)
+        files[plain] = hash
+        if not path.startswith(folder) or json.dumps(path).encode() in spelled:
+            absolute.append(plain)
+    return Job(item, expected, files, tuple(absolute))
+
+
+def _content(path: str) -> bytes:
+    try:
+        return read_file(path)
+    except OSError:
+        return b""
+
+
+def kept_path(hash: str) -> str:
+    """The path of the file with this hash, once it is kept."""
+    return os.path.join(default_cache_dir(), KIND, f"{hash}.content")
+
+
+def check_store() -> None:
+    """Make the folder of the kept files. Raises the error of HOST_CANNOT_KEEP_FILES where it cannot be used."""
+    root = default_cache_dir()
+    for folder in (root, os.path.join(root, KIND)):
         try:
-            for folder in (self._root, self._folder):
-                os.makedirs(folder, mode=0o700, exist_ok=True)
-                if reason := distrust(os.stat(folder)):
-                    raise _error(folder, reason)
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            reason = distrust(os.stat(folder))
         except OSError as error:
-            raise _error(self._folder, reason_of(error)) from error
+            raise _cannot_keep(folder, reason_of(error)) from error
+        if reason:
+            raise _cannot_keep(folder, reason)
 
-    def path(self, hash: str) -> str:
-        """Where the file with this hash is, if it is there."""
-        return os.path.join(self._folder, f"{hash}{_SUFFIX}")
 
-    def missing(self, hashes: Iterable[str]) -> list[str]:
-        """Those that are not here. The others count as used now, so that they stay."""
-        lacks = []
-        for hash in hashes:
+def _cannot_keep(path: str, reason: str) -> ScenarioRunnerError:
+    return _refusal(HOST_CANNOT_KEEP_FILES, path, f"files of suites cannot be kept there: {reason}")
+
+
+def _refusal(code: str, path: str, message: str, help: str | None = None) -> ScenarioRunnerError:
+    return error_of([Diagnostic(code, "error", None, message, help, path)])
+
+
+def describe() -> dict[str, str]:
+    """This host, and the program on it."""
+    return {"host": socket.gethostname(), "version": __version__, "program": program_hash({})}
+
+
+def missing(hashes: Iterable[str]) -> list[str]:
+    """Those files that are not here. The others count as used now, so that they stay."""
+    check_store()
+    lacks = []
+    for hash in hashes:
+        try:
+            os.utime(kept_path(hash))
+        except OSError:
+            lacks.append(hash)
+    return lacks
+
+
+def receive(files: Mapping[str, bytes]) -> None:
+    """Keep files by their hashes. One whose content does not have its hash has changed meanwhile, and is dropped."""
+    for hash, data in files.items():
+        if hashlib.sha256(data).hexdigest() == hash:
             try:
-                os.utime(self.path(hash))
-            except OSError:
-                lacks.append(hash)
-        return lacks
-
-    def receive(self, pieces: Iterable[Piece]) -> None:
-        """Add pieces, which come in their order. A file whose content does not have its hash is dropped."""
-        for piece in pieces:
-            temporary = os.path.join(self._folder, f"{piece.hash}.{self._receiver}.tmp")
-            try:
-                with open(temporary, "r+b" if piece.offset else "wb", opener=_private) as file:
-                    file.seek(piece.offset)
-                    file.write(piece.data)
-                    file.truncate()
-                if piece.is_last:
-                    self._complete(piece.hash, temporary)
+                replace_own(kept_path(hash), data)
             except OSError as error:
-                raise _error(temporary, reason_of(error)) from error
-
-    def _complete(self, hash: str, temporary: str) -> None:
-        with open(temporary, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found == hash:
-            os.replace(temporary, self.path(hash))
-        else:
-            os.unlink(temporary)
-
-    def evict(self) -> None:
-        """Drop what was used longest ago where there is too much. Not while a shard is being laid out."""
-        bound(self._root, KIND, _MOST_FILES, _MOST_BYTES)
+                raise _cannot_keep(kept_path(hash), reason_of(error)) from error
 
 
-def _error(path: str, reason: str) -> ScenarioRunnerError:
-    message = f"files of suites cannot be kept there: {reason}"
-    return error_of([Diagnostic(HOST_CANNOT_KEEP_FILES, "error", None, message, None, path)])
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def take(path: str) -> bytes:
+    """The content of a file about a failure, which is removed."""
+    with open(path, "rb") as file:
+        data = file.read()
+    os.unlink(path)
+    return data
 
 
 class Layout:
     """Life cycle: items are placed, run, and `clear` removes their files."""
 
-    def __init__(self, store: ContentStore, folder: str) -> None:
+    def __init__(self, folder: str) -> None:
         """``folder`` need not exist; its path must occur nowhere else in what a run says."""
-        self._store = store
         self._folder = folder
         self._placed: dict[str, str] = {}
 
@@ -132,45 +178,38 @@ class Layout:
         Raises ScenarioRunnerError where a file cannot be had, with the code HOST_CANNOT_KEEP_FILES where that is so
         because of this host.
         """
+        item = job.item
         for path in job.absolute:
             if file_hash(path) != job.files[path]:
-                raise _refusal(
-                    "SR-CLUSTER-005",
-                    job.item.path,
-                    f"{path!r} is an absolute path, and this host has no such file with the same content",
-                )
+                message = f"{path!r} is an absolute path, and this host has no such file with the same content"
+                raise _refusal("SR-CLUSTER-005", item.path, message, "name files relative to the scenario")
         for path, hash in job.files.items():
             if self._placed.get(path) == hash:
                 continue
             target = self.here(path)
             try:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
-                shutil.copyfile(self._store.path(hash), target)
+                shutil.copyfile(kept_path(hash), target)
             except FileNotFoundError:
                 message = "it changed while the suite ran, so that this host has not got it"
                 raise _refusal("SR-CLUSTER-006", path, message) from None
             except OSError as error:
                 raise _refusal(HOST_CANNOT_KEEP_FILES, path, f"it cannot be copied: {reason_of(error)}") from error
             self._placed[path] = hash
-        item = job.item
-        expectations = None if item.expectations is None else self.here(item.expectations)
-        if expectations is None or item.expectations in job.files:
-            return Item(item.id, self.here(item.path), expectations)
-        raise _refusal("SR-CLUSTER-006", item.expectations or "", "the expectations cannot be read")
+        if item.expectations is None:
+            return Item(item.id, self.here(item.path))
+        if item.expectations not in job.files:
+            raise _refusal("SR-CLUSTER-006", item.expectations, "the expectations cannot be read")
+        return Item(item.id, self.here(item.path), self.here(item.expectations))
 
     def here(self, path: str) -> str:
         """Where a file of the other host is on this one."""
         return self._folder + os.path.abspath(path)
 
-    def there(self, said: Any) -> Any:
-        """JSON with all paths as they are on the other host."""
-        if isinstance(said, str):
-            return said.replace(self._folder, "")
-        if isinstance(said, dict):
-            return {self.there(key): self.there(value) for key, value in said.items()}
-        if isinstance(said, list | tuple):
-            return [self.there(each) for each in said]
-        return said
+    def there(self, outcome: Outcome) -> Outcome:
+        """An outcome with all paths as they are on the other host."""
+        text = json.dumps(outcome.as_json()).replace(json.dumps(self._folder)[1:-1], "")
+        return Outcome.of_json(json.loads(text))
 
     def clear(self) -> None:
         """Remove the files."""
@@ -178,133 +217,127 @@ class Layout:
         self._placed.clear()
 
 
-def _refusal(code: str, path: str, message: str) -> ScenarioRunnerError:
-    help = "name files relative to the scenario" if code == "SR-CLUSTER-005" else None
-    return error_of([Diagnostic(code, "error", None, message, help, path)])
+class _Supervisor:
+    """Runs the shards of a suite on this host, in workers that stay warm from shard to shard.
 
+    Life cycle: made with the first shard; `close` ends what runs. One that gets no shard for a minute closes itself.
+    """
 
-_LAST_BYTES: Final = 2000
-_TOGETHER_S: Final = 0.03
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._say: Callable[[Reply], None] = lambda reply: None
+        self._shard = threading.Lock()
+        self._idle = threading.Timer(0.0, lambda: None)
+        with ExitStack() as stack:
+            stack.callback(bound, default_cache_dir(), KIND, _MOST_FILES, _MOST_BYTES)
+            scratch = os.path.realpath(stack.enter_context(temporary_folder()))
+            self._layout = Layout(os.path.join(scratch, "files"))
+            self._results = os.path.join(scratch, "results")
+            task_options = order.options.task_options
+            if task_options.results_folder is not None:
+                task_options = task_options._replace(results_folder=self._results)
+            options = order.options._replace(task_options=task_options)
+            self.workers = stack.enter_context(Workers(options, on_note=lambda text: self._say(text)))
+            self._stack = stack.pop_all()
 
+    def run(self, jobs: list[Job], say: Callable[[Reply], None]) -> None:
+        """Run a shard, and say what comes of it; the last word is `Ended`."""
+        with self._shard:
+            self._idle.cancel()
+            self._say = say
+            say(Ended(self._problems({job.item.id: job for job in jobs}), self.workers.devices))
+            self._layout.clear()
+            self._idle = threading.Timer(_IDLE_S, _close, [self._order.session])
+            self._idle.daemon = True
+            self._idle.start()
 
-class _Supervisor(NamedTuple):
-    process: subprocess.Popen[bytes]
-    orders: IO[bytes]
-    answers: IO[bytes]
-    said: IO[bytes]  # what it writes to standard error
+    def _problems(self, jobs: Mapping[str, Job]) -> tuple[Diagnostic, ...]:
+        """Run a shard; the diagnostics of what ended it before its time, none where nothing did."""
+
+        def again(item: Item, attempts: tuple[Outcome, ...]) -> bool:
+            return self._order.rules.again(jobs[item.id].expected, attempts)
+
+        try:
+            for finished in self.workers.run(self._placed(jobs.values()), again=again):
+                # an item that no device of this host is left for may run on another one
+                is_left = finished.attempts[-1].status == "Missing" and not finished.attempts[-1].diagnostics
+                if not (is_left and self._lost_devices()):
+                    self._finish(finished._replace(item=jobs[finished.item.id].item))
+        except ScenarioRunnerError as error:
+            return error.problems
+        lost = self._lost_devices()
+        return (Diagnostic("SR-DEVICE-002", "error", None, f"no device is left: {lost}"),) if lost else ()
+
+    def _lost_devices(self) -> str:
+        """Why no device is left; empty where one is."""
+        reasons = [device.given_up for device in self.workers.devices]
+        return "; ".join(reasons) if all(reasons) else ""
+
+    def _placed(self, jobs: Iterable[Job]) -> Iterator[Item]:
+        for job in jobs:
+            try:
+                yield self._layout.place(job)
+            except ScenarioRunnerError as error:
+                if error.problems[0].code == HOST_CANNOT_KEEP_FILES:
+                    raise  # another host may
+                diagnostics = tuple(problem.as_json() for problem in error.problems)
+                outcome = Outcome("Missing", 0.0, str(error.problems[0]), error.exit_code, diagnostics)
+                self._finish(Finished(job.item, (outcome,), "", ""))
+
+    def _finish(self, finished: Finished) -> None:
+        attempts = tuple(map(self._layout.there, finished.attempts))
+        named = [file for each in attempts for output in each.outputs for file in output.files.values()]
+        files = {file: os.path.join(self._results, file) for file in dict.fromkeys(named)}
+        self._say(Ran(finished._replace(attempts=attempts, host=socket.gethostname()), files))
+
+    def close(self) -> None:
+        """End what runs."""
+        self.workers.stop(now=True)
+        with self._shard:
+            self._idle.cancel()
+            self._stack.close()
 
 
 _supervisors: dict[str, _Supervisor] = {}
 _ended: set[str] = set()
 
 
-def describe() -> dict[str, str]:
-    """This host, and the program on it."""
-
-    return {"host": socket.gethostname(), "version": __version__, "program": program_hash({}), "pid": str(os.getpid())}
-
-
-def missing(hashes: Sequence[str]) -> list[str]:
-    """Those files that are not here."""
-    return ContentStore().missing(hashes)
-
-
-def receive(pieces: Sequence[Piece]) -> None:
-    """Keep files."""
-    ContentStore().receive(pieces)
-
-
-def read(path: str, offset: int, most_bytes: int) -> bytes:
-    """A part of a file about a failure."""
-    with open(path, "rb") as file:
-        file.seek(offset)
-        return file.read(most_bytes)
-
-
-def remove(paths: Sequence[str]) -> None:
-    """Remove files about failures that have been read."""
-    for path in paths:
-        with suppress(OSError):
-            os.unlink(path)
-
-
-def run_shard(session: str, order: str, shard: str, topic: str) -> None:
-    """Run a shard, and say what comes of it in lines under a topic; the last line says that it has ended, and with
-    ``failure`` what the supervisor has written to standard error where it ended before its time.
+def run_shard(order: Order, jobs: list[Job], topic: str) -> None:
+    """Run a shard, and tell each `Reply`, pickled, under a topic.
 
     This is the task that Dask knows of. It must not be run twice at a time in one process. It returns nothing: where
     Dask fails to fetch what a task returned it runs it again.
     """
     from distributed import get_worker
 
-    if session in _ended:
-        return
-    supervisor = _supervisors.get(session)
-    if supervisor is None or supervisor.process.poll() is not None:
-        supervisor = _supervisors[session] = _start(order)
     worker = get_worker()
-    with suppress(OSError):  # it has ended; what it said is below
-        _tell(supervisor, shard)
-    for lines in _together(supervisor.answers.fileno()):
-        worker.log_event(topic, lines.decode())
-        if lines.rpartition(b"\n")[2].startswith(b'{"end"'):
-            return
-    code = supervisor.process.wait()
-    _supervisors.pop(session, None)
-    failure = _last_words(supervisor.said) or f"it ended with {code}"
-    worker.log_event(topic, json.dumps({"end": [], "devices": [], "failure": failure}))
 
+    def say(reply: Reply) -> None:
+        worker.log_event(topic, pickle.dumps(reply))
 
-def _together(pipe: int) -> Iterator[bytes]:
-    """The lines that come through a pipe, those of a moment at once: to send one costs as much as a small item."""
-    rest = b""
-    while data := os.read(pipe, 1 << 20):
-        lines, newline, rest = (rest + data).rpartition(b"\n")
-        if newline:
-            yield lines
-        time.sleep(_TOGETHER_S)
-
-
-def _start(order: str) -> _Supervisor:
-
-    said = TemporaryFile()  # noqa: SIM115  (for as long as the process)
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "scenario_runner.suite.cluster.shard"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=said,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
-        process_group=0,  # Ctrl-C is for whoever started the suite
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    supervisor = _Supervisor(process, process.stdin, process.stdout, said)
-    _tell(supervisor, order)
-    return supervisor
-
-
-def _tell(supervisor: _Supervisor, line: str) -> None:
-    supervisor.orders.write(f"{line}\n".encode())
-    supervisor.orders.flush()
-
-
-def _last_words(said: IO[bytes]) -> str:
-    with said:
-        said.seek(0)
-        return said.read()[-_LAST_BYTES:].decode(errors="replace").strip()
+    if order.session in _ended:
+        return
+    try:
+        supervisor = _supervisors[order.session] = _supervisors.get(order.session) or _Supervisor(order)
+    except ScenarioRunnerError as error:
+        say(Ended(error.problems))
+    else:
+        supervisor.run(jobs, say)
 
 
 def stop(session: str) -> None:
     """Begin no further item of the shard that runs."""
-    supervisor = _supervisors.get(session)
-    if supervisor is not None and supervisor.process.poll() is None:
-        supervisor.process.send_signal(signal.SIGTERM)
+    if session in _supervisors:
+        _supervisors[session].workers.stop()
 
 
 def end(session: str) -> None:
-    """End the supervisor of a suite, and what it runs. It gets no further shard."""
+    """End what runs of a suite, which gets no further shard; does not wait for it."""
     _ended.add(session)
+    threading.Thread(target=_close, args=[session]).start()
+
+
+def _close(session: str) -> None:
     supervisor = _supervisors.pop(session, None)
     if supervisor is not None:
-        with suppress(OSError):
-            supervisor.orders.close()
+        supervisor.close()

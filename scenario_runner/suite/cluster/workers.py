@@ -24,9 +24,8 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.log import silence
 from scenario_runner.streams import read_file
 from scenario_runner.suite.cluster import host as remote
-from scenario_runner.suite.cluster.dispatch import Host, Message, Suite
-from scenario_runner.suite.cluster.host import HOST_CANNOT_KEEP_FILES
-from scenario_runner.suite.cluster.jobs import MOST_LOSSES, Job, Order, Shards, next_size
+from scenario_runner.suite.cluster.dispatch import Host, Lost, Message, Ready, Refused, Suite
+from scenario_runner.suite.cluster.host import HOST_CANNOT_KEEP_FILES, Ended, Job, Order, job_of
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Item, Outcome
@@ -153,12 +152,75 @@ def workers_of(client: Client) -> dict[str, Any] | None:
 RESOURCE: Final = "vulkan"
 """Where workers of Dask have this resource, only those are used, each for one shard at a time."""
 
+MOST_LOSSES: Final = 3
+"""An item that so many hosts were lost with is not run again."""
+
+_MOST_ITEMS: Final = 50
+_FIRST_ITEMS: Final = 10
+_SHARD_S: Final = 4.0  # as long a shard is to take, as far as the one before it tells
 _MOST_FAILURES: Final = 3  # of a host, without a result in between
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
 _REST_S: Final = 5.0  # so long what a host has failed with is left to the others
 _LATE_S: Final = 5.0  # so much later than one that cannot be used others may come
 _END_S: Final = 10.0
+
+
+def next_size(size: int, seconds: float) -> int:
+    """How many items the shard after one of ``size`` has, which took ``seconds``; 0 and 0 before the first."""
+    if not size:
+        return _FIRST_ITEMS
+    return max(1, min(_MOST_ITEMS, round(size * min(4.0, _SHARD_S / max(seconds, 0.001)))))
+
+
+class Shards:
+    """Takes few more items from ``items`` than are run."""
+
+    def __init__(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> None:
+        self._items = iter(items)
+        self._expected = expected
+        self._ahead: deque[Item] = deque()
+        self._losses: Counter[str] = Counter()
+
+    def has_more(self) -> bool:
+        """Whether there is an item that nobody runs; one may be taken to find out."""
+        if not self._ahead:
+            item = next(self._items, None)
+            if item is None:
+                return False
+            self._ahead.append(item)
+        return True
+
+    def take(self, size: int) -> list[Job]:
+        """The next shard, of at most ``size`` items. An item that a lost host had is one alone: it may be what has
+        ended that host."""
+        jobs: list[Job] = []
+        while len(jobs) < size and self.has_more():
+            if self._losses[self._ahead[0].id]:
+                if jobs:
+                    break
+                size = 1
+            item = self._ahead.popleft()
+            jobs.append(job_of(item, self._expected(item.id)))
+        return jobs
+
+    def back(self, jobs: Iterable[Job]) -> None:
+        """Items that did not run."""
+        self._ahead.extendleft(job.item for job in reversed(list(jobs)))
+
+    def lost(self, jobs: Iterable[Job]) -> list[Item]:
+        """Items whose host is gone, or the process that ran them. Those that it has happened to too often do not run
+        again, and are returned."""
+        jobs = list(jobs)
+        self._losses.update(job.item.id for job in jobs)
+        given_up = [job.item for job in jobs if self._losses[job.item.id] >= MOST_LOSSES]
+        self.back(job for job in jobs if self._losses[job.item.id] < MOST_LOSSES)
+        return given_up
+
+    def rest(self) -> Iterator[Item]:
+        """All items that are left."""
+        while self.has_more():
+            yield self._ahead.popleft()
 
 
 class ClusterWorkers:
@@ -184,7 +246,7 @@ class ClusterWorkers:
         self._note = on_note
         self._patience_s = patience_s
         self._shards = Shards((), expected)
-        self._messages: SimpleQueue[Message] = SimpleQueue()
+        self._messages: SimpleQueue[tuple[Host, Message]] = SimpleQueue()
         self._hosts: dict[str, Host] = {}
         self._refused: set[str] = set()
         self._failures: Counter[str] = Counter()  # by the addresses of the hosts
@@ -194,20 +256,9 @@ class ClusterWorkers:
         self._has_results = False
         self._silent_since: float | None = None  # the scheduler
         self._stopping = False
-        session, folder = uuid.uuid4().hex[:12], options.task_options.results_folder
-        order = Order(
-            session,
-            options.devices,
-            options.jobs,
-            options.timeout_s,
-            options.timeout_origin,
-            options.runner,
-            rules,
-            folder is not None,
-        )
         self._stack = ExitStack()
         client = self._stack.enter_context(connected(address))
-        self._suite = Suite(client, session, json.dumps(order, default=list), program_hash({}), folder)
+        self._suite = Suite(client, Order(uuid.uuid4().hex[:12], options, rules), program_hash({}))
 
     def find_devices(self) -> None:
         """Those of the hosts are not known before they run items."""
@@ -252,11 +303,11 @@ class ClusterWorkers:
                     yield from self._missing()
                     return
             try:
-                message = self._messages.get(timeout=_LOOK_S)
+                host, message = self._messages.get(timeout=_LOOK_S)
             except Empty:
                 continue
-            if message.host is self._hosts.get(message.host.address):
-                yield from self._heard(message)
+            if host is self._hosts.get(host.address):
+                yield from self._heard(host, message)
 
     def stop(self) -> None:
         """Begin no further item; those that run end in their time, and are given."""
@@ -275,7 +326,7 @@ class ClusterWorkers:
     def _tell_all(self, what: Callable[[str], None], addresses: list[str]) -> None:
         def tell() -> None:
             with suppress(Exception):  # Dask raises anything where a worker or the scheduler is gone
-                self._suite.client.run(what, self._suite.session, workers=addresses, on_error="ignore")
+                self._suite.client.run(what, self._suite.order.session, workers=addresses, on_error="ignore")
 
         if addresses:
             thread = threading.Thread(target=tell, daemon=True)
@@ -300,7 +351,7 @@ class ClusterWorkers:
                 continue
             if not has_resource or about["resources"].get(RESOURCE):
                 resources = {RESOURCE: 1.0} if has_resource else {}
-                self._hosts[address] = Host(self._suite, address, resources, self._messages.put)
+                self._hosts[address] = Host(self._suite, address, resources, self._put)
         for host in list(self._hosts.values()):
             if host.address not in workers:
                 yield from self._lost(host, "it has left the cluster")
@@ -318,40 +369,40 @@ class ClusterWorkers:
                 host.give(jobs)
             self._idle.remove(host)
 
-    def _heard(self, message: Message) -> Iterator[Finished]:
-        host = message.host
-        match message.what:
-            case "ready":
+    def _put(self, host: Host, message: Message) -> None:
+        self._messages.put((host, message))
+
+    def _heard(self, host: Host, message: Message) -> Iterator[Finished]:
+        match message:
+            case Ready():
                 self._idle.append(host)
-            case "finished" if message.finished is not None and message.finished.item.id in host.pending:
-                del host.pending[message.finished.item.id]
+            case Finished() if message.item.id in host.pending:
+                del host.pending[message.item.id]
                 del self._failures[host.address]
                 self._has_results = True
-                yield message.finished
-            case "note":
-                self._note(f"{host.name}: {message.text}")
-            case "lost":
-                yield from self._lost(host, message.text)
-                self._failed(host, message.text)
-            case "refused":
-                self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, message.text))
-            case "ended":
-                yield from self._ended(host, message)
+                yield message
+            case str():
+                self._note(f"{host.name}: {message}")
+            case Lost(reason):
+                yield from self._lost(host, reason)
+                self._failed(host, reason)
+            case Refused(reason):
+                self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, reason))
+            case Ended(problems, devices):
+                self._devices.update({(device.uuid, device.name): device for device in devices})
+                yield from self._ended(host, problems)
 
-    def _ended(self, host: Host, message: Message) -> Iterator[Finished]:
+    def _ended(self, host: Host, problems: tuple[Diagnostic, ...]) -> Iterator[Finished]:
         """The shard of a host has ended; items may be left of it."""
-        self._devices.update({(device.uuid, device.name): device for device in host.devices})
         left = list(host.pending.values())
         host.pending.clear()
         host.seconds = time.monotonic() - host.started_s
-        problems = message.problems
         if problems and problems[0].code != HOST_CANNOT_KEEP_FILES:
             self._shards.back(left)
             self._refuse(host, problems[0])
             return
-        if problems or message.text:
-            words = message.text.splitlines()
-            why = str(problems[0]) if problems else f"the process that runs scenarios has ended: {words[-1]}"
+        if problems:
+            why = str(problems[0])
             self._note(f"{host.name}: {why}")
             given_up = self._shards.lost(left)
             yield from self._given_up(given_up, host, problems)

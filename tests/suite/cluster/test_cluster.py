@@ -103,12 +103,12 @@ def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path,
 
 
 def supervisors(cluster: Cluster) -> list[int]:
-    """The processes that run shards on the hosts of a cluster."""
+    """The processes that run items on the hosts of a cluster."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes()
-            if b"suite.cluster.shard" in command and os.readlink(folder / "cwd") == str(cluster.folder):
+            if b"suite.running" in command and os.readlink(folder / "cwd") == str(cluster.folder):
                 found.append(int(folder.name))
         except OSError:
             pass  # it has ended

@@ -1,11 +1,8 @@
-"""Which items a host gets, what becomes of those of a lost one, and how results are told."""
+"""Which items a host gets, and what becomes of those of a lost one."""
 
 from __future__ import annotations
 
-import os
-
-from scenario_runner.suite.cluster.host import _together
-from scenario_runner.suite.cluster.jobs import MOST_LOSSES, Shards, next_size
+from scenario_runner.suite.cluster.workers import MOST_LOSSES, Shards, next_size
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 
@@ -51,16 +48,3 @@ def test_what_did_not_run_comes_back_in_its_order() -> None:
     given = shards(5)
     given.back(given.take(3))
     assert names(given.take(4)) == ["0", "1", "2", "3"]
-
-
-def test_lines_of_a_moment_travel_together() -> None:
-    """None is cut, lost or held back."""
-    there, here = os.pipe()
-    os.write(here, b"1\n2\n3")
-    told = _together(there)
-    assert next(told) == b"1\n2"
-    os.write(here, b"4\n")
-    assert next(told) == b"34"
-    os.close(here)
-    assert list(told) == []
-    os.close(there)
