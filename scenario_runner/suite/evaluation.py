@@ -32,8 +32,7 @@ from scenario_runner.run.output_files import FileWriter
 from scenario_runner.runner import Runner
 from scenario_runner.suite.expectations.binding import Bound, bind
 from scenario_runner.suite.expectations.content import Content
-from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
-from scenario_runner.suite.expectations.model import Check
+from scenario_runner.suite.expectations.devices import refusal
 from scenario_runner.suite.expectations.outputs import ResultsSink, expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
@@ -80,7 +79,6 @@ class _Evaluation:
         self._item = item
         self._expectations = expectations
         self._options = options
-        self._check: Check = expectations.check
         self._bound: dict[str, Bound] = {}
         self._checks: list[OutputCheck] = []
         self._context = copy_context()
@@ -89,13 +87,11 @@ class _Evaluation:
 
     def run(self, runners: Runners) -> Outcome:
         """The outcome, without its time."""
-        check = self._check
+        check = self._expectations.check
         runner = runners.runner(*self._expectations.timeout, robustness=check.robustness or None)
         try:
             if check.when:
-                device = Device.of(runner.physical_device)
-                self._check = check = for_device(check, device)
-                self._expectations = self._expectations._replace(condition=matching(self._expectations.check, device))
+                self._expectations = self._expectations.for_device(runner.physical_device)
                 runner = runners.runner(*self._expectations.timeout, robustness=check.robustness or None)
 
             def receive(plan: Plan) -> ResultsSink:
@@ -114,25 +110,25 @@ class _Evaluation:
 
     def _begin(self, plan: Plan, runner: Runner) -> None:
         """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
-        refused = refusal(self._check, plan, runner.physical_device)
+        refused = refusal(self._expectations.check, plan, runner.physical_device)
         if refused is not None:
             raise _Refused(*refused)
         if self._expectations.expects_failure:
             FileWriter(plan).check()  # as the run would whose exit code is expected
             return
-        self._bound = bind(self._expectations, self._check, outputs_of_plan(plan, self._check.repeat))
+        self._bound = bind(self._expectations, outputs_of_plan(plan, self._expectations.check.repeat))
 
     def _failed(self, error: ScenarioRunnerError, runners: Runners) -> Outcome:
         """The outcome of a run that ended with an error."""
         expectations = self._expectations
-        if isinstance(error, MissingToolError) and error.problems[0].code not in (self._check.codes or ()):
+        if isinstance(error, MissingToolError) and error.problems[0].code not in (self._expectations.check.codes or ()):
             return _of_error(error, "MissingTool")
         if isinstance(error, ExpectationError) or not os.path.isfile(self._item.path):
             return _of_error(error, "Missing")
         if expectations.expects_failure:
             return self._as_expected(error)
         if isinstance(error, UnsupportedError):
-            needs = self._check.needs
+            needs = self._expectations.check.needs
             if needs is None or any(name.startswith("VK_ARM_") for name in needs.extensions):
                 return _of_error(error, "NotSupported")
             reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
@@ -143,7 +139,7 @@ class _Evaluation:
 
     def _as_expected(self, error: ScenarioRunnerError) -> Outcome:
         """The outcome where an error is expected: its exit code, and the codes of its errors where they are given."""
-        check = self._check
+        check = self._expectations.check
         if check.exit_code not in (None, error.exit_code):
             reason = f"the run ended with {error.exit_code}, expected {check.exit_code}: {error.problems[0]}"
             return _of_error(error, "Fail", reason)
@@ -158,8 +154,8 @@ class _Evaluation:
         """The outcome of a run that ended well."""
         warnings = tuple(warning.as_json() for warning in plan.warnings)
         if self._expectations.expects_failure:
-            code = self._check.exit_code
-            wanted = ", ".join(self._check.codes or ()) if code is None else f"the exit code {code}"
+            code = self._expectations.check.exit_code
+            wanted = ", ".join(self._expectations.check.codes or ()) if code is None else f"the exit code {code}"
             reason = f"the run ended well, expected {wanted}"
             return Outcome("Fail", reason=reason, diagnostics=warnings)
         bad = [each for each in self._checks if each.status != "Pass"]

@@ -18,8 +18,8 @@ from scenario_runner.scenario.syntax import scan
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, bind_content, element_of_output, path_of
 from scenario_runner.suite.expectations.content import decoded, held_content
-from scenario_runner.suite.expectations.devices import Device, for_device, matching, refusal
-from scenario_runner.suite.expectations.model import Check, shape_of
+from scenario_runner.suite.expectations.devices import refusal
+from scenario_runner.suite.expectations.model import shape_of
 from scenario_runner.suite.expectations.outputs import (
     Output,
     ResultsSink,
@@ -70,15 +70,9 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
     expectations = load(item)
     check = expectations.check
     runner = runners.runner(*expectations.timeout, robustness=check.robustness or None)
-    where = ""
-    if check.when:
-        device = Device.of(runner.physical_device)
-        index = matching(check, device)
-        check = for_device(check, device)
-        expectations = expectations._replace(condition=index)
-        where = "" if index is None else f"/when/{index}"
+    expectations = expectations.for_device(runner.physical_device)
     with OutputSet() as files:
-        work = _Update(item, expectations, check, where, files if write else None)
+        work = _Update(item, expectations, files if write else None)
         refused: UnsupportedError | None = None
 
         def receive(plan: Plan) -> ResultsSink:
@@ -112,13 +106,10 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
 class _Update:
     """One update; ``files`` get what changes, None where nothing is written."""
 
-    def __init__(
-        self, item: Item, expectations: Expectations, check: Check, where: str, files: OutputSet | None
-    ) -> None:
+    def __init__(self, item: Item, expectations: Expectations, files: OutputSet | None) -> None:
         self._item = item
         self._expectations = expectations
-        self._check = check
-        self._where = where
+        self._check = expectations.check
         self._files = files
         self._outputs: dict[str, Output] = {}
         self._bound: dict[str, Bound] = {}
@@ -131,13 +122,13 @@ class _Update:
         """What takes the results; what no run can put right is raised first."""
         repeat = self._check.repeat
         self._outputs = outputs_of_plan(plan, repeat)
-        self._bound = bind(self._expectations, self._check, self._outputs, replaced=self._replaced)
+        self._bound = bind(self._expectations, self._outputs, replaced=self._replaced)
         captures = expects_frames(plan, (*self._bound, *self._replaced))
         return ResultsSink(plan, repeat, self._take, captures=captures)
 
     def failed(self, error: ScenarioRunnerError) -> None:
         """The error of a run that is expected to end with one."""
-        check = self._expectations.check
+        check = self._check
         if check.exit_code not in (None, error.exit_code):
             self._set("/exit_code", "", error.exit_code, f"{check.exit_code} becomes {error.exit_code}")
         codes = sorted({problem.code for problem in error.problems if problem.severity == "error"})
@@ -199,10 +190,8 @@ class _Update:
     def _pointer(self, name: str, key: str) -> str:
         """Where a key of an output is written: in the entry of ``when`` that counts, if it is there."""
 
-        if self._where:
-            entry = self._expectations.check.when[int(self._where.rpartition("/")[2])].outputs.get(name)
-            if entry is not None and key in entry.model_fields_set:
-                return f"{self._where}/outputs/{escape(name)}/{key}"
+        if key in self._expectations.origins(name):
+            return f"/when/{self._expectations.condition}/outputs/{escape(name)}/{key}"
         return f"/outputs/{escape(name)}/{key}"
 
     def _set(self, pointer: str, name: str, value: Any, message: str) -> None:

@@ -10,7 +10,6 @@ from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.files.codec import all_codecs, is_known
 from scenario_runner.suite.expectations.content import Content, element_of_tensor, encoded, held_content, open_content
-from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files, extension_of
 from scenario_runner.suite.expectations.reading import Expectations
@@ -92,7 +91,6 @@ class Replaced(NamedTuple):
 
 def bind(
     expectations: Expectations,
-    check: Check,
     outputs: Outputs,
     files: dict[str, list[str]] | None = None,
     *,
@@ -100,9 +98,10 @@ def bind(
 ) -> dict[str, Bound]:
     """What every output must hold, by name; empty where nothing is expected of any.
 
-    ``check`` is that of the expectations, for a device or for all. Raises ExpectationError with every misfit. Where
-    ``replaced`` is given, it gets those that new content puts right, by the name of the output.
+    Raises ExpectationError with every misfit. Where ``replaced`` is given, it gets those that new content puts right,
+    by the name of the output.
     """
+    check = expectations.check
     problems: list[Diagnostic] = []
     found: dict[str, Bound] = {}
     if expectations.expects_failure:
@@ -147,7 +146,7 @@ def _stored(
     expectations: Expectations, files: Mapping[str, list[str]], outputs: Outputs, problems: list[Diagnostic]
 ) -> dict[str, list[str]]:
     """The files in the folder of the expected ones that no key names, by the outputs that they are of."""
-    check = expectations.check
+    check = expectations.written
     by_file = {output.file_name: output.name for output in outputs.values()}
     every = [*check.outputs.values(), *(each for condition in check.when for each in condition.outputs.values())]
     named = {_path(expectations, name) for each in every for name in (each.file, each.mask) if name is not None}
@@ -225,7 +224,7 @@ def _doubtful(name: str, paths: list[str], expectations: Expectations) -> Diagno
     """What is wrong with the files of an output in the folder. There is one file, where no key says what it holds."""
 
     path, *others = paths
-    given = expectations.check.outputs.get(name, _PLAIN)
+    given = expectations.written.outputs.get(name, _PLAIN)
     keys = [key for key in ("file", "values", "sha256") if getattr(given, key) is not None]
     unknown = next((each for each in paths if not is_known(each)), None)
     if unknown is not None:

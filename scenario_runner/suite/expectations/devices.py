@@ -100,12 +100,6 @@ def _holds(sign: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 _SOURCES = ("file", "values", "sha256")
 
 
-def for_device(check: Check, device: Device) -> Check:
-    """The expectations with what the first matching entry of ``when`` changes."""
-    at = matching(check, device)
-    return check if at is None else merged(check, check.when[at])
-
-
 def matching(check: Check, device: Device) -> int | None:
     """The index of the first entry of ``when`` that matches."""
     return next((at for at, condition in enumerate(check.when) if matches(condition, device)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
@@ -14,9 +14,12 @@ from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import line_and_column, scan
 from scenario_runner.streams import MAX_SCENARIO_BYTES
 from scenario_runner.suite.discovery import expected_folder
-from scenario_runner.suite.expectations.devices import VENDORS, comparisons, vendor_id
+from scenario_runner.suite.expectations.devices import VENDORS, Device, comparisons, matching, merged, vendor_id
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
 from scenario_runner.suite.records import Item
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 _KEY = b'"expect"'
 _POINTER = "/expect"  # of the expectations in a scenario
@@ -28,13 +31,14 @@ _SOURCES = ("file", "values", "sha256")
 class Expectations(NamedTuple):
     """What a scenario is expected to give.
 
-    ``check`` is what was written. Relative paths in it start from ``folder``; files that nothing names are in
-    ``expected_folder``. ``path`` is the file that it stands in, at the JSON pointer ``pointer``, and ``text`` the text
-    of that file, for places; both are None where nothing was written. ``condition`` is the index of the entry of
-    ``when`` that counts, for places too.
+    ``check`` is what counts: what was ``written``, with what the entry of ``when`` changes whose index is
+    ``condition``. Relative paths in it start from ``folder``; files that nothing names are in ``expected_folder``.
+    ``path`` is the file that it stands in, at the JSON pointer ``pointer``, and ``text`` the text of that file, for
+    places; both are None where nothing was written.
     """
 
     check: Check
+    written: Check
     folder: str
     expected_folder: str
     path: str | None = None
@@ -42,17 +46,26 @@ class Expectations(NamedTuple):
     pointer: str = ""
     condition: int | None = None
 
+    def with_condition(self, index: int | None) -> Expectations:
+        """The same where an entry of ``when`` counts; None: none does."""
+        check = self.written if index is None else merged(self.written, self.written.when[index])
+        return self._replace(check=check, condition=index)
+
+    def for_device(self, physical: PhysicalDevice) -> Expectations:
+        """The same on a device."""
+        return self.with_condition(matching(self.written, Device.of(physical))) if self.written.when else self
+
     @property
     def timeout(self) -> tuple[float | None, str]:
         """Seconds that a run may take, where they are given, and the place where they are."""
         file = os.path.basename(self.path or "")
-        if self.condition is not None and self.check.when[self.condition].timeout is not None:
-            return self.check.when[self.condition].timeout, f"'timeout' in when[{self.condition}] of {file}"
+        if self.condition is not None and self.written.when[self.condition].timeout is not None:
+            file = f"when[{self.condition}] of {file}"
         return self.check.timeout, f"'timeout' in {file}"
 
     def origins(self, name: str) -> Mapping[str, str]:
         """The keys of an output that the entry of ``when`` has set, each with the name of that entry."""
-        if self.condition is None or name not in (changed := self.check.when[self.condition].outputs):
+        if self.condition is None or name not in (changed := self.written.when[self.condition].outputs):
             return {}
         return dict.fromkeys(changed[name].model_fields_set, f"when[{self.condition}]")
 
@@ -67,22 +80,11 @@ class Expectations(NamedTuple):
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
         problem = Diagnostic(code, "error", self.pointer + pointer, message, help)
         if self.condition is not None:
-            changed = _at(f"{self.pointer}/when/{self.condition}", problem._replace(pointer=pointer))
-            if _has(self.check.when[self.condition].outputs, pointer):
-                problem = changed
+            _, _, name, key, *_ = [*pointer.split("/"), "", "", ""]
+            output = self.written.when[self.condition].outputs.get(name.replace("~1", "/").replace("~0", "~"))
+            if output is not None and (not key or key in output.model_fields_set):
+                problem = problem._replace(pointer=f"{self.pointer}/when/{self.condition}{pointer}")
         return _placed(self.text, self.path, problem)
-
-
-def _has(outputs: Mapping[str, Output], pointer: str) -> bool:
-    """Whether the outputs of an entry of ``when`` say what a pointer such as /outputs/x/atol leads to."""
-
-    _, _, below = pointer.partition("/outputs/")
-    for name, output in outputs.items():
-        path = escape(name)
-        if below == path or below.startswith(f"{path}/"):
-            key = below[len(path) + 1 :].partition("/")[0]
-            return not key or key in output.model_fields_set
-    return False
 
 
 def load(item: Item) -> Expectations:
@@ -99,17 +101,18 @@ def load(item: Item) -> Expectations:
             help = "keep one of the two"
             raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=item.expectations))
         check = _parsed(text, item.expectations, "", None)
-        return Expectations(check, folder, expected, item.expectations, text)
+        return Expectations(check, check, folder, expected, item.expectations, text)
     if inside is None:
-        return Expectations(_DEFAULT, folder, expected)
+        return Expectations(_DEFAULT, _DEFAULT, folder, expected)
     text, tree = inside
     check = _parsed(text, item.path, _POINTER, tree)
-    return Expectations(check, folder, expected, item.path, text, _POINTER)
+    return Expectations(check, check, folder, expected, item.path, text, _POINTER)
 
 
 def of_text(text: str, path: str, folder: str, expected: str) -> Expectations:
     """The expectations that a file would have with this text. Raises ExpectationError."""
-    return Expectations(_parsed(text, path, "", None), folder, expected, path, text)
+    check = _parsed(text, path, "", None)
+    return Expectations(check, check, folder, expected, path, text)
 
 
 def _inside(path: str) -> tuple[str, Any] | None:

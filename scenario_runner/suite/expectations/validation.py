@@ -9,7 +9,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.suite.expectations import model
 from scenario_runner.suite.expectations.binding import bind
-from scenario_runner.suite.expectations.devices import VENDORS, merged
+from scenario_runner.suite.expectations.devices import VENDORS
 from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.outputs import expected_files, outputs_of_scenario
 from scenario_runner.suite.expectations.reading import load
@@ -32,7 +32,7 @@ def check(item: Item) -> list[Diagnostic]:
         files = expected_files(expectations.expected_folder)
     except ScenarioRunnerError as error:
         return list(error.problems)
-    given = expectations.check
+    given = expectations.written
     if not files and not given.outputs and not given.when:
         return []
 
@@ -42,10 +42,9 @@ def check(item: Item) -> list[Diagnostic]:
         return []
 
     problems: dict[tuple[str, str], Diagnostic] = {}
-    checks = [(None, given), *((at, merged(given, each)) for at, each in enumerate(given.when))]
-    for condition, check in checks:
+    for condition in (None, *range(len(given.when))):
         try:
-            bind(expectations._replace(condition=condition), check, outputs, files)
+            bind(expectations.with_condition(condition), outputs, files)
         except ScenarioRunnerError as error:
             for problem in error.problems:
                 problems.setdefault((problem.code, problem.message), problem)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.suite.expectations.devices import Device, comparisons, for_device, lacking, matches
+from scenario_runner.suite.expectations.devices import Device, comparisons, lacking, matches, matching, merged
 from scenario_runner.suite.expectations.model import Check, Condition, Needs
 
 DEVICE = Device("NVIDIA H100 80GB HBM3", "discrete", 0x10DE, "NVIDIA 550.54.14", (550, 54, 14))
@@ -60,6 +60,11 @@ def test_the_first_match_counts() -> None:
             ],
         }
     )
+
+    def for_device(check: Check, device: Device) -> Check:
+        at = matching(check, device)
+        return check if at is None else merged(check, check.when[at])
+
     found = for_device(check, DEVICE)
     x = found.outputs["x"]
     assert (found.timeout, x.file, x.atol, x.rtol, x.allowed_count, x.allowed_share) == (5, "x.npy", 1, 0.5, None, 0.1)
