@@ -6,16 +6,13 @@ the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
-from math import prod
+from itertools import chain, islice
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.graphs.model import (
     IMAGE_TYPES,
-    Category,
-    ModelResource,
     Segment,
     Slot,
     Vgf,
@@ -112,21 +109,17 @@ _Finding = tuple[str, str]
 """(JSON pointer into what `describe` makes of the file, what is wrong there)"""
 
 _MOST_PROBLEMS = 20
-_MOST_DIMENSIONS = 16
-# More than any device holds, yet far from where 64-bit sizes overflow.
-_MOST_ELEMENTS = 2**40
-# Above any device's limits, yet small enough to make one layout for every number below.
-_MOST_SETS = 1024
-_MOST_BINDINGS = 2**16
-_MOST_PUSH_CONSTANT_BYTES = 2**16
 
 
 def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
     """List the first 20 problems of a file, in its order; empty for a sound one."""
-    checks: Sequence[Callable[[Vgf], Iterator[_Finding]]] = (_resources, _constants, _ends, _segments)
-    findings = list(islice(_indices(vgf), _MOST_PROBLEMS)) or list(
-        islice((finding for check in checks for finding in check(vgf)), _MOST_PROBLEMS)
+    indices = list(islice(_indices(vgf), _MOST_PROBLEMS))
+    rest = (
+        ()
+        if indices
+        else chain.from_iterable(check(vgf) for check in (_resources, _alias_groups, _constants, _segments))
     )
+    findings = [*indices, *islice(rest, _MOST_PROBLEMS)]
     return [Diagnostic("SR-FILE-013", "error", pointer, message, path=path) for pointer, message in findings]
 
 
@@ -158,180 +151,69 @@ def _indices(vgf: Vgf) -> Iterator[_Finding]:
 
 
 def _resources(vgf: Vgf) -> Iterator[_Finding]:
+    for i, resource in enumerate(vgf.resources):
+        shape, texel = resource.shape, known_format(resource.format)
+        if any(size == 0 or size < -1 for size in shape):
+            yield f"/resources/{i}", f"has the shape {list(shape)}; a dimension is 1 or more, or -1 when dynamic"
+        elif resource.descriptor_type not in IMAGE_TYPES:
+            continue
+        elif len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] not in (1, -1)):
+            what = f"is an image of the shape {list(shape)}"
+            yield f"/resources/{i}", f"{what}, expected [H, W, components] or [1, H, W, components]"
+        elif texel and shape[-1] not in (texel.components, -1):
+            what = f"is an image of the shape {list(shape)}"
+            yield f"/resources/{i}", f"{what}, but {texel.name} has {texel.components} components"
+
+
+def _alias_groups(vgf: Vgf) -> Iterator[_Finding]:
+    """Views of one value that differ in size: the converter changes the formats of some for graphs alone."""
     first_of_group: dict[int, tuple[int, int]] = {}
     for i, resource in enumerate(vgf.resources):
-        place = f"/resources/{i}"
-        flaw = _shape_flaw(resource)
-        if flaw:
-            yield place, flaw
+        size, group, texel = resource_size_bytes(resource), resource.alias_group, known_format(resource.format)
+        if not size or group is None or texel is None:
             continue
-        if resource.alias_group is None:
-            continue
-        if resource.category == "constant":
-            yield place, f"a constant cannot be in an alias group, but this one is in group {resource.alias_group}"
-            continue
-        size = resource_size_bytes(resource)
-        if size is None or _counts_vectors(resource):
-            continue
-        first, first_size = first_of_group.setdefault(resource.alias_group, (i, size))
+        if resource.descriptor_type not in IMAGE_TYPES and texel.components > 1:
+            continue  # the shape of a buffer may count vectors or components: the file does not say which
+        first, first_size = first_of_group.setdefault(group, (i, size))
         if size != first_size:
-            yield (
-                place,
-                (
-                    f"has {size} bytes (shape {list(resource.shape)}, {format_name(resource.format)}), but shares the "
-                    f"memory of resource {first}, which has {first_size} bytes (alias group {resource.alias_group})"
-                ),
-            )
-
-
-def _counts_vectors(resource: ModelResource) -> bool:
-    """Tell whether the shape may count vectors or components (a buffer of vectors): the file does not say which."""
-    texel = known_format(resource.format)
-    return resource.descriptor_type not in IMAGE_TYPES and texel is not None and texel.components > 1
-
-
-def _shape_flaw(resource: ModelResource) -> str | None:
-    shape = resource.shape
-    if len(shape) > _MOST_DIMENSIONS:
-        return f"has {len(shape)} dimensions, at most {_MOST_DIMENSIONS} are expected"
-    if any(size == 0 or size < -1 for size in shape):
-        return f"has the shape {list(shape)}; a dimension is 1 or more, or -1 when dynamic"
-    if prod(abs(size) for size in shape) > _MOST_ELEMENTS:
-        return f"has the shape {list(shape)}, which is more than 2**40 elements"
-    if resource.strides and len(resource.strides) != len(shape):
-        return f"has {len(resource.strides)} strides for {len(shape)} dimensions"
-    if any(not 0 < stride <= _MOST_ELEMENTS for stride in resource.strides):
-        return f"has the strides {list(resource.strides)}; a stride is between 1 and 2**40"
-    if resource.descriptor_type in IMAGE_TYPES:
-        if len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] not in (1, -1)):
-            return f"is an image of the shape {list(shape)}, expected [H, W, components] or [1, H, W, components]"
-        texel = known_format(resource.format)
-        if texel and shape[-1] not in (texel.components, -1):
-            return f"is an image of the shape {list(shape)}, but {texel.name} has {texel.components} components"
-    return None
+            what = f"{size} bytes (shape {list(resource.shape)}, {format_name(resource.format)})"
+            shared = f"resource {first}, which has {first_size} bytes (alias group {group})"
+            yield f"/resources/{i}", f"has {what}, but shares the memory of {shared}"
 
 
 def _constants(vgf: Vgf) -> Iterator[_Finding]:
     for i, constant in enumerate(vgf.constants):
-        place = f"/constants/{i}"
         resource = vgf.resources[constant.resource_index]
-        if resource.category != "constant":
-            yield place, f"resource {constant.resource_index} is not a constant, but an {resource.category}"
-            continue
-        axis = constant.sparsity_dimension
-        if axis is not None and not axis < len(resource.shape):
-            yield f"{place}/sparsity_dimension", f"is {axis}, but the constant has {len(resource.shape)} dimensions"
-        if min(resource.shape, default=1) < 0:
-            yield place, f"has the dynamic shape {list(resource.shape)}, but the shape of a constant is fixed"
-            continue
         expected = resource_size_bytes(resource)
-        if expected is not None and expected != constant.size_bytes:
-            yield (
-                place,
-                (
-                    f"has {constant.size_bytes} bytes of data, but shape {list(resource.shape)} of "
-                    f"{format_name(resource.format)} takes {expected}"
-                ),
-            )
-        elif not constant.size_bytes:
-            yield place, "has no data"
-
-
-def _ends(vgf: Vgf) -> Iterator[_Finding]:
-    """The inputs and outputs of the model, and that every input and output row can be reached from them."""
-    yield from _slots(vgf, "/inputs", vgf.inputs, ("input",))
-    yield from _slots(vgf, "/outputs", vgf.outputs, ("output",))
-    reached = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
-    for segment in vgf.segments:
-        for d, descriptor_set in enumerate(segment.descriptor_sets):
-            for i, slot in enumerate(descriptor_set.slots):
-                category = vgf.resources[slot.resource_index].category
-                if category in ("input", "output") and vgf.value(slot.resource_index) not in reached:
-                    yield (
-                        f"/segments/{segment.index}/descriptor_sets/{d}/slots/{i}",
-                        (f"uses resource {slot.resource_index}, an {category} that the model does not list as one"),
-                    )
-
-
-def _slots(vgf: Vgf, place: str, slots: Iterable[Slot], categories: tuple[Category, ...]) -> Iterator[_Finding]:
-    """Slots of the model: the right categories, and one number for one value. The converter repeats equal slots."""
-    yield from _categories(vgf, place, slots, categories)
-    value_of: dict[int, tuple[str, int]] = {}
-    binding_of: dict[tuple[str, int], int] = {}
-    for i, slot in enumerate(slots):
-        value = vgf.value(slot.resource_index)
-        if value_of.setdefault(slot.binding, value) != value:
-            yield f"{place}/{i}", f"the binding {slot.binding} is used twice, for values that do not share memory"
-        elif binding_of.setdefault(value, slot.binding) != slot.binding:
-            yield f"{place}/{i}", f"the bindings {binding_of[value]} and {slot.binding} mean the same value"
-
-
-def _categories(vgf: Vgf, place: str, slots: Iterable[Slot], categories: tuple[Category, ...]) -> Iterator[_Finding]:
-    """The categories of slots. Segments may number theirs as they like: descriptor sets say what is bound where."""
-    for i, slot in enumerate(slots):
-        category = vgf.resources[slot.resource_index].category
-        if category not in categories:
-            expected = " or ".join(categories)
-            yield f"{place}/{i}", f"resource {slot.resource_index} is of the category {category!r}, expected {expected}"
+        if min(resource.shape, default=1) < 0:
+            what = f"has the dynamic shape {list(resource.shape)}, but the shape of a constant is fixed"
+            yield f"/constants/{i}", what
+        elif expected is not None and expected != constant.size_bytes:
+            what = f"shape {list(resource.shape)} of {format_name(resource.format)} takes {expected}"
+            yield f"/constants/{i}", f"has {constant.size_bytes} bytes of data, but {what}"
 
 
 def _segments(vgf: Vgf) -> Iterator[_Finding]:
+    reached = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
     for segment in vgf.segments:
         place = f"/segments/{segment.index}"
         module = vgf.modules[segment.module_index]
         if module.type != segment.type:
             yield place, f"is a {segment.type} segment, but its module {module.name!r} is a {module.type} module"
         elif segment.type == "graph" and module.language != "SPIR-V":
-            yield (
-                place,
-                f"is a graph, but its module {module.name!r} has {module.language or 'no'} code, expected SPIR-V",
-            )
-        for name, slots in (("inputs", segment.inputs), ("outputs", segment.outputs)):
-            yield from _categories(vgf, f"{place}/{name}", slots, ("input", "output", "intermediate"))
-        yield from _descriptor_sets(vgf, segment, place)
-        ids: set[int] = set()
-        for i, link in enumerate(segment.constants):
-            if link.id in ids:
-                yield f"{place}/constants/{i}", f"the graph constant id {link.id} is used twice"
-            ids.add(link.id)
-        for i, part in enumerate(segment.push_constant_ranges):
-            end = part.offset_bytes + part.size_bytes
-            if not part.size_bytes or part.size_bytes % 4 or part.offset_bytes % 4 or end > _MOST_PUSH_CONSTANT_BYTES:
-                yield (
-                    f"{place}/push_constant_ranges/{i}",
-                    (
-                        f"has the offset {part.offset_bytes} and the size {part.size_bytes}; both are multiples of 4, "
-                        f"the size is not 0, and the range ends at {_MOST_PUSH_CONSTANT_BYTES} bytes or before"
-                    ),
-                )
-
-
-def _descriptor_sets(vgf: Vgf, segment: Segment, place: str) -> Iterator[_Finding]:
-    seen: set[int] = set()
-    for d, descriptor_set in enumerate(segment.descriptor_sets):
-        here = f"{place}/descriptor_sets/{d}"
-        if descriptor_set.index >= _MOST_SETS:
-            yield here, f"the set index is {descriptor_set.index}, expected less than {_MOST_SETS}"
-        if descriptor_set.index in seen:
-            yield here, f"the set index {descriptor_set.index} is used twice"
-        seen.add(descriptor_set.index)
-        bound: dict[int, int] = {}
-        for i, slot in enumerate(descriptor_set.slots):
-            resource = vgf.resources[slot.resource_index]
-            if slot.binding >= _MOST_BINDINGS:
-                yield f"{here}/slots/{i}", f"the binding is {slot.binding}, expected less than {_MOST_BINDINGS}"
-            if bound.setdefault(slot.binding, slot.resource_index) != slot.resource_index:
-                yield (
-                    f"{here}/slots/{i}",
-                    (
-                        f"the binding {slot.binding} is used twice, for the resources {bound[slot.binding]} "
-                        f"and {slot.resource_index}"
-                    ),
-                )
-            if resource.category == "constant":
-                yield f"{here}/slots/{i}", f"binds resource {slot.resource_index}, which is a constant"
-            elif resource.descriptor_type is None:
-                yield f"{here}/slots/{i}", f"binds resource {slot.resource_index}, which has no descriptor type"
+            what = f"its module {module.name!r} has {module.language or 'no'} code, expected SPIR-V"
+            yield place, f"is a graph, but {what}"
+        for d, descriptor_set in enumerate(segment.descriptor_sets):
+            bound: dict[int, int] = {}
+            for i, slot in enumerate(descriptor_set.slots):
+                index, here = slot.resource_index, f"{place}/descriptor_sets/{d}/slots/{i}"
+                category, first = vgf.resources[index].category, bound.setdefault(slot.binding, index)
+                if first != index:
+                    yield here, f"the binding {slot.binding} is used twice, for the resources {first} and {index}"
+                if vgf.resources[index].descriptor_type is None:
+                    yield here, f"binds resource {index}, which has no descriptor type"
+                elif category in ("input", "output") and vgf.value(index) not in reached:
+                    yield here, f"uses resource {index}, an {category} that the model does not list as one"
 
 
 def unwritten_inputs(vgf: Vgf) -> Iterator[tuple[Segment, Slot]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from scenario_runner.diagnostics import Diagnostic
@@ -53,70 +52,28 @@ def kind_number(value: Any, path: str, pointer: str, names: tuple[str, ...]) -> 
     return number
 
 
-_SMALLEST_ELEMENT_BYTES = 4
-# Strings may be shared (many modules called alike), hence some room.
-_TEXT_FACTOR = 16
-
-
-class Budget:
-    """Counts the elements and the text read from one section. Not thread-safe; lives as long as one read."""
-
-    def __init__(self, size_bytes: int, path: str, section: str) -> None:
-        self._elements = size_bytes // _SMALLEST_ELEMENT_BYTES
-        self._text = size_bytes * _TEXT_FACTOR
-        self._path, self._section = path, section
-
-    def elements(self, count: int) -> range:
-        """``range(count)``. Raises FileError when the section would hold more elements than it has room for."""
-        self._elements -= count
-        if self._elements < 0:
-            raise self._overdrawn("table entries")
-        return range(count)
-
-    def text(self, text: str) -> str:
-        """``text`` itself. Raises FileError when the section would hold more text than it has room for."""
-        self._text -= len(text)
-        if self._text < 0:
-            raise self._overdrawn("text")
-        return text
-
-    def code(self, view: memoryview | None) -> bytes | None:
-        """A copy of ``view``. Raises FileError when the section would hold more code than it has room for."""
-        if view is None:
-            return None
-        self._elements -= view.nbytes // _SMALLEST_ELEMENT_BYTES
-        if self._elements < 0:
-            raise self._overdrawn("code")
-        return bytes(view)
-
-    def _overdrawn(self, what: str) -> FileError:
-        message = f"the {self._section} section describes more {what} than its bytes have room for"
-        return FileError(Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged", path=self._path))
-
-
 _KINDS: tuple[Kind, ...] = ("compute", "graph")
 
 
 def read_modules(section: bytes, path: str) -> tuple[Module, ...]:
     """Decode the module section. Raises FileError when it is damaged."""
     table = decoder("CreateModuleTableDecoder", section, path, "module")
-    budget = Budget(len(section), path, "module")
-    return tuple(_module(table, i, budget, path) for i in budget.elements(table.size()))
+    return tuple(_module(table, i, path) for i in range(table.size()))
 
 
-def _module(table: Any, i: int, budget: Budget, path: str) -> Module:
+def _module(table: Any, i: int, path: str) -> Module:
     kind = _KINDS[kind_number(table.getModuleType(i), path, f"/modules/{i}/type", _KINDS)]
     language: Language | None = None
     code: bytes | str | None = None
     if table.hasSPIRVCode(i):
-        language, code = "SPIR-V", budget.code(table.getSPIRVModuleCode(i))
+        language, code = "SPIR-V", bytes(table.getSPIRVModuleCode(i) or b"")
     elif table.hasGLSLCode(i):
-        language, code = "GLSL", budget.text(table.getGLSLModuleCode(i))
+        language, code = "GLSL", table.getGLSLModuleCode(i)
     elif table.hasHLSLCode(i):
-        language, code = "HLSL", budget.text(table.getHLSLModuleCode(i))
+        language, code = "HLSL", table.getHLSLModuleCode(i)
     if not code:
         language = code = None
-    name, entry_point = budget.text(table.getModuleName(i)), budget.text(table.getModuleEntryPoint(i))
+    name, entry_point = table.getModuleName(i), table.getModuleEntryPoint(i)
     return Module(kind, name, entry_point, language, code)
 
 
@@ -126,28 +83,27 @@ _CATEGORIES: tuple[Category, ...] = ("input", "output", "intermediate", "constan
 def read_resources(section: bytes, path: str) -> tuple[ModelResource, ...]:
     """Decode the model resource section. Raises FileError when it is damaged."""
     table = decoder("CreateModelResourceTableDecoder", section, path, "model resource")
-    budget = Budget(len(section), path, "model resource")
-    return tuple(_resource(table, i, budget, path) for i in budget.elements(table.size()))
+    return tuple(_resource(table, i, path) for i in range(table.size()))
 
 
-def _resource(table: Any, i: int, budget: Budget, path: str) -> ModelResource:
+def _resource(table: Any, i: int, path: str) -> ModelResource:
     category = _CATEGORIES[kind_number(table.getCategory(i), path, f"/resources/{i}/category", _CATEGORIES)]
     return ModelResource(
         category=category,
         descriptor_type=table.getDescriptorType(i),
         format=int(table.getVkFormat(i)),
-        shape=_numbers(table.getTensorShape(i), budget),
-        strides=_numbers(table.getTensorStride(i), budget),
+        shape=_numbers(table.getTensorShape(i)),
+        strides=_numbers(table.getTensorStride(i)),
         alias_group=table.getAliasGroupId(i),
         sampler=_sampler(table, i),
     )
 
 
-def _numbers(view: memoryview | None, budget: Budget) -> tuple[int, ...]:
+def _numbers(view: memoryview | None) -> tuple[int, ...]:
     """Copied at once: the library's views do not keep their buffer alive."""
     if view is None:
         return ()
-    budget.elements(len(view))
+    range(len(view))
     return tuple(view)
 
 
@@ -164,66 +120,54 @@ def _sampler(table: Any, i: int) -> Sampler | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """The decoded section; the fields are those of `Vgf`."""
-
-    segments: tuple[Segment, ...]
-    inputs: tuple[Slot, ...]
-    outputs: tuple[Slot, ...]
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-
-
-def read_sequence(section: bytes, path: str) -> Sequence:
-    """Decode the model sequence section. Raises FileError when it is damaged."""
+def read_sequence(section: bytes, path: str) -> dict[str, Any]:
+    """Decode the model sequence section into fields of `Vgf`. Raises FileError when it is damaged."""
     table = decoder("CreateModelSequenceTableDecoder", section, path, "model sequence")
-    budget = Budget(len(section), path, "model sequence")
-    return Sequence(
-        segments=tuple(_segment(table, s, budget, path) for s in budget.elements(table.modelSequenceTableSize())),
-        inputs=_slots(table, table.getModelSequenceInputBindingSlotsHandle(), budget),
-        outputs=_slots(table, table.getModelSequenceOutputBindingSlotsHandle(), budget),
-        input_names=_names(table, table.getModelSequenceInputNamesHandle(), budget),
-        output_names=_names(table, table.getModelSequenceOutputNamesHandle(), budget),
-    )
+    return {
+        "segments": tuple(_segment(table, s, path) for s in range(table.modelSequenceTableSize())),
+        "inputs": _slots(table, table.getModelSequenceInputBindingSlotsHandle()),
+        "outputs": _slots(table, table.getModelSequenceOutputBindingSlotsHandle()),
+        "input_names": _names(table, table.getModelSequenceInputNamesHandle()),
+        "output_names": _names(table, table.getModelSequenceOutputNamesHandle()),
+    }
 
 
-def _segment(table: Any, s: int, budget: Budget, path: str) -> Segment:
+def _segment(table: Any, s: int, path: str) -> Segment:
     return Segment(
         index=s,
         type=_KINDS[kind_number(table.getSegmentType(s), path, f"/segments/{s}/type", _KINDS)],
-        name=budget.text(table.getSegmentName(s)),
+        name=table.getSegmentName(s),
         module_index=table.getSegmentModuleIndex(s),
         descriptor_sets=tuple(
             DescriptorSet(
                 table.getSegmentDescriptorSetIndex(s, d),
-                _slots(table, table.getDescriptorBindingSlotsHandle(s, d), budget),
+                _slots(table, table.getDescriptorBindingSlotsHandle(s, d)),
             )
-            for d in budget.elements(table.getSegmentDescriptorSetInfosSize(s))
+            for d in range(table.getSegmentDescriptorSetInfosSize(s))
         ),
-        inputs=_slots(table, table.getSegmentInputBindingSlotsHandle(s), budget),
-        outputs=_slots(table, table.getSegmentOutputBindingSlotsHandle(s), budget),
-        constants=_constants(table, s, budget),
+        inputs=_slots(table, table.getSegmentInputBindingSlotsHandle(s)),
+        outputs=_slots(table, table.getSegmentOutputBindingSlotsHandle(s)),
+        constants=_constants(table, s),
         dispatch_shape=_dispatch_shape(table.getSegmentDispatchShape(s), path, s),
-        push_constant_ranges=_push_constant_ranges(table, table.getSegmentPushConstRange(s), budget),
+        push_constant_ranges=_push_constant_ranges(table, table.getSegmentPushConstRange(s)),
     )
 
 
-def _slots(table: Any, handle: Any, budget: Budget) -> tuple[Slot, ...]:
+def _slots(table: Any, handle: Any) -> tuple[Slot, ...]:
     return tuple(
         Slot(table.getBindingSlotBinding(handle, i), table.getBindingSlotMrtIndex(handle, i))
-        for i in budget.elements(table.getBindingsSize(handle))
+        for i in range(table.getBindingsSize(handle))
     )
 
 
-def _names(table: Any, handle: Any, budget: Budget) -> tuple[str, ...]:
-    return tuple(budget.text(table.getName(handle, i)) for i in budget.elements(table.getNamesSize(handle)))
+def _names(table: Any, handle: Any) -> tuple[str, ...]:
+    return tuple(table.getName(handle, i) for i in range(table.getNamesSize(handle)))
 
 
-def _constants(table: Any, s: int, budget: Budget) -> tuple[GraphConstant, ...]:
+def _constants(table: Any, s: int) -> tuple[GraphConstant, ...]:
     """Since 0.5 pairs of id and index; older files have indices only, which the library shows as (i, i)."""
     bindings = table.getSegmentConstantBindings(s)
-    budget.elements(len(bindings))
+    range(len(bindings))
     return tuple(GraphConstant(binding.graphConstantId, binding.constantIndex) for binding in bindings)
 
 
@@ -235,12 +179,12 @@ def _dispatch_shape(view: memoryview | None, path: str, s: int) -> tuple[int, in
     return numbers
 
 
-def _push_constant_ranges(table: Any, handle: Any, budget: Budget) -> tuple[PushConstantRange, ...]:
+def _push_constant_ranges(table: Any, handle: Any) -> tuple[PushConstantRange, ...]:
     return tuple(
         PushConstantRange(
             table.getPushConstRangeStageFlags(handle, i),
             table.getPushConstRangeOffset(handle, i),
             table.getPushConstRangeSize(handle, i),
         )
-        for i in budget.elements(table.getPushConstRangesSize(handle))
+        for i in range(table.getPushConstRangesSize(handle))
     )

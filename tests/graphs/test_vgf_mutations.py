@@ -12,14 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import vgfpy
-from vgf_samples import SOUND, SPIRV_WORDS, everything, fixture_bytes, legacy_constants, with_constants, written
+from vgf_samples import SOUND, everything, fixture_bytes, legacy_constants, with_constants
 
 from scenario_runner.errors import FileError
 from scenario_runner.graphs import parse_vgf
 from scenario_runner.graphs.describe import describe
 from scenario_runner.graphs.scenario_template import scenario_for
-from tests.effort import calls_of
 
 SEEDS = [
     *(fixture_bytes(name) for name in SOUND),
@@ -82,33 +80,3 @@ def test_mutants_are_read_or_refused(count: int) -> None:
     assert read + refused == count
     assert read > count // 10
     assert refused > count // 10
-
-
-def test_shared_vectors_do_not_multiply() -> None:
-    """A small file whose many segments all point to one vector of thousands of slots is refused at once."""
-    short_count, long_count, segments = 23, 5003, 150
-    e = vgfpy.CreateEncoder(0)
-    module = e.AddModule(vgfpy.ModuleType.Graph, "m", "m", code=SPIRV_WORDS)
-    slot = e.AddBindingSlot(1, e.AddOutputResource(1000460000, 100, [1], []))
-    for count in (long_count, *[short_count] * segments):
-        e.AddSegmentInfo(module, "s", [], [slot] * count, [])
-    e.AddModelSequenceInputsOutputs([], [], [], [])
-    content = bytearray(written(e))
-    # FlatBuffers vectors begin with their count and are found by relative offsets: point all to the long one.
-    offset, size = struct.unpack_from("<QQ", content, 32)
-    numbers = struct.unpack_from(f"<{size // 4}I", content, offset)
-    long_at = numbers.index(long_count)
-    shared = 0
-    for i, number in enumerate(numbers):
-        target, rest = divmod(4 * i + number, 4)
-        if i < long_at and not rest and i < target < len(numbers) and numbers[target] == short_count:
-            struct.pack_into("<I", content, offset + 4 * i, 4 * (long_at - i))
-            shared += 1
-    assert shared > segments // 2
-
-    def read() -> None:
-        with pytest.raises(FileError, match="more table entries than its bytes have room for"):
-            parse_vgf(content)
-
-    _, calls = calls_of(read)
-    assert calls < segments * long_count // 5
