@@ -144,13 +144,6 @@ def _equal(one: int, other: int, what: str) -> int:
     return max(one, other)
 
 
-def _axis(call: Call, shape: Shape) -> int:
-    (axis,) = call.constants["axis"]
-    if axis >= len(shape):
-        raise ShapeError(f"has the axis {axis}, but its input has {len(shape)} dimensions")
-    return axis
-
-
 def _window(size: int, before: int, after: int, kernel: int, stride: int, what: str) -> int:
     """Count the windows of a convolution or a pool in one dimension."""
     if UNKNOWN in (size, kernel):
@@ -165,13 +158,13 @@ def _window(size: int, before: int, after: int, kernel: int, stride: int, what: 
 
 def _argmax(call: Call) -> tuple[Shape, ...]:
     shape = call.inputs["input"]
-    axis = _axis(call, shape)
+    (axis,) = call.constants["axis"]
     return ((shape[:axis] + shape[axis + 1 :]) or (1,),)
 
 
 def _reduce(call: Call) -> tuple[Shape, ...]:
     shape = call.inputs["input"]
-    axis = _axis(call, shape)
+    (axis,) = call.constants["axis"]
     return ((*shape[:axis], 1, *shape[axis + 1 :]),)
 
 
@@ -236,10 +229,7 @@ def _transpose_convolution(call: Call) -> tuple[Shape, ...]:
         (height, kernel_height, stride[0], pad[0] + pad[1]),
         (width, kernel_width, stride[1], pad[2] + pad[3]),
     ):
-        known = UNKNOWN not in (size, kernel)
-        sizes.append((size - 1) * step + added + kernel if known else UNKNOWN)
-        if known and sizes[-1] < 1:
-            raise ShapeError(f"has out_pad {list(pad)}, which leaves nothing of the result")
+        sizes.append(UNKNOWN if UNKNOWN in (size, kernel) else (size - 1) * step + added + kernel)
     return ((batch, *sizes, _with_bias(call, out)),)
 
 
@@ -264,11 +254,9 @@ def _rfft(call: Call) -> tuple[Shape, ...]:
 
 def _concat(call: Call) -> tuple[Shape, ...]:
     first, *others = call.inputs.values()
-    axis = _axis(call, first)
+    (axis,) = call.constants["axis"]
     result = list(first)
     for shape in others:
-        if len(shape) != len(first):
-            raise ShapeError(f"joins tensors of {len(first)} and {len(shape)} dimensions, expected the same number")
         for i, size in enumerate(shape):
             if i == axis:
                 result[i] = UNKNOWN if UNKNOWN in (result[i], size) else result[i] + size
@@ -337,8 +325,6 @@ def _resize(call: Call) -> tuple[Shape, ...]:
     for i, size in enumerate((height, width)):
         steps = (size - 1) * scale[2 * i] - offset[i] + border[i]
         sizes.append(UNKNOWN if size == UNKNOWN else steps // scale[2 * i + 1] + 1)
-        if size != UNKNOWN and steps < 0:
-            raise ShapeError(f"has the border {list(border)}, which leaves nothing of the result")
     return ((batch, *sizes, channels),)
 
 
@@ -348,14 +334,6 @@ def _like_the_first(call: Call) -> tuple[Shape, ...]:
 
 def _multiply(call: Call) -> tuple[Shape, ...]:
     return _elementwise(Call({}, {name: call.inputs[name] for name in ("input1", "input2")}))
-
-
-def _rescale(call: Call) -> tuple[Shape, ...]:
-    shape = call.inputs["input"]
-    wanted = shape[-1] if call.constants["per_channel"][0] else 1
-    for name in ("multiplier", "shift"):
-        _equal(call.inputs[name][0], wanted, f"another number of entries in {name} than it has channels or 1")
-    return (shape,)
 
 
 _RULES: Final[dict[str, Callable[[Call], tuple[Shape, ...]]]] = {
@@ -369,7 +347,7 @@ _RULES: Final[dict[str, Callable[[Call], tuple[Shape, ...]]]] = {
     "MAX_POOL2D": _pool,
     "RFFT2D": _rfft,
     "TRANSPOSE_CONV2D": _transpose_convolution,
-    **dict.fromkeys(("TABLE", "NEGATE", "REVERSE"), _like_the_first),
+    **dict.fromkeys(("TABLE", "NEGATE", "REVERSE", "RESCALE"), _like_the_first),
     "MUL": _multiply,
     **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PRODUCT", "REDUCE_SUM"), _reduce),
     "CONCAT": _concat,
@@ -381,5 +359,4 @@ _RULES: Final[dict[str, Callable[[Call], tuple[Shape, ...]]]] = {
     "GATHER": _gather,
     "SCATTER": _scatter,
     "RESIZE": _resize,
-    "RESCALE": _rescale,
 }
