@@ -78,14 +78,11 @@ class Operand(NamedTuple):
 
 
 def operands_of(name: str, count: int) -> list[Operand]:
-    """Describe the ``count`` operands of an operator. Raises ShapeError where it has another number of them."""
+    """Describe the operands of an operator, of which there are ``count``."""
     words = _OPERANDS.get(name, "input...").split()
     if words[-1].endswith("..."):
         repeated = words.pop().removesuffix("...")
         words += [f"{repeated}{number}" for number in range(1, max(1, count - len(words)) + 1)]
-    if len(words) != count:
-        names = ", ".join(word.rstrip("!*") for word in words)
-        raise ShapeError(f"has {count} operands, expected {len(words)}: {names}")
     return [Operand(word.rstrip("!*"), word.endswith("!"), word.endswith("*")) for word in words]
 
 

@@ -36,20 +36,6 @@ def test_every_operator_that_a_converter_writes_is_read() -> None:
     assert GraphModule(CODE, "graph.spv").unbuildable == ("", "")
 
 
-def test_an_operator_with_too_few_operands() -> None:
-    """The message has the place of the operator, its result and the operands it should have."""
-    graph = Graph(CODE)
-    operator = graph.operator("CONV2D")
-    operator.pop()
-    with pytest.raises(SpirvError) as caught:
-        infer(graph.bytes())
-    assert str(caught.value).startswith("graph.spv: byte ")
-    assert str(caught.value).endswith(
-        f": the operator CONV2D with the result {operator[2]} has 9 operands, expected 10: pad, stride, dilation,"
-        " acc_type, local_bound, input, weight, bias, input_zp, weight_zp"
-    )
-
-
 @pytest.mark.parametrize("code", SMALL, ids=range(len(SMALL)))
 def test_a_damaged_graph_is_read_or_refused(code: bytes) -> None:
     """Whatever is changed in a graph, reading it ends with an error of ours or without one."""

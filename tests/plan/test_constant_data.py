@@ -31,33 +31,6 @@ def large(tmp_path: Path) -> Path:
     return path
 
 
-def test_constants_of_files_are_told_apart_by_place(tmp_path: Path) -> None:
-    """The same bytes of the same file are equal; other bytes, other files and changed files are not."""
-    path = tmp_path / "a"
-    path.write_bytes(bytes(100))
-    time.sleep(0.05)
-    assert part(path) == part(path)
-    assert len({part(path), part(path), part(path, 0, 50), part(path, 50, 50)}) == 3
-    before = part(path)
-    assert before.part is not None
-    unsure = before.part._replace(identity=before.part.identity._replace(settled=False))
-    assert ConstantData(unsure) != ConstantData(unsure), "the next change may have the same time"
-    os.utime(path, ns=(1, 1))
-    assert before != part(path)
-
-
-def test_constants_in_memory_are_told_apart_by_content() -> None:
-    """Equal bytes are equal constants, and later changes of the caller's array do not matter."""
-    array = bytearray(b"abcd" * 1000)
-    one, two = ConstantData(memoryview(array)), ConstantData(memoryview(bytes(array)))
-    assert one == two
-    array[0] = 0
-    assert one == two
-    assert one != ConstantData(memoryview(array))
-    with in_memory([one]) as (view,):
-        assert view == b"abcd" * 1000
-
-
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
     """A file that is not what was planned is an error, whether it got longer, shorter or another time."""
     path = tmp_path / "a"

@@ -47,12 +47,6 @@ def test_npy_that_changes(tmp_path: Path) -> None:
         content(source)
 
 
-def test_missing_npy(tmp_path: Path) -> None:
-    """A file that does not exist is a FileError when it is planned."""
-    with pytest.raises(FileError, match=r"x\.npy: cannot be opened: no such file or directory$"):
-        NpySource(str(tmp_path / "x.npy"))
-
-
 @pytest.mark.parametrize(
     "data, expected",
     [
