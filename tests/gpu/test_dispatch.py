@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 import pytest
 
@@ -71,21 +69,6 @@ def test_too_many_workgroups(scene: Scene, runner: Runner) -> None:
     assert all(problem.pointer == "/commands/0/dispatch_compute/rangeND" for problem in caught.value.problems)
 
 
-def test_too_large_workgroup(scene: Scene, runner: Runner) -> None:
-    """A workgroup beyond the device's limits is refused, with the size that specialization gives it."""
-    text = "#version 450\nlayout(local_size_x_id = 0, local_size_y = 2) in;\n" + ONE + "void main() { a[0] = 1; }\n"
-    scene.shader("s", text, specialization_constants=[{"id": 0, "value": 100_000}]).buffer("x", size=4)
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(scene.dispatch("s", ["x"]).write())
-    limits, name = runner.physical_device.limits, runner.physical_device.name
-    assert [problem.message for problem in caught.value.problems] == [
-        f"shader 's' has a workgroup of 100000 along x; maxComputeWorkGroupSize[0] of {name!r}"
-        f" is {limits.maxComputeWorkGroupSize[0]}",
-        f"shader 's' has 200000 invocations a workgroup; maxComputeWorkGroupInvocations of {name!r}"
-        f" is {limits.maxComputeWorkGroupInvocations}",
-    ]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 10, 13])
 def test_size_that_is_no_multiple_of_four(scene: Scene, runner: Runner, size: int) -> None:
     """Buffers of any size work, from their first byte to their last, and nothing beyond is stored."""
@@ -115,67 +98,6 @@ def test_uniform_buffer(scene: Scene, runner: Runner) -> None:
     result = runner.run(scene.write())
     first = x * numpy.tile(uniform[:4], 4) + numpy.tile(uniform[4:], 4)
     assert (result.array("x", "f4") == first * numpy.float32(1.5) + numpy.tile(uniform[4:], 4)).all()
-
-
-def test_uniform_buffer_beyond_the_limit(scene: Scene, runner: Runner) -> None:
-    """A uniform buffer larger than the device takes is refused by the name of the limit."""
-    limit = runner.physical_device.limits.maxUniformBufferRange
-    text = "layout(set = 0, binding = 0) uniform U { vec4 u; };\nlayout(set = 0, binding = 1) buffer B { vec4 a[]; };\n"
-    scene.shader("s", glsl("a[0] = u;", text)).buffer("u", size=limit + 16).buffer("x", size=16)
-    problem = scene.dispatch("s", ["u", "x"]).refusal(runner.run, UnsupportedError)
-    assert problem.pointer == "/resources/1/buffer/size"
-    assert problem.message == (
-        f"buffer 'u' of {limit + 16} bytes is bound as a uniform buffer;"
-        f" maxUniformBufferRange of {runner.physical_device.name!r} is {limit}"
-    )
-
-
-def test_block_larger_than_its_buffer(scene: Scene, runner: Runner) -> None:
-    """A buffer smaller than the block that the shader declares is a warning that names both sizes."""
-    scene.shader("s", glsl("a[0] = 1u;", "layout(binding = 0) buffer B { uint a[4]; };\n")).buffer("x", size=8)
-    plan = runner.plan(scene.dispatch("s", ["x"]).write())
-    assert [warning.message for warning in plan.warnings] == [
-        "buffer 'x' has 8 bytes; storage buffer 'B' at set 0, binding 0 in shader 's' declares 16"
-    ]
-
-
-@pytest.mark.parametrize(
-    "bindings, message, inside, help",
-    [
-        (
-            [],
-            "nothing is bound to storage buffer 'B' at set 0, binding 0, which shader 's' uses",
-            "",
-            'add {"set": 0, "id": 0, "resource_ref": "…"}',
-        ),
-        (
-            {(1, 0): "x"},
-            "resource 'x' is bound to set 1, binding 0, which shader 's' does not use, and nothing is bound to storage"
-            " buffer 'B' at set 0, binding 0, which shader 's' uses",
-            "/0/set",
-            "if 'x' is meant for it, write 0 in place of 1",
-        ),
-    ],
-)
-def test_missing_binding(scene: Scene, runner: Runner, bindings: Any, message: str, inside: str, help: str) -> None:
-    """A descriptor that the shader uses and nothing is bound to is an error, with the line that mends it."""
-    scene.shader("s", glsl("a[0] = 1u;", ONE))
-    problem = scene.buffer("x", size=8).dispatch("s", bindings).refusal(runner.run)
-    assert problem.message == message
-    assert problem.pointer == f"/commands/0/dispatch_compute/bindings{inside}"
-    assert problem.help == help
-
-
-def test_wrong_descriptor_type(scene: Scene, runner: Runner) -> None:
-    """A descriptor_type that the shader contradicts is an error instead of a driver crash."""
-    scene.shader("s", glsl("a[0] = 1u;", ONE)).buffer("x", size=8).dispatch("s", ["x"])
-    scene.commands[0]["dispatch_compute"]["bindings"][0]["descriptor_type"] = "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"
-    problem = scene.refusal(runner.run)
-    assert problem.pointer == "/commands/0/dispatch_compute/bindings/0/descriptor_type"
-    assert problem.message == (
-        "descriptor type 'VK_DESCRIPTOR_TYPE_STORAGE_IMAGE' does not match storage buffer 'B' at set 0, binding 0"
-        " in shader 's'"
-    )
 
 
 def test_missing_capability_is_named(scene: Scene, runner: Runner) -> None:

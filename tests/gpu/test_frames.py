@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
+from scenario_runner.errors import UsageError
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -102,3 +103,14 @@ def test_no_commands(scene: Scene, runner: Runner) -> None:
     assert result.array("x", "u2").tolist() == [7, 8]
     assert scene.output("x", "u2").tolist() == [7, 8]
     assert scene.output("zeros").tolist() == [0, 0, 0]
+
+
+def test_inputs_given_in_code(scene: Scene, runner: Runner) -> None:
+    """Arrays given for a run are inputs of every iteration; fewer than one is an error; a dry run has no results."""
+    path = counting(scene).write()
+    given = numpy.array([100, 200, 300, 400], numpy.uint32)
+    assert (runner.run(path, {"x": given}, repeat=3).array("x", "u4") == given + 4).all()
+    for repeat in (0, -1):
+        with pytest.raises(UsageError, match=f"scenario.json: repeat is {repeat}, expected 1 or more$"):
+            runner.run(path, repeat=repeat)
+    assert dict(runner.run(path, dry_run=True)) == {}

@@ -189,13 +189,6 @@ def test_a_damaged_file(scene: Scene, size: int) -> None:
     assert "cut.vgf" in problem(scene, FileError)
 
 
-def test_a_file_that_is_not_there(scene: Scene) -> None:
-    """As any other file."""
-    ends(scene)
-    scene.resources[-1]["graph"]["src"] = "none.vgf"
-    assert "none.vgf: cannot be opened: no such file or directory" in problem(scene, FileError)
-
-
 def test_content_of_another_shape_than_a_tensor_says_in_part(scene: Scene) -> None:
     """The file at fault is named, and not the output whose shape would follow from it."""
     tensor(scene, "x", random((16, 3)), dims=[-1, 16])

@@ -106,24 +106,6 @@ def test_blocks_are_decoded(scene: Scene, both: Runner) -> None:
     assert (rows[1::2] == [0, 0, 255, 255]).all()
 
 
-def test_a_file_of_another_format(scene: Scene, runner: Runner) -> None:
-    """A file whose format is not the declared one is an error that shows both; nothing is overridden."""
-    content = texels("R8G8B8A8_UNORM", 4, 4)
-    write_dds(scene.folder / "in.dds", format_of("R8G8B8A8_UNORM"), 4, 4, [content.tobytes()])
-    add_image(scene, "x", "R32_UINT", size=(4, 4), src="in.dds")
-    problem = scene.refusal(runner.run, FileError)
-    assert "'VK_FORMAT_R8G8B8A8_UNORM', but the scenario declares 'VK_FORMAT_R32_UINT'" in problem.message
-
-
-def test_a_file_of_another_size(scene: Scene, runner: Runner) -> None:
-    """A file of another size is an error that shows both."""
-    content = texels("R8G8B8A8_UNORM", 4, 4)
-    write_dds(scene.folder / "in.dds", format_of("R8G8B8A8_UNORM"), 4, 4, [content.tobytes()])
-    add_image(scene, "x", "R8G8B8A8_UNORM", size=(4, 5), src="in.dds")
-    with pytest.raises(FileError, match="has 4x4 texels, but the scenario declares 4x5"):
-        runner.run(scene.write())
-
-
 @pytest.mark.parametrize(
     "name, dst, message",
     [

@@ -8,10 +8,10 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import FileError, ScenarioError, UnsupportedError, UsageError
+from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.formats import all_formats
 from tests.gpu.image_scenes import LAYOUTS, add_image, binding, dispatch, per_texel, storage, texels
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene
 
 # Formats that every Vulkan device must be able to sample, blit and store (specification, "Required Format Support").
 REQUIRED = [name for name in LAYOUTS if name not in ("R16_SFLOAT",)]
@@ -189,14 +189,6 @@ def test_dims_are_one_width_height_one(scene: Scene, runner: Runner, dims: list[
     assert problem.pointer == "/resources/0/image/dims"
 
 
-def test_unknown_formats(scene: Scene, runner: Runner) -> None:
-    """A format that does not exist is an error with close names."""
-    add_image(scene, "x", "R8G8B8A8_UNROM", size=(4, 4))
-    problem = scene.refusal(runner.run)
-    assert "VK_FORMAT_R8G8B8A8_UNROM" in problem.message
-    assert "VK_FORMAT_R8G8B8A8_UNORM" in (problem.help or "")
-
-
 def test_a_format_without_storage(scene: Scene, runner: Runner) -> None:
     """A use that the device lacks for a format is refused, naming format, tilings and the missing feature."""
     content = texels("R8G8B8A8_SRGB", 4, 4)
@@ -264,21 +256,6 @@ def test_texture_and_sampler_apart(scene: Scene, both: Runner) -> None:
     add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
     dispatch(scene, "mix", [binding(0, "picture"), binding(1, "taking"), binding(2, "dst")], (1, 1))
     assert both.run(scene.write())["dst"].item() == 2.0
-
-
-def test_buffers_where_images_belong(scene: Scene, runner: Runner) -> None:
-    """A buffer bound to an image, or an image bound to a buffer, is an error in a sentence."""
-    scene.shader("copy", copy_shader("R32_UINT"))
-    scene.shader("use", glsl("a[0] = 1u;", "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"))
-    scene.buffer("b", size=64)
-    add_image(scene, "x", "R32_UINT", size=(4, 4))
-    dispatch(scene, "copy", [binding(0, "b"), binding(1, "x")], (4, 4))
-    scene.dispatch("use", ["x"])
-    with pytest.raises(ScenarioError) as caught:
-        runner.run(scene.write())
-    assert len(caught.value.problems) == 2
-    assert "'b'" in str(caught.value.problems[0])
-    assert "'x'" in str(caught.value.problems[1])
 
 
 def test_a_missing_file(scene: Scene, runner: Runner) -> None:

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import OutOfMemoryError, UnsupportedError
+from scenario_runner.errors import OutOfMemoryError
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -49,17 +49,6 @@ def test_large_members_keep_their_content(scene: Scene, runner: Runner) -> None:
         result = runner.run(path)
         assert (result.array("whole", "u4")[size // 8 :] == content).all()
         assert not result.array("whole", "u4")[: size // 8].any()
-
-
-def test_misaligned_offset(scene: Scene, runner: Runner) -> None:
-    """An offset that the device's alignment forbids is an error that names both: the device does not support it."""
-    scene.buffer("x", size=64, memory_group=group()).buffer("y", size=64, memory_group=group(4))
-    problem = scene.refusal(runner.run, UnsupportedError)
-    assert problem.pointer == "/resources/1/buffer/memory_group/offset"
-    assert problem.line is not None
-    assert problem.message.startswith(
-        "memory group 'g' places 'y' at offset 4, which is not a multiple of the alignment "
-    )
 
 
 @pytest.mark.parametrize("offset", [2**40, 2**64 - 64])

@@ -42,22 +42,6 @@ def test_push_constants_survive_other_pipelines(scene: Scene, runner: Runner) ->
     assert runner.run(scene.write()).array("x", "f4").tolist() == [((3.5 * 2) + 3.5) + 4 + 3.5]
 
 
-def test_payload_must_be_as_large_as_declared(scene: Scene, runner: Runner) -> None:
-    """raw_data of another size than push_constants_size is an error that names both."""
-    scene.shader("s", SUM, push_constants_size=8).raw_data("p", numpy.zeros(12, numpy.uint8)).buffer("x", size=4)
-    problem = scene.dispatch("s", ["x"], push_data_ref="p").refusal(runner.run)
-    assert problem.pointer == "/commands/0/dispatch_compute/push_data_ref"
-    assert problem.message == "raw_data 'p' holds 12 bytes, but the push_constants_size of shader 's' is 8"
-
-
-def test_shader_declares_more_than_the_scenario(scene: Scene, runner: Runner) -> None:
-    """A push_constants_size below what the shader reads is an error."""
-    scene.shader("s", SUM, push_constants_size=4).buffer("x", size=4)
-    problem = scene.dispatch("s", ["x"]).refusal(runner.run)
-    assert problem.pointer == "/resources/0/shader/push_constants_size"
-    assert problem.message == "shader 's' reads 8 bytes of push constants, but push_constants_size is 4"
-
-
 def test_the_size_may_be_left_out(scene: Scene, runner: Runner) -> None:
     """Without push_constants_size it is the shader's, with and without data."""
     scene.shader("s", SUM).raw_data("p", pushed(3, 0.5)).buffer("x", size=4).buffer("y", size=4)
@@ -101,33 +85,6 @@ def test_whole_blocks_are_read(scene: Scene, runner: Runner) -> None:
     scene.shader("s", glsl(body, block)).buffer("x", size=4).raw_data("p", numpy.array([5], numpy.uint32))
     with pytest.raises(ScenarioError, match="holds 4 bytes, but 8 bytes of push constants are read"):
         runner.run(scene.dispatch("s", ["x"], push_data_ref="p").write())
-
-
-def test_multiple_of_four(scene: Scene, runner: Runner) -> None:
-    """push_constants_size must be a multiple of 4."""
-    problem = (
-        scene.shader("s", SUM, push_constants_size=10).buffer("x", size=4).dispatch("s", ["x"]).refusal(runner.run)
-    )
-    assert problem.pointer == "/resources/0/shader/push_constants_size"
-    assert "multiple of 4" in problem.message
-    assert "10" in problem.message
-
-
-def test_device_limit(scene: Scene, runner: Runner) -> None:
-    """More push constants than the device takes are refused by the name of the limit."""
-    limit = runner.physical_device.limits.maxPushConstantsSize
-    size = limit + 4
-    scene.shader("s", SUM, push_constants_size=size).raw_data("p", numpy.zeros(size, numpy.uint8)).buffer("x", size=4)
-    path = scene.dispatch("s", ["x"], push_data_ref="p").write()
-    with pytest.raises(UnsupportedError) as caught:
-        runner.run(path)
-    (problem,) = caught.value.problems
-    assert problem.pointer == "/resources/0/shader/push_constants_size"
-    assert problem.message == (
-        f"push_constants_size is {size}; maxPushConstantsSize of {runner.physical_device.name!r} is {limit}"
-    )
-    assert problem.line is not None
-    assert str(size) in path.read_text().splitlines()[problem.line - 1]
 
 
 def test_absurd_size_is_refused_without_allocating_it(scene: Scene, runner: Runner) -> None:

@@ -100,17 +100,6 @@ def test_value_that_does_not_fit(scene: Scene, runner: Runner, kind: str, value:
     assert caught.value.exit_code in (3, 5)
 
 
-def test_unknown_constant_is_a_warning(scene: Scene, runner: Runner) -> None:
-    """A constant that the shader does not declare is reported, and the others still count."""
-    text = "layout(constant_id = 1) const uint C = 3;\nlayout(set = 0, binding = 0) buffer B { uint a[]; };\n"
-    scene.shader("s", glsl("a[0] = C;", text), specialization_constants=[{"id": 2, "value": 1}, {"id": 1, "value": 11}])
-    result = runner.run(scene.buffer("x", size=4).dispatch("s", ["x"]).write())
-    assert result.array("x", "u4").tolist() == [11]
-    (warning,) = result.warnings
-    assert warning.pointer == "/resources/0/shader/specialization_constants/0/id"
-    assert warning.message == "shader 's' declares no specialization constant 2 (it has: 1)"
-
-
 def test_workgroup_size_and_array_length(scene: Scene, runner: Runner) -> None:
     """Specialization constants may set the workgroup size and the length of shared arrays."""
     text = """

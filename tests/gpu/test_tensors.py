@@ -162,15 +162,6 @@ def test_formats_that_no_tensor_has_are_refused(scene: Scene, format: str, messa
     assert message in problem(scene, ScenarioError)
 
 
-def test_a_shape_that_nothing_says_is_refused(scene: Scene) -> None:
-    """Dimensions of 0 or less are a graph's to say."""
-    tensor(scene, "t", dims=[2, -1])
-    assert (
-        "tensor 't' has the shape [2, -1], and no graph of the scenario says what its dimensions of 0 or less are"
-        in problem(scene, ScenarioError)
-    )
-
-
 def test_more_dimensions_than_the_device_has_are_refused(ml: Runner, scene: Scene) -> None:
     """The rank is checked before the device sees it: the emulation layers would end the process."""
     tensor(scene, "t", dims=[1] * 7)
