@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
-from scenario_runner.cli.messages import write
+from scenario_runner.cli.messages import read_standard_input, write
 from scenario_runner.conversion.convert import convert
-from scenario_runner.errors import FileError, UsageError
+from scenario_runner.errors import UsageError
 
 
 def main(argv: Sequence[str]) -> int:
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     if to_stdout and sys.stdout.isatty():
         raise UsageError("a VGF file is not shown on a terminal", help="write it to a file: --output model.vgf")
     converted = convert(
-        _standard_input() if options.model == "-" else options.model,
+        read_standard_input() if options.model == "-" else options.model,
         None if to_stdout else options.output,
         function=options.function,
         dispatch=options.dispatch,
@@ -67,10 +67,3 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.buffer.writelines(converted.parts)
         sys.stdout.buffer.flush()
     return 0
-
-
-def _standard_input() -> bytes:
-    try:
-        return sys.stdin.buffer.read()
-    except (OSError, AttributeError) as error:
-        raise FileError("standard input cannot be read") from error

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
-from scenario_runner.cli.messages import write_finding
+from scenario_runner.cli.messages import read_standard_input, write_finding
 from scenario_runner.conversion.source import open_source, parse_model
 from scenario_runner.custom_shader.agreement import CheckedShader, Types, check_shaders
 from scenario_runner.custom_shader.attributes import ValueType
@@ -160,10 +159,7 @@ def _is_json(path: str, content: bytes) -> bool:
 
 def _content(path: str) -> bytes:
     if path == "-":
-        try:
-            return sys.stdin.buffer.read()
-        except (OSError, AttributeError) as error:
-            raise FileError("standard input cannot be read") from error
+        return read_standard_input()
     with SourceFile(path) as file:
         if file.size_bytes > _MAX_BYTES:
             raise FileError(f"has {file.size_bytes} bytes, too many for attributes or a model")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors import FileError, ScenarioRunnerError
 from scenario_runner.text import one_line, visible
 
 if TYPE_CHECKING:
@@ -100,6 +100,14 @@ def rich_console(stream: TextIO) -> Any:
                 yield Segment(text if control else visible(text), style, control)
 
     return VisibleConsole(file=getattr(stream, "styled", stream))
+
+
+def read_standard_input() -> bytes:
+    """All of standard input. Raises FileError."""
+    try:
+        return sys.stdin.buffer.read()
+    except (OSError, AttributeError) as error:
+        raise FileError("standard input cannot be read") from error
 
 
 def set_up_logging(level: str, *, lines: bool = False) -> None:

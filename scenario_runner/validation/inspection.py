@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.checks.bindings import slots_of
+from scenario_runner.checks.bindings import Slot, slots_of
 from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work, find_hazards
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
@@ -121,16 +121,6 @@ def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
 
 
 _STAGES = {"GLCompute": "compute", "Vertex": "vertex", "Fragment": "fragment"}
-
-
-class Effect(NamedTuple):
-    """What a shader does at one set and binding; it touches ``extent_bytes`` at most, None for as many as there are."""
-
-    stage: str
-    reads: bool
-    writes: bool
-    atomic: bool
-    extent_bytes: int | None
 
 
 def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
@@ -241,7 +231,7 @@ class _Uses:
         self._plan = plan
         self._shaders = shaders
         self._memory = memory
-        self._effects: dict[str, dict[tuple[int, int], Effect]] = {}
+        self._slots: dict[str, dict[tuple[int, int], Slot]] = {}
         self._known: dict[tuple[str, int, int], tuple[Use, ...]] = {}
 
     def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch) -> tuple[Use, ...]:
@@ -265,15 +255,21 @@ class _Uses:
                 yield from self._memory.use(attachment.uid, attachment.level, "attachment", False, True)
 
     def _of_shaders(self, shaders: Iterable[LoadedShader], descriptors: Iterable[Descriptor]) -> Iterator[Use]:
-        effects = [self._effects_of(shader) for shader in shaders]
+        tables = [(shader, self._slots_of(shader)) for shader in shaders]
         for descriptor in descriptors:
-            for each in effects:
-                effect = each.get((descriptor.set, descriptor.binding))
-                if effect is None:
+            for shader, slots in tables:
+                slot = slots.get((descriptor.set, descriptor.binding))
+                variables = [] if slot is None else [each for _, each in slot.variables if each.reads or each.writes]
+                if not variables:
                     continue
-                for use in self._memory.use(descriptor.uid, descriptor.level, *effect[:4]):
-                    if effect.extent_bytes is not None and use.what == "buffer":
-                        use = use._replace(end=min(use.end, use.first + effect.extent_bytes))
+                stage = _STAGES.get(shader.entry.execution_model, "compute")
+                reads = any(each.reads for each in variables)
+                writes = any(each.writes and each.writable for each in variables)
+                atomic = all(each.atomic for each in variables)
+                extent_bytes = _extent(variables)
+                for use in self._memory.use(descriptor.uid, descriptor.level, stage, reads, writes, atomic):
+                    if extent_bytes is not None and use.what == "buffer":
+                        use = use._replace(end=min(use.end, use.first + extent_bytes))
                     yield use
 
     def _of_graph(self, pipeline: int, descriptors: Iterable[Descriptor]) -> Iterator[Use]:
@@ -283,22 +279,11 @@ class _Uses:
             if found is not None:
                 yield from self._memory.use(descriptor.uid, descriptor.level, "graph", found.reads, found.writes)
 
-    def _effects_of(self, shader: LoadedShader) -> dict[tuple[int, int], Effect]:
-        """(set, binding) → what a shader does there."""
-        found = self._effects.get(shader.uid)
-        if found is None:
-            found = self._effects[shader.uid] = {}
-            for place, slot in slots_of([(shader.uid, shader.interface)], "")[0].items():
-                touching = [each for _, each in slot.variables if each.reads or each.writes]
-                if touching:
-                    found[place] = Effect(
-                        _STAGES.get(shader.entry.execution_model, "compute"),
-                        any(each.reads for each in touching),
-                        any(each.writes and each.writable for each in touching),
-                        all(each.atomic for each in touching),
-                        _extent(touching),
-                    )
-        return found
+    def _slots_of(self, shader: LoadedShader) -> dict[tuple[int, int], Slot]:
+        """(set, binding) → the variables of a shader there."""
+        if shader.uid not in self._slots:
+            self._slots[shader.uid] = slots_of([(shader.uid, shader.interface)], "")[0]
+        return self._slots[shader.uid]
 
 
 def _extent(variables: Iterable[DescriptorBinding]) -> int | None:
