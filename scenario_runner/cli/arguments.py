@@ -72,6 +72,11 @@ class Parser(argparse.ArgumentParser):
         return names
 
 
+def add_flag(group: argparse._ActionsContainer, *names: str, help: str) -> None:
+    """An option without a value."""
+    group.add_argument(*names, action="store_true", help=help)
+
+
 def positive_seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -120,36 +125,22 @@ def add_feature_options(group: argparse._ActionsContainer) -> None:
         metavar="E",
         help="device extensions that are not used",
     )
-    group.add_argument(
-        "--enable-robustness-features",
-        action="store_true",
-        help="robust buffer and image access, if the device supports it",
-    )
+    add_flag(group, "--enable-robustness-features", help="robust buffer and image access, if the device supports it")
 
 
 def add_sandbox_option(group: argparse._ActionsContainer) -> None:
     """--sandbox, for scenarios from others."""
-    group.add_argument(
-        "--sandbox",
-        action="store_true",
-        help="refuse scenarios that read or write outside of their own folder and --output",
-    )
+    add_flag(group, "--sandbox", help="refuse scenarios that read or write outside of their own folder and --output")
 
 
 def add_checking_options(group: argparse._ActionsContainer) -> None:
     """--sandbox and the validation layer."""
     add_sandbox_option(group)
-    group.add_argument(
-        "--validation", action="store_true", help="load the Khronos validation layer; its errors fail the run"
-    )
-    group.add_argument(
-        "--validation-report",
-        action="store_true",
-        help="load the validation layer; its errors are shown, and the run succeeds",
-    )
-    group.add_argument(
+    add_flag(group, "--validation", help="load the Khronos validation layer; its errors fail the run")
+    add_flag(group, "--validation-report", help="load the validation layer; its errors are shown, and the run succeeds")
+    add_flag(
+        group,
         "--validation-sync",
-        action="store_true",
         help="load the validation layer, and let it look for hazards (synchronization validation) as well",
     )
 
@@ -157,7 +148,7 @@ def add_checking_options(group: argparse._ActionsContainer) -> None:
 def add_compiler_options(group: argparse._ActionsContainer) -> None:
     """Options for compiling shaders."""
     group.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
-    group.add_argument("--no-cache", action="store_true", help="do not use the caches of compiled shaders and plans")
+    add_flag(group, "--no-cache", help="do not use the caches of compiled shaders and plans")
 
 
 def add_logging_option(group: argparse._ActionsContainer) -> None:
@@ -172,10 +163,10 @@ def add_logging_option(group: argparse._ActionsContainer) -> None:
 
 def add_label_option(group: argparse._ActionsContainer) -> None:
     """--debug-labels, also by the reference runner's name."""
-    group.add_argument(
+    add_flag(
+        group,
         "--debug-labels",
         "--enable-gpu-debug-markers",
-        action="store_true",
         help="give tools names of objects and labels of frames and commands, also where no layer is loaded",
     )
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 
-from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.arguments import Parser, add_flag
 from scenario_runner.content_cache import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.text import close_names, counted, did_you_mean, size_in_units
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(prog="scenario-runner cache", description="Show or clear what is kept for later runs.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="show|clear|path")
     show = commands.add_parser("show", help="print the number and the size of the files of each kind")
-    show.add_argument("--json", action="store_true", help="print it as JSON")
+    add_flag(show, "--json", help="print it as JSON")
     clear = commands.add_parser("clear", help="remove the files of some kinds, or of all")
     clear.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(_WHAT))
     commands.add_parser("path", help="print the folder")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
+from scenario_runner.cli.arguments import Parser, add_compiler_options, add_flag, compiler_arguments
 from scenario_runner.cli.messages import read_standard_input, write
 from scenario_runner.conversion.convert import convert
 from scenario_runner.errors import UsageError
@@ -34,10 +34,8 @@ def main(argv: Sequence[str]) -> int:
         help="workgroups of a shader: its workgroup_sizes (attributes), or as many of that local size as its first"
         " result needs (default: attributes)",
     )
-    parser.add_argument(
-        "--no-check", action="store_true", help="do not compile the shaders and compare them with their attributes"
-    )
-    parser.add_argument("--strict", action="store_true", help="warnings are errors")
+    add_flag(parser, "--no-check", help="do not compile the shaders and compare them with their attributes")
+    add_flag(parser, "--strict", help="warnings are errors")
     parser.add_argument(
         "--converter-option",
         action="append",

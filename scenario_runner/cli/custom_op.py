@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
+from scenario_runner.cli.arguments import Parser, add_compiler_options, add_flag, compiler_arguments
 from scenario_runner.cli.messages import read_standard_input, write_finding
 from scenario_runner.conversion.source import open_source, parse_model
 from scenario_runner.custom_shader.agreement import CheckedShader, Types, check_shaders
@@ -78,8 +78,8 @@ def _add_check(commands: Any) -> None:
         help="a .json file with the attributes of one operation or a list of them (- is standard input), or a TOSA"
         " model, all of whose shaders are checked",
     )
-    check.add_argument("--json", action="store_true", help="print the findings as JSON")
-    check.add_argument("--strict", action="store_true", help="warnings are errors")
+    add_flag(check, "--json", help="print the findings as JSON")
+    add_flag(check, "--strict", help="warnings are errors")
     add_compiler_options(check)
 
 
@@ -99,7 +99,7 @@ def _add_attributes(commands: Any) -> None:
         metavar=("X", "Y", "Z"),
         help="workgroup_sizes: the number of workgroups (default: the local size, for --dispatch cover-output)",
     )
-    attributes.add_argument("--spirv", action="store_true", help="embed the compiled module, not the source")
+    add_flag(attributes, "--spirv", help="embed the compiled module, not the source")
     attributes.add_argument("-I", action="append", default=[], metavar="DIR", dest="include_dirs", help="includes")
     add_compiler_options(attributes)
 

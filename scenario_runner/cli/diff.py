@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.arguments import Parser, add_flag
 from scenario_runner.cli.messages import show_table
 from scenario_runner.cli.view import add_tolerance_options, element, error_text, show_difference
 from scenario_runner.errors import UsageError
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         metavar="[RESOURCE=]TYPE",
         help="type of the bytes of a buffer, or of all buffers, such as float32 (default: what shaders see in them)",
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_flag(parser, "--json", help="print the result as JSON")
     options = parser.parse_args(argv)
     elements = dict(map(_typed, options.dtype))
     one, other = map(read_index, options.folders)

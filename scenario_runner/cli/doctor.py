@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from scenario_runner.cli.arguments import Parser, positive_seconds
+from scenario_runner.cli.arguments import Parser, add_flag, positive_seconds
 from scenario_runner.cli.messages import show, write
 from scenario_runner.doctor import gather
 from scenario_runner.program import Program
@@ -27,10 +27,10 @@ def main(argv: Sequence[str]) -> int:
         description="Show what is installed on this machine for running scenarios, and what is missing. "
         "The exit code is 0 when there is a usable device and a GLSL compiler, else 1.",
     )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON (docs/doctor.md has the keys)")
-    parser.add_argument(
+    add_flag(parser, "--json", help="print everything as JSON (docs/doctor.md has the keys)")
+    add_flag(
+        parser,
         "--fix",
-        action="store_true",
         help="first install with pip what is missing and does not need root: the compiler for shaders with tensors,"
         " the ML emulation layers, the library that reads VGF files",
     )

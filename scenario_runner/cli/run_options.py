@@ -13,6 +13,7 @@ from scenario_runner.cli.arguments import (
     add_compiler_options,
     add_device_options,
     add_feature_options,
+    add_flag,
     add_label_option,
     add_logging_option,
 )
@@ -72,12 +73,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="scenario files (JSON), run one after the other, or a model"
     )
-    parser.add_argument("--version", "-v", action="store_true", help="print versions as JSON and exit")
+    add_flag(parser, "--version", "-v", help="print versions as JSON and exit")
     _add_device_options(parser.add_argument_group("device"))
     _add_model_options(parser.add_argument_group("models"))
     _add_result_options(parser.add_argument_group("results"))
     checking = parser.add_argument_group("checking")
-    checking.add_argument("--strict", action="store_true", help="warnings are errors; nothing is run")
+    add_flag(checking, "--strict", help="warnings are errors; nothing is run")
     add_checking_options(checking)
     _add_cache_options(parser.add_argument_group("shaders and caches"))
     _add_debugging_options(parser.add_argument_group("debugging"))
@@ -101,7 +102,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def _add_device_options(group: argparse._ActionsContainer) -> None:
     add_device_options(group)
     add_feature_options(group)
-    group.add_argument("--list-devices", action="store_true", help="list the Vulkan devices and exit")
+    add_flag(group, "--list-devices", help="list the Vulkan devices and exit")
     group.add_argument(
         "--isolate",
         action=argparse.BooleanOptionalAction,
@@ -125,42 +126,26 @@ def _add_result_options(group: argparse._ActionsContainer) -> None:
         metavar="DIR",
         help="base of relative dst paths (default: the scenario's folder; of a model: the current folder)",
     )
-    group.add_argument(
-        "--folder-each",
-        action="store_true",
-        help="with --output and --capture-dir: a separate folder for each scenario",
-    )
-    group.add_argument("--clean", action="store_true", help="remove the outputs of earlier runs before each run")
-    group.add_argument(
-        "--dry-run", action="store_true", help="plan, compile and upload, but run no command and write no file"
-    )
+    add_flag(group, "--folder-each", help="with --output and --capture-dir: a separate folder for each scenario")
+    add_flag(group, "--clean", help="remove the outputs of earlier runs before each run")
+    add_flag(group, "--dry-run", help="plan, compile and upload, but run no command and write no file")
     group.add_argument("--repeat", type=int, default=1, metavar="N", help="run the commands N times")
-    group.add_argument(
-        "--repeat-keep-state",
-        action="store_true",
-        help="with --repeat: do not restore the inputs before each iteration",
-    )
-    group.add_argument("--quiet", action="store_true", help="print no line for what succeeded")
+    add_flag(group, "--repeat-keep-state", help="with --repeat: do not restore the inputs before each iteration")
+    add_flag(group, "--quiet", help="print no line for what succeeded")
 
 
 def _add_cache_options(group: argparse._ActionsContainer) -> None:
     add_compiler_options(group)
-    group.add_argument(
-        "--pipeline-caching", action="store_true", help="keep the driver's pipelines in a file for the next process"
-    )
+    add_flag(group, "--pipeline-caching", help="keep the driver's pipelines in a file for the next process")
     group.add_argument(
         "--cache-path",
         metavar="DIR",
         help="with --pipeline-caching: an existing folder for the files (default: in the user's cache folder)",
     )
-    group.add_argument(
-        "--clear-pipeline-cache",
-        action="store_true",
-        help="with --pipeline-caching: remove the scenario's file first",
-    )
-    group.add_argument(
+    add_flag(group, "--clear-pipeline-cache", help="with --pipeline-caching: remove the scenario's file first")
+    add_flag(
+        group,
         "--fail-on-pipeline-cache-miss",
-        action="store_true",
         help="with --pipeline-caching: fail where a pipeline is not in the file that was loaded",
     )
 
@@ -194,8 +179,8 @@ def _add_capture_options(group: argparse._ActionsContainer) -> None:
 
 def _add_compatibility_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--scenario", action="append", default=[], metavar="FILE", help="a scenario file, like FILE")
-    group.add_argument("--wait-for-key-stroke-before-run", action="store_true", help="wait for Enter before running")
-    group.add_argument("--pause-on-exit", action="store_true", help="wait for Enter at the end")
+    add_flag(group, "--wait-for-key-stroke-before-run", help="wait for Enter before running")
+    add_flag(group, "--pause-on-exit", help="wait for Enter at the end")
 
 
 def _add_measuring_options(group: argparse._ActionsContainer) -> None:

@@ -76,28 +76,25 @@ class RunOutputs:
         different = {os.path.realpath(file): file for file in reversed(self._files)}
         if len(different) < 2:
             return
-        writers: dict[str, str] = {}
-        capturers: dict[tuple[str, int, str], str] = {}
+        owners: dict[object, str] = {}
+
+        def claim(key: object, file: str, what: str) -> None:
+            owner = owners.setdefault(key, file)
+            if owner != file:
+                raise UsageError(f"{owner} and {file} would {what}", help=self._help)
+
         for own, file in reversed(different.items()):
             declared = self._declared(file)
             for path in map(os.path.realpath, declared.writes):
                 if path in different and path != own:
                     raise UsageError(f"{file}: would overwrite the scenario {different[path]}: {path}")
-                other = writers.setdefault(path, file)
-                if other != file:
-                    raise UsageError(f"{other} and {file} would write the same file: {path}", help=self._help)
+                claim(path, file, f"write the same file: {path}")
             folder = self.capture_dir(file)
             for number, uid in declared.captures if folder is not None else ():
-                other = capturers.setdefault((folder or "", number, uid), file)
-                if other != file:
-                    message = f"{other} and {file} would both capture {uid!r} of frame {number} into {folder!r}"
-                    raise UsageError(message, help=self._help)
+                claim((folder, number, uid), file, f"both capture {uid!r} of frame {number} into {folder!r}")
             if self._frame_captures:
                 stem = os.path.join(self.frame_capture_dir(file), os.path.splitext(os.path.basename(file))[0])
-                other = writers.setdefault(os.path.realpath(stem), file)
-                if other != file:
-                    message = f"{other} and {file} would both be captured into files called {stem}-….rdc"
-                    raise UsageError(message, help=self._help)
+                claim(os.path.realpath(stem), file, f"both be captured into files called {stem}-….rdc")
 
     def clean(self, file: str) -> None:
         """Remove the outputs of a scenario. Raises FileError."""

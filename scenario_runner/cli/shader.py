@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser, add_compiler_options, compiler_arguments
+from scenario_runner.cli.arguments import Parser, add_compiler_options, add_flag, compiler_arguments
 from scenario_runner.cli.messages import show, show_table
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
         " printed.",
     )
     command.add_argument("file", metavar="FILE", help="a .spv, .vgf, .hlsl or GLSL file")
-    command.add_argument("--json", action="store_true", help="print everything that is known, as JSON")
+    add_flag(command, "--json", help="print everything that is known, as JSON")
     command.add_argument("--entry", metavar="NAME", default="main", help="entry point to compile (default: main)")
     command.add_argument(
         "--stage", choices=("compute", "vertex", "fragment"), help="stage to compile for (default: by the file's name)"

@@ -9,6 +9,7 @@ from scenario_runner import __version__
 from scenario_runner.cli.arguments import (
     Parser,
     add_compiler_options,
+    add_flag,
     add_logging_option,
     add_sandbox_option,
     compiler_arguments,
@@ -30,8 +31,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--format", choices=("text", "json", "sarif"), default="text", help="format of the findings (default: text)"
     )
-    parser.add_argument("--hazards", action="store_true", help="look for missing barriers between commands as well")
-    parser.add_argument("--strict", action="store_true", help="warnings are errors")
+    add_flag(parser, "--hazards", help="look for missing barriers between commands as well")
+    add_flag(parser, "--strict", help="warnings are errors")
     parser.add_argument(
         "--against",
         metavar="REPORT",

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser
+from scenario_runner.cli.arguments import Parser, add_flag
 from scenario_runner.cli.messages import show_table
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.source import SourceFile, file_error
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         description="Show inputs, outputs, segments, shaders and constants of a model.",
     )
     show.add_argument("file", metavar="FILE", help="the VGF file")
-    show.add_argument("--json", action="store_true", help="print everything except code and constant data, as JSON")
+    add_flag(show, "--json", help="print everything except code and constant data, as JSON")
     scenario = commands.add_parser(
         "scenario",
         help="make a scenario that runs a model",

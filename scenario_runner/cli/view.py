@@ -94,21 +94,21 @@ def _show_folders(options: argparse.Namespace) -> int:
     if options.png:
         raise UsageError("--png takes the errors of two files, not of folders")
     one, other = options.diff
-    found = folder_pairs(one, other)
+    both, only_one, only_other = folder_pairs(one, other)
     error_code = differing = 0
-    for name in found.both:
+    for name in both:
         try:
             differing += _show_files(os.path.join(one, name), os.path.join(other, name), options)
         except ScenarioRunnerError as error:
             show_error(error)
             error_code = error_code or error.exit_code
             differing += 1
-    for folder, names in ((one, found.only_one), (other, found.only_other)):
+    for folder, names in ((one, only_one), (other, only_other)):
         for name in names:
             print(f"only in {one_line(folder)}: {one_line(name)}")
-    alone = len(found.only_one) + len(found.only_other)
-    equal = len(found.both) - differing
-    print(f"{len(found.both) + alone} files: {equal} equal, {differing} different, {alone} in one folder alone")
+    alone = len(only_one) + len(only_other)
+    equal = len(both) - differing
+    print(f"{len(both) + alone} files: {equal} equal, {differing} different, {alone} in one folder alone")
     return error_code or (_DIFFERENT_EXIT_CODE if differing or alone else 0)
 
 

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
@@ -80,7 +81,7 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
     noise = 0.0  # the sum of squared errors, each relative to the peak of its channel
     first: tuple[int, int, str, str] | None = None
     worst: dict[str, Error] = {}
-    box = None
+    places: list[Array] = []
     for number, (a, b) in enumerate(_pairs(one, other)):
         values, wanted = a.numbers.reshape(-1), b.numbers.reshape(-1)
         nan, other_nan = _is_nan(a, values), _is_nan(b, wanted)
@@ -106,7 +107,7 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
         if not where.size:
             continue
         count += where.size
-        box = _joined(box, _box(one.shape, where))
+        places.append(where)
         at = int(where[0])
         if first is None or (at, number) < first[:2]:
             one_text, other_text = (channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in (a, b))
@@ -124,7 +125,7 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
         ulp=worst.get("ulp"),
         nan_counts=(only_one, only_other, in_both),
         psnr=10 * math.log10(total / noise) if has_ratio else None,
-        box=box,
+        box=_box(one.shape, numpy.concatenate(places)) if places else None,
     )
 
 
@@ -213,17 +214,6 @@ def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | No
     return int(rows.min()), int(columns.min()), int(rows.max()), int(columns.max())
 
 
-def _joined(
-    one: tuple[int, int, int, int] | None, other: tuple[int, int, int, int] | None
-) -> tuple[int, int, int, int] | None:
-    if one is None or other is None:
-        return one or other
-    return min(one[0], other[0]), min(one[1], other[1]), max(one[2], other[2]), max(one[3], other[3])
-
-
-_CHUNK_BYTES = 1 << 20
-
-
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One resource after one command in both dumps; of an image one ``mip`` level where it has several.
@@ -253,13 +243,10 @@ class Scenarios:
 
 def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
     """How the scenarios of two dumps, or what was dumped of them, differ."""
-    kinds = [
-        tuple(index.commands[number] if number < len(index.commands) else None for index in (one, other))
-        for number in range(max(len(one.commands), len(other.commands)))
-    ]
+    kinds = enumerate(zip_longest(one.commands, other.commands))
     first, second = ({entry.key for entry in index.entries} for index in (one, other))
     return Scenarios(
-        tuple((number, kind[0], kind[1]) for number, kind in enumerate(kinds) if kind[0] != kind[1]),
+        tuple((number, kind, other_kind) for number, (kind, other_kind) in kinds if kind != other_kind),
         tuple(entry for entry in one.entries if entry.key not in second),
         tuple(entry for entry in other.entries if entry.key not in first),
     )
@@ -309,27 +296,18 @@ def _element_of_dump(
 
 
 def _check(path: str, sha256: str) -> None:
-    digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
+            digest = hashlib.file_digest(file, "sha256")
     except OSError as error:
         raise file_error(path, f"cannot be read: {reason_of(error)}") from error
     if digest.hexdigest() != sha256:
         raise file_error(path, "is not the file that the index of the dump lists: its SHA-256 is another one")
 
 
-class FolderPairs(NamedTuple):
-    """Paths of files relative to their folder, sorted: those in both, and those in one alone."""
-
-    both: tuple[str, ...]
-    only_one: tuple[str, ...]
-    only_other: tuple[str, ...]
-
-
-def folder_pairs(one: str, other: str) -> FolderPairs:
-    """Pair the files of two folders that can be shown, and of all folders in them, by their relative paths.
+def folder_pairs(one: str, other: str) -> tuple[list[str], list[str], list[str]]:
+    """The files of two folders that can be shown, and of all folders in them: those in both, in ``one`` alone and in
+    ``other`` alone, by their sorted relative paths.
 
     Hidden files and folders do not count. Raises FileError for a folder that cannot be read, or where both have none.
     """
@@ -337,7 +315,7 @@ def folder_pairs(one: str, other: str) -> FolderPairs:
     if not first and not second:
         known = ", ".join(codec.extension for codec in all_codecs())
         raise file_error(one, f"and {other!r} hold none of the files that can be compared: {known}")
-    return FolderPairs(*(tuple(sorted(names)) for names in (first & second, first - second, second - first)))
+    return sorted(first & second), sorted(first - second), sorted(second - first)
 
 
 def _files(folder: str) -> set[str]:
