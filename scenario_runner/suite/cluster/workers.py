@@ -39,8 +39,7 @@ from scenario_runner.suite.cluster.host import HOST_CANNOT_KEEP_FILES, Ended, Jo
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.options import Again, Finished, WorkerOptions
-from scenario_runner.suite.running.process import Device
+from scenario_runner.suite.running.options import Again, Device, Finished, WorkerOptions
 from scenario_runner.suite.verdicts import Expected, Rules
 
 if TYPE_CHECKING:

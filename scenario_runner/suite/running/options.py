@@ -58,3 +58,14 @@ class Finished(NamedTuple):
     device: str
     driver: str
     host: str = ""
+
+
+class Device(NamedTuple):
+    """A device that items run on. ``workers`` is how many it has; ``given_up`` says why it gets no further items."""
+
+    uuid: str
+    name: str
+    driver: str
+    type: str
+    workers: int
+    given_up: str = ""

@@ -1,23 +1,22 @@
 """A worker: a process that runs items one after the other on one device, and may die of any of them.
 
-It is a fork of the zygote. The supervisor sends items, at most one ahead, and gets outcomes, see `channel`::
+It is forked by the pool, which sends items, at most one ahead, and gets outcomes. These are lines of JSON over a stream
+socket, since a driver may have damaged the memory of a worker: what it sends is checked, and read in a way that cannot
+harm::
 
-    [number of the run, id, path, expectations]     ["ready", physical device]
-                                                    ["limit", seconds, who set it]  where these are not the
-                                                                            ones of the options
-                                                    ["done", outcome, why the process ends now]
-                                                    ["used", names]         of modules and types of Vulkan, that the
-                                                                            next workers may begin with
-                                                    ["driver", path]        of the manifest of the device's driver: the
-                                                                            next workers need open no other
-                                                    ["devices", what to ask for to get each]    instead of "ready"
-                                                    ["failed", whether for good, code, message, help]   likewise
+    [number, id, path, expectations]    ["ready", physical device]
+                                        ["limit", seconds, who set it]      where they are not those of the options
+                                        ["used", names, manifest]           what the next workers may begin with
+                                        ["done", outcome, why the process ends now]
+                                        ["devices", what to ask for to get each]            instead of "ready"
+                                        ["failed", whether for good, code, message, help]   likewise
 """
 
 from __future__ import annotations
 
 import errno
 import faulthandler
+import json
 import os
 import resource
 import signal
@@ -44,7 +43,6 @@ from scenario_runner.errors import (
 )
 from scenario_runner.signals import kill_when_closed
 from scenario_runner.suite.records import BAD, Item, Outcome
-from scenario_runner.suite.running.channel import STACK_SIGNAL, Channel, end_of
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.vulkan.api.loader import known_types
 
@@ -95,56 +93,71 @@ class Runners:
             runner.close()
 
 
-DESCRIPTORS: Final = 4
-"""A worker is given so many: a socket to the supervisor, and memory files for what is written to standard output and
-standard error, for `progress` and for `faulthandler`."""
-
 Asked = str | tuple[str, ...] | None
 """A device by its index or UUID, several as the user names them, or the one that a run would take."""
+
+STACK_SIGNAL: Final = signal.SIGUSR2
+"""Lets a worker that hangs write its Python stack."""
 
 # After one of these the device, its driver or the process cannot be relied upon.
 _SPOILED: Final = frozenset(
     each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
 _SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
+_MOST_TEXT_BYTES: Final = 16 << 10
 _SAID: Final = 2  # the descriptor of standard error, and of standard output
-_TELLING: Final = 2  # the first so many workers tell of them: one may only tell which devices there are
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
 
 def main(
-    options: WorkerOptions, number: int, device: Asked, driver: str, descriptors: Iterable[int], alive: int
+    options: WorkerOptions,
+    connection: socket.socket,
+    descriptors: Sequence[int],
+    device: Asked,
+    driver: str,
+    alive: int,
 ) -> int:
-    """Serve the supervisor until it closes the socket, or tell it which devices these are where several are asked for.
+    """Serve the pool until it closes the socket, or tell it which devices these are where several are asked for.
 
-    ``driver`` is the manifest of the only driver to open, or empty. ``alive`` is a pipe whose end is this process's,
-    too. Returns the exit code of the process."""
-    connection, said, kept, faults = descriptors
+    The ``descriptors`` are memory files for standard output and standard error, for `progress` and for `faulthandler`.
+    ``driver`` is the manifest of the only driver to open, or empty. ``alive`` is a pipe whose other end the pool alone
+    holds. Returns the exit code of the process."""
+    output, kept, faults = descriptors
     _die_with(alive)
     most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
     for standard in (1, 2):
-        os.dup2(said, standard)
-    os.close(said)
+        os.dup2(output, standard)
+    os.close(output)
     progress.share(kept)
     os.close(kept)
     if driver:
         os.environ.update(dict.fromkeys(DRIVER_OVERRIDES, driver))
     faulthandler.enable(faults, all_threads=True)
     faulthandler.register(STACK_SIGNAL, faults, all_threads=True)
-    channel = Channel(socket.socket(fileno=connection))
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+
+    def send(*values: Any) -> None:
+        connection.sendall(json.dumps(values).encode() + b"\n")
+
+    with suppress(ConnectionError):
         try:
             if isinstance(device, tuple):
-                channel.send("devices", chosen(device))
+                send("devices", chosen(device))
                 return 0
-            worker = _Worker(options, number, device, driver, channel)
+            worker = _Worker(options, device, driver, send)
         except ScenarioRunnerError as error:
             first = error.problems[0]
-            channel.send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
+            send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
             return error.exit_code
-        worker.serve()
+        with connection.makefile("rb") as lines:
+            worker.serve(lines)
     return 0
+
+
+def end_of(descriptor: int) -> str:
+    """Read the last 16 KiB of a memory file as text."""
+    size = os.fstat(descriptor).st_size
+    return os.pread(descriptor, _MOST_TEXT_BYTES, max(0, size - _MOST_TEXT_BYTES)).decode("utf-8", "replace")
 
 
 def chosen(asked: Sequence[str]) -> list[str]:
@@ -170,11 +183,9 @@ def chosen(asked: Sequence[str]) -> list[str]:
 
 
 def _die_with(alive: int) -> None:
-    """Have the system kill this process and all that it starts when the zygote is gone: it alone holds the other end of
-    a pipe."""
+    """Have the system kill this process and all that it starts when the pool is gone."""
     kill_when_closed(alive, -os.getpid())
     with suppress(BlockingIOError):  # it ended before
-        os.set_blocking(alive, False)
         if not os.read(alive, 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -182,50 +193,39 @@ def _die_with(alive: int) -> None:
 class _Worker:
     """Life cycle: made with the driver started, or a ScenarioRunnerError; then it serves."""
 
-    def __init__(self, options: WorkerOptions, number: int, device: str | None, driver: str, channel: Channel) -> None:
+    def __init__(self, options: WorkerOptions, device: str | None, driver: str, send: Callable[..., None]) -> None:
         self._options = options
         self._driver = driver
-        self._channel = channel
+        self._send = send
         self._runners = Runners(
             {**options.runner, "device": device},
             options.timeout_s,
             options.timeout_origin,
-            lambda seconds, origin: channel.send("limit", seconds, origin),
+            lambda seconds, origin: send("limit", seconds, origin),
         )
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
-        self._used = self._all_used()
-        self._channel.send("ready", self._device(tell_libraries=number <= _TELLING))
+        self._used = _all_used()
+        physical = self._runners.runner().physical_device
+        send("ready", {name: getattr(physical, name) for name in ("uuid", "name", "driver", "type")})
         self._bytes, self._files = 0, _open_files()
 
-    def serve(self) -> None:
-        while True:
-            for number, *item in self._channel.receive():
-                if os.fstat(_SAID).st_size:
-                    os.ftruncate(_SAID, 0)  # that of the item before
-                progress.started(number)
-                outcome = self._outcome(Item(*item))
-                if outcome.status in BAD and not outcome.output:
-                    outcome = outcome._replace(output=end_of(_SAID))
-                end = self._end(outcome)
-                if self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
-                    self._tell_used()
-                    if not end:
-                        self._tell_driver()
-                self._channel.send("done", outcome.as_json(), end)
-                if end:
-                    return
-
-    def _device(self, *, tell_libraries: bool) -> dict[str, Any]:
-        physical = self._runners.runner().physical_device
-        return {
-            "uuid": physical.uuid,
-            "name": physical.name,
-            "driver": physical.driver,
-            "type": physical.type,
-            "libraries": _shared_libraries() if tell_libraries else [],
-        }
+    def serve(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            number, *item = json.loads(line)
+            if os.fstat(_SAID).st_size:
+                os.ftruncate(_SAID, 0)  # that of the item before
+            progress.started(number)
+            outcome = self._outcome(Item(*item))
+            if outcome.status in BAD and not outcome.output:
+                outcome = outcome._replace(output=end_of(_SAID))
+            end = self._end(outcome)
+            if not end and self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
+                self._tell_used()
+            self._send("done", outcome.as_json(), end)
+            if end:
+                return
 
     def _outcome(self, item: Item) -> Outcome:
         started = time.perf_counter()
@@ -246,22 +246,13 @@ class _Worker:
             return Outcome("Crash", time.perf_counter() - started, reason, code, stack=traceback.format_exc())
 
     def _tell_used(self) -> None:
-        used = self._all_used()
-        new = used - self._used
-        if new:
-            self._used = used
-            self._channel.send("used", sorted(new))
-
-    def _tell_driver(self) -> None:
+        """Tell what the next workers may begin with, and the manifest of the only driver that they need to open."""
+        used = _all_used()
         if not self._driver:
             self._driver = _manifest_of(self._runners.runner().physical_device.library)
-            if self._driver:
-                self._channel.send("driver", self._driver)
-
-    @staticmethod
-    def _all_used() -> set[str]:
-
-        return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys()
+        if used != self._used:
+            self._send("used", sorted(used - self._used), self._driver)
+            self._used = used
 
     def _end(self, outcome: Outcome) -> str:
         """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
@@ -306,10 +297,11 @@ def _used_bytes() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def _shared_libraries() -> list[str]:
-    """The libraries of the driver that the zygote may load as well, so that workers find them loaded.
+def _all_used() -> set[str]:
+    """Modules of this program, types of Vulkan, and libraries of the driver by their paths.
 
-    Mesa's start no thread before an instance is made; of other drivers that is not known."""
+    Of the libraries only those of Mesa, which start no thread before an instance is made; of others that is unknown."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if ".so" in line}
-    return sorted(path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable())
+    libraries = {path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable()}
+    return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys() | libraries

@@ -1,38 +1,35 @@
-"""The supervisor: which item runs next, where, and whether it runs once more.
-
-One process, one thread; see `fleet` for the processes that run the items.
-"""
+"""Run items in processes of their own: what a user of the pool sees of it."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter, deque
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
-from typing import Final, NamedTuple
+from contextlib import suppress
+from itertools import count
+from multiprocessing.connection import Connection
+from typing import Any, Final
 
+from scenario_runner.errors import DriverCrashError, UnsupportedError
+from scenario_runner.run.crash import signal_name
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.fleet import Fleet
-from scenario_runner.suite.running.options import Again, Finished, OnStart, WorkerOptions
-from scenario_runner.suite.running.process import Device, Given, UsedDevice, WorkerProcess
+from scenario_runner.suite.running.core_files import native_stack
+from scenario_runner.suite.running.options import Again, Device, Finished, OnStart, WorkerOptions
+from scenario_runner.system_limits import refusal
 
-_MOST_BACK: Final = 3  # so often an item is given back that no worker had begun with
-_AWAY_S: Final = 0.05  # as long may the caller take for an item without the workers' deadlines being moved
-
-
-class _Job(NamedTuple):
-    """An item to run, after the attempts that it had. ``fresh``: in a process that has run nothing before."""
-
-    item: Item
-    attempts: tuple[Outcome, ...] = ()
-    fresh: bool = False
+_MOST_POOLS: Final = 3
+_END_S: Final = 3.0
+# The pool imports from where this process does, whichever way it came to know of that.
+_CODE: Final = "import sys; sys.path[:] = {}; from scenario_runner.suite.running.pool import main; main({})"
 
 
 class Workers:
     """Runs items in workers; use it in a ``with`` block, from one thread.
 
-    Life cycle: the zygote is started with it, and workers when there are items for them; they stay for the items of a
-    later `run`; `close` ends all of them.
+    Life cycle: the pool, a process (`pool.main`), is started with it, and workers when there are items for them; they
+    stay for the items of a later `run`; `close` ends all of them.
     """
 
     def __init__(
@@ -45,18 +42,41 @@ class Workers:
         """``on_note`` is told of devices that are given up, and of workers that ended while they ran nothing.
 
         Raises UnsupportedError where the system cannot isolate, LimitError where it refuses a process."""
-        options = options or WorkerOptions()
-        self._jobs_of_device = options.jobs
+        if not hasattr(os, "memfd_create"):
+            raise UnsupportedError(
+                "running scenarios in processes of their own needs Linux", help="run them with --no-isolate"
+            )
+        self._options = options or WorkerOptions()
         self._on_start = on_start
         self._on_note = on_note
-        self._devices = [UsedDevice(options.devices or None, options.jobs)]
-        self._waiting: deque[_Job] = deque()  # to run before what the iterator has
-        self._queue: Iterator[Item] = iter(())
-        self._finished: deque[Finished] = deque()
-        self._backs: Counter[str] = Counter()
-        self._again: Again | None = None
+        self._running: dict[int, tuple[Item, tuple[Outcome, ...], str]] = {}
+        self._numbers = count(1)
         self._stopping = False
-        self._fleet = Fleet(options, self)
+        self._pools = 0
+        self._start_pool()
+
+    def _start_pool(self) -> None:
+        self._pools += 1
+        self._devices: tuple[Device, ...] = ()
+        self._room = 2
+        try:
+            self._said = os.memfd_create("scenario-runner")
+            ours, theirs = socket.socketpair()
+            paths = [os.path.abspath(entry) for entry in sys.path]
+            with theirs:
+                self._pool = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _CODE.format(paths, theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._said,
+                    env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # threads would not outlive a fork
+                    pass_fds=[theirs.fileno()],
+                    process_group=0,  # Ctrl-C is for this process, which ends the workers in its own way
+                )
+        except OSError as error:
+            raise refusal("process") from error
+        self._control = Connection(ours.detach())
+        self._tell(self._options, self._on_start is not None)
 
     def __enter__(self) -> Workers:
         return self
@@ -67,7 +87,7 @@ class Workers:
     @property
     def devices(self) -> tuple[Device, ...]:
         """The devices that are used, as far as they are known."""
-        return tuple(each.as_record() for each in self._devices if each.uuid or each.given_up)
+        return tuple(each for each in self._devices if each.uuid or each.given_up)
 
     def run(self, items: Iterable[Item], again: Again | None = None) -> Iterator[Finished]:
         """Run items, and give each as soon as it needs no further attempt. Few more are taken than there are workers.
@@ -78,43 +98,31 @@ class Workers:
         When no device can be used any more, what is left is given as Missing. Raises NoDeviceError, DriverCrashError
         and other errors of the driver where no device could be used from the start.
         """
-        self._again = again
+        queue = iter(items)
         self._stopping = False
-        self._queue = iter(items)
         try:
             while True:
-                if self._stopping:
-                    self._waiting.clear()
-                else:
-                    self._hand_out()
-                yield from self._take_finished()
-                if not self._waiting and not self._fleet.busy:
+                while not self._stopping and len(self._running) < self._room and (item := next(queue, None)):
+                    self._run(item, (), "any")
+                if not self._running:
                     return
-                if self._waiting and not self._fleet.workers and not any(each.wanted for each in self._devices):
-                    yield from self._missing()
-                    return
-                self._fleet.wait()
+                for event in self._events():
+                    if (finished := self._take(event, again)) is not None:
+                        yield finished
         finally:
-            self.stop(now=True)
-            self._waiting.clear()
-            self._finished.clear()
-            self._backs.clear()
-            self._queue = iter(())
+            if self._running:
+                self._tell("stop", True)
+                self._running.clear()
 
     def find_devices(self) -> frozenset[tuple[str, str]]:
         """The UUIDs of the devices that can be used, and their drivers; a worker is started on each.
 
         The errors are those of `run`."""
-        while unknown := [each for each in self._devices if not each.uuid and not each.given_up]:
-            for device in unknown:
-                if not device.workers:
-                    self._fleet.start(device)
-            self._fleet.wait()
-        found = frozenset((each.uuid, each.driver) for each in self._devices if each.uuid)
-        error = self._devices[0].error
-        if not found and error is not None:
-            raise error
-        return found
+        self._tell("find")
+        while len(self.devices) < max(1, len(self._devices)):
+            for event in self._events():
+                self._take(event, None)
+        return frozenset((each.uuid, each.driver) for each in self._devices if each.uuid)
 
     def run_one(self, item: Item, again: Again | None = None) -> Finished:
         """Run one item. The errors are those of `run`."""
@@ -125,106 +133,79 @@ class Workers:
         """Have `run` end: no further item is started. Those that run end in their time, or are killed ``now`` and are
         not given. A handler of signals may call this."""
         self._stopping = True
-        self._fleet.stop(now=now)
+        self._tell("stop", now)
 
     def close(self) -> None:
         """End all workers; what they run is lost. Doing so again does nothing."""
-        self.stop(now=True)
-        self._fleet.close()
+        if self._control.closed:
+            return
+        self._control.close()
+        try:
+            self._pool.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._pool.kill()
+            self._pool.wait()
+        os.close(self._said)
 
-    def _take_finished(self) -> Iterator[Finished]:
-        while self._finished:
-            given = time.monotonic()
-            yield self._finished.popleft()
-            away = time.monotonic() - given
-            if away > _AWAY_S:
-                self._fleet.postpone(away)
+    def _run(self, item: Item, attempts: tuple[Outcome, ...], where: str) -> None:
+        number = next(self._numbers)
+        self._running[number] = item, attempts, where
+        self._tell("run", number, item, where, bool(attempts))
 
-    # What is to be done next
+    def _tell(self, *message: Any) -> None:
+        with suppress(OSError):  # the pool is gone, which `_events` is about to see
+            self._control.send(message)
 
-    def _hand_out(self) -> None:
-        """Give items to the workers that have none, and start workers for the items that wait."""
-        fleet = self._fleet
-        for _ in range(len(fleet.idle)):
-            worker = fleet.idle[0]
-            job = self._job_for(worker)
-            if job is None:
-                fleet.idle.rotate(-1)
-                continue
-            if not fleet.run(worker, job.item, job.attempts):
-                self._waiting.appendleft(job)
-        missing = sum(max(0, each.wanted - each.workers) for each in self._devices)
-        if missing:
-            starting = fleet.starting
-            ahead = max(0, starting + missing - len(self._waiting))
-            self._waiting.extend(_Job(item) for item in islice(self._queue, ahead))
-            for _ in range(min(missing, len(self._waiting) - starting)):
-                device = min(
-                    (each for each in self._devices if each.wanted), key=lambda each: each.workers / each.wanted
-                )
-                if not fleet.start(device):
-                    break
-        elif self._waiting and fleet.idle and not fleet.starting:
-            fleet.leave(fleet.idle[0])  # what waits is for a worker that has run nothing before
-        self._hand_out_ahead()
+    def _events(self) -> list[Any]:
+        """What the pool tells next."""
+        try:
+            events: list[Any] = self._control.recv()
+        except (EOFError, ConnectionError):
+            self._pool_ended()
+            return []
+        return events
 
-    def _hand_out_ahead(self) -> None:
-        """Give quick workers a second item, so that they need not wait between two. What ran before has nothing behind
-        it, since it may well end its process again; what waits for a worker that starts is left to that."""
-        for worker in list(self._fleet.workers.values()):
-            if worker.state != "busy" or not worker.is_quick or len(worker.given) != 1 or worker.given[0].attempts:
-                continue
-            if self._waiting and not self._fleet.starting and not self._waiting[0].attempts:
-                job = self._waiting.popleft()
-            elif (item := next(self._queue, None)) is not None:
-                job = _Job(item)
-            else:
-                return
-            if not self._fleet.run(worker, job.item, job.attempts):
-                self._waiting.appendleft(job)
+    def _take(self, event: Any, again: Again | None) -> Finished | None:
+        """Take in an event, and return the item that has ended with it, if any has."""
+        match event:
+            case "began", number, place:
+                if self._on_start is not None and number in self._running:
+                    self._on_start(self._running[number][0], place)
+            case "done", number, outcome, where, device, driver, crashed:
+                if number not in self._running:  # of a run that was left
+                    return None
+                item, attempts, _ = self._running.pop(number)
+                if crashed and self._options.core_dumps:
+                    outcome = outcome._replace(stack=native_stack(crashed))
+                attempts = (*attempts, outcome)
+                if not where or self._stopping or again is None or not again(item, attempts):
+                    return Finished(item, attempts, device, driver)
+                self._run(item, attempts, where)
+            case "back", number:
+                self._running.pop(number, None)
+            case "devices", devices, room:
+                self._devices, self._room = devices, room
+            case "note", text:
+                if self._on_note is not None:
+                    self._on_note(text)
+            case "error", error:
+                raise error
+        return None
 
-    def _job_for(self, worker: WorkerProcess) -> _Job | None:
-        for index, job in enumerate(self._waiting):
-            if not job.fresh or worker.count == 0:
-                del self._waiting[index]
-                return job
-        item = next(self._queue, None)
-        return None if item is None else _Job(item)
-
-    def _missing(self) -> Iterator[Finished]:
-        """What is left, when no device can be used any more. Raises the error why none could be from the start."""
-        first = self._devices[0]
-        if not any(each.uuid for each in self._devices) and first.error is not None:
-            raise first.error
-        reason = "; ".join(each.given_up for each in self._devices)
-        for job in chain(self._waiting, map(_Job, self._queue)):
-            yield Finished(job.item, (*job.attempts, Outcome("Missing", reason=reason)), first.uuid, first.driver)
-
-    # What the fleet tells
-
-    def began(self, worker: WorkerProcess) -> None:
-        if self._on_start is not None:
-            self._on_start(worker.given[0].item, worker.place)
-
-    def outcome(self, worker: WorkerProcess, given: Given, outcome: Outcome, *, spoiled: bool) -> None:
-        item, attempts, device = given.item, (*given.attempts, outcome), worker.device
-        if not self._stopping and self._again is not None and self._again(item, attempts):
-            self._waiting.appendleft(_Job(item, attempts, fresh=spoiled))
-        else:
-            self._finished.append(Finished(item, attempts, device.uuid, device.driver))
-
-    def back(self, given: Given, *, is_next: bool) -> None:
-        _, item, attempts = given
-        self._backs[item.id] += is_next
-        if self._backs[item.id] < _MOST_BACK:
-            self._waiting.appendleft(_Job(item, attempts))
-        else:
-            reason = f"{_MOST_BACK} processes that were to run it ended before they began with it"
-            self._finished.append(Finished(item, (*attempts, Outcome("Missing", reason=reason)), "", ""))
-
-    def found(self, device: UsedDevice, devices: list[str]) -> None:
-        self._devices = [UsedDevice(each, self._jobs_of_device) for each in devices]
-
-    def note(self, text: str) -> None:
+    def _pool_ended(self) -> None:
+        """Start another, and give it what the one before was running."""
+        self._pool.wait()
+        code = self._pool.returncode
+        why = os.pread(self._said, 1 << 16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        text = f"the process that workers are forked from {how}" + (f": {why}" if why else "")
+        self.close()
+        if self._pools == _MOST_POOLS:
+            raise DriverCrashError(text)
         if self._on_note is not None:
             self._on_note(text)
+        self._start_pool()
+        if self._stopping:
+            self._running.clear()
+        for number, (item, attempts, where) in self._running.items():
+            self._tell("run", number, item, where, bool(attempts))

