@@ -1,15 +1,13 @@
-"""The process that workers are forked from: it starts, feeds, watches and ends them. It has imported everything and
-opened nothing.
+"""The process that workers are forked from: it starts, feeds, watches and ends them.
 
-It is a process of its own, since its user (`workers`) may be a test runner with threads and an open driver, which a
-fork does not survive. A worker that dies, hangs, sends invalid data, or cannot be started or ended fails its current
-item and is replaced. Whatever ends this process ends the workers and what they have started.
+It has imported everything and opened nothing. It is a process of its own, since its user (`workers`) may be a test
+runner with threads and an open driver, which a fork does not survive. A worker that dies, hangs, sends invalid data, or
+cannot be started or ended fails its current item and is replaced.
 
-Messages are pickled; those to the user come as lists::
+Messages are pickled; those to the user come in lists::
 
     (options, whether it wants "began"), first
-    ("run", number, item, Where, whether it is repeated)
-                                                    ("began", number, place of the worker)
+    ("run", number, item, Where, is_repeated)       ("began", number, place of the worker)
                                                     ("done", number, outcome, Where, device's UUID, driver, process id)
     ("stop", now)                                   ("back", number) of an item that will not run
     ("find",)                                       ("devices", records, how many items to have here)
@@ -22,12 +20,12 @@ import ctypes
 import fcntl
 import gc
 import json
-import multiprocessing
 import os
 import selectors
 import signal
 import socket
 import time
+import traceback
 from collections import deque
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -43,6 +41,7 @@ from scenario_runner.content_cache import program_version
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DriverCrashError, FenceTimeoutError, ScenarioRunnerError, error_class
 from scenario_runner.run.crash import Crash, crash_problem, signal_name
+from scenario_runner.run.isolated_process import IsolatedProcess
 from scenario_runner.suite.records import BAD, Item, Outcome
 from scenario_runner.suite.running import worker
 from scenario_runner.suite.running.options import Device, WorkerOptions
@@ -54,28 +53,25 @@ Where = Literal["any", "fresh", ""]
 
 # While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
 _JOBS_OF_GPU: Final = 2
-_MOST_FAILURES: Final = 3  # of a device's driver at its start, in a row: it will fail again
-_MOST_BACK: Final = 3  # so often an item is given back that no worker had begun with
+_MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
 _MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
 _MOST_BEFORE: Final = 50
 _MOST_LINE_BYTES: Final = 64 << 20
 _MOST_OUTPUT_BYTES: Final = 64 << 20
-_MOST_STACK_BYTES: Final = 16 << 10
 
-_TICK_S: Final = 0.25  # between two looks at the workers
+_TICK_S: Final = 0.25  # between two looks at the deadlines
 _TOLD_S: Final = 0.005  # as long may an outcome wait for the next one, to be told with it
 _QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
-_CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to be known to have ended
+_CLOSED_S: Final = 1.0  # for a worker whose end of the connection is closed, to be known to have ended
 _END_S: Final = 1.0  # for all workers, when this process ends
 _AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
 
 _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: what was imported stays in use
-_OUT_OF_MEMORY: Final = "the kernel ended a process meanwhile since memory had run out: run fewer at a time with --jobs"
+_HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
 _HELP_AT_START: Final = (
     "'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device"
 )
-_FORK: Final = multiprocessing.get_context("fork")
 
 # On the way of every run. What only some scenarios need is loaded when the first of them has run.
 _IMPORTED: Final = (
@@ -119,14 +115,13 @@ class UsedDevice:
         self.given_up = ""
         self.error: ScenarioRunnerError | None = None
         self.jobs = jobs
-        self._failures = 0
+        self.failures = 0
         self._manifest: str | None = None  # of its driver; empty where it is not to be used
 
     def found(self, described: Mapping[str, str]) -> None:
         """A worker has started."""
         self.uuid, self.name = described["uuid"], described["name"]
         self.driver, self.type = described["driver"], described["type"]
-        self._failures = 0
         self.jobs = self.jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
     def driver_found(self, manifest: str) -> None:
@@ -151,10 +146,10 @@ class UsedDevice:
         if driver:  # perhaps the device is not found that way
             self._manifest = ""
             return
-        self._failures += 1
-        if for_good or self._failures >= _MOST_FAILURES:
+        self.failures += 1
+        if for_good or self.failures >= _MOST_FAILURES:
             first = error.problems[0]
-            again = f", {self._failures} times in a row" if self._failures > 1 else ""
+            again = f", {self.failures} times in a row" if self.failures > 1 else ""
             self.given_up = self.given_up or first.message + again
             self.error = type(error)([first._replace(message=first.message + again)])
 
@@ -163,13 +158,12 @@ class UsedDevice:
 
 
 class _Job(NamedTuple):
-    """An item to run. ``is_repeated`` tells that it has run before; ``backs`` is how often no worker began with it."""
+    """An item to run. ``is_repeated`` tells that it has run before."""
 
     number: int
     item: Item
     where: Where
     is_repeated: bool
-    backs: int = 0
 
 
 class _Worker:
@@ -187,6 +181,7 @@ class _Worker:
         """What it runs, and the item that was handed out ahead."""
         self.before: deque[str] = deque(maxlen=_MOST_BEFORE)
         self.count = 0
+        self.started = 0.0
         self.is_quick = False
         self.is_last = False
         """It is not to go on after its item."""
@@ -194,30 +189,28 @@ class _Worker:
         """Why it was killed, as a sentence about it goes on."""
         self.overdue = ""
         """The same when its item takes too long."""
-        self.timed_out = self.is_closed = False
-        self.started = 0.0
         self._received = b""
-        with ExitStack() as kept:
-            self.connection, theirs = (kept.enter_context(each) for each in socket.socketpair())
-            files = [os.memfd_create(name) for name in ("output", "progress", "faults")]
+        with ExitStack() as stack:
+            self.connection, theirs = (stack.enter_context(each) for each in socket.socketpair())
+            self._output, self._progress = files = [os.memfd_create(name) for name in ("output", "progress")]
             for each in files:
-                kept.callback(os.close, each)
-            self._output, self._progress, self._faults = files
+                stack.callback(os.close, each)
             fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
             asked, self.driver = device.to_ask()
-            arguments = (theirs, files, asked, self.driver)
-            self.process = _FORK.Process(target=pool.become_worker, args=arguments, daemon=True)
-            self.process.start()
+            self.process = IsolatedProcess(leads_group=True)
+            if not self.process.id:
+                try:
+                    pool.close()
+                    self.connection.close()
+                    os._exit(worker.main(options, theirs, self._output, self._progress, asked, self.driver))
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(1)
             theirs.close()
-            assert self.process.pid is not None
-            self.id = self.process.pid
-            # its sentinel would stay open in what a worker has started, and be closed by a driver that closes files
-            self.end = os.pidfd_open(self.id)
-            kept.callback(os.close, self.end)
-            self._open = kept.pop_all()
+            stack.callback(self.process.close)
+            self._open = stack.pop_all()
         self.connection.setblocking(False)
-        with suppress(OSError):
-            os.setpgid(self.id, self.id)  # here as well: it may have to be killed before it has done so
 
     def give(self, job: _Job) -> None:
         """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
@@ -253,12 +246,7 @@ class _Worker:
     @property
     def has_begun(self) -> bool:
         """Whether the process has begun with the first of the given items."""
-        return progress.kept(self._progress)[0] == self.given[0].number
-
-    @property
-    def work(self) -> tuple[str, str]:
-        """What it was doing, and the JSON pointer of what it was doing that for."""
-        return progress.kept(self._progress)[1:]
+        return bool(self.given) and progress.kept(self._progress)[0] == self.given[0].number
 
     def bound_output(self) -> None:
         """Forget what it has written to standard output and standard error, where it is far too much."""
@@ -268,50 +256,37 @@ class _Worker:
     @property
     def how(self) -> str:
         """How the process ended; that of one that was killed does not matter."""
-        code = self.process.exitcode
         if self.why:
             return f"was killed, since it {self.why},"
-        return f"was ended by {signal_name(-code)}" if code and code < 0 else f"ended by itself with exit code {code}"
+        code = self.process.code or 0
+        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
 
-    def crashed(self, kills: int) -> Outcome:
-        """The outcome of the item that the process was running when it ended. ``kills``: `_counted_kills` before."""
-        code = self.process.exitcode if not self.why else 0
-        number = -code if code and code < 0 else 0
-        help = _OUT_OF_MEMORY if number == signal.SIGKILL and _counted_kills() > kills else ""
-        kind = FenceTimeoutError if self.timed_out else DriverCrashError
-        problem = crash_problem(Crash(number, 0, *self.work), self.given[0].item.path, self.how, kind.code, help)
+    def crashed(self) -> Outcome:
+        """The outcome of the item that the process was running when it ended."""
+        timed_out = self.state == "hanging"
+        kind = FenceTimeoutError if timed_out else DriverCrashError
+        number = 0 if self.why else max(0, -(self.process.code or 0))
+        help = _HELP_WHEN_KILLED if number == signal.SIGKILL else ""
+        crash = Crash(number, 0, *progress.kept(self._progress)[1:])
+        problem = crash_problem(crash, self.given[0].item.path, self.how, kind.code, help)
         return Outcome(
-            "Timeout" if self.timed_out else "Crash",
+            "Timeout" if timed_out else "Crash",
             time.monotonic() - self.started,
             f"{problem.pointer}: {problem.message}" if problem.pointer else problem.message,
             kind.exit_code,
             (problem.as_json(),),
             output=worker.end_of(self._output),
-            python_stack=os.pread(self._faults, _MOST_STACK_BYTES, 0).decode("utf-8", "replace"),
+            python_stack=self.process.stack,
         )
 
     def start_error(self) -> DriverCrashError:
-        """The error for a worker that ended before it was ready."""
-        what = f"a process that was to run scenarios {self.how} while {self.work[0] or 'starting'}"
-        return DriverCrashError(what, help=_HELP_AT_START)
-
-    def signal(self, number: int) -> None:
-        """Send a signal; SIGKILL goes to all that the worker has started as well."""
-        with suppress(OSError):
-            os.killpg(self.id, number) if number == signal.SIGKILL else os.kill(self.id, number)
+        """The error for a worker that ended before it ran an item."""
+        work = progress.kept(self._progress)[1] or "starting"
+        return DriverCrashError(f"a process that was to run scenarios {self.how} while {work}", help=_HELP_AT_START)
 
     def close(self) -> None:
         """Close all of it; the process has ended, or is left to itself."""
         self._open.close()
-
-
-def _counted_kills() -> int:
-    """How many processes the kernel has ended so far because memory had run out (proc_vmstat(5)), 0 where unknown."""
-    with suppress(OSError, ValueError), open("/proc/vmstat", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
 
 
 class _Pool:
@@ -329,8 +304,6 @@ class _Pool:
         self._loaded: set[str] = set()
         self._refusals, self._refused_until = 0, 0.0
         self._next_look = 0.0
-        self._kills = _counted_kills()
-        self._alive, self._held = os.pipe()
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._hear_user)
 
@@ -345,28 +318,22 @@ class _Pool:
                     self._events = []
                 ready = self._selector.select(_TOLD_S if self._events else _TICK_S)
                 for key, _ in ready:
-                    key.data()
+                    if key.fileobj in self._selector.get_map():  # else it has just been forgotten
+                        key.data()
                 if time.monotonic() >= self._next_look:
                     self._look()
         for each in self._workers:
-            each.signal(signal.SIGKILL)
+            each.process.signal(signal.SIGKILL)
         until = time.monotonic() + _END_S
         for each in self._workers:
-            each.process.join(max(0.0, until - time.monotonic()))
+            each.process.wait(max(0.0, until - time.monotonic()))
 
-    def become_worker(
-        self, connection: socket.socket, descriptors: list[int], asked: worker.Asked, driver: str
-    ) -> None:
-        """What the child of a fork does, to its end."""
-        os.setpgid(0, 0)
-        alive = os.open(f"/proc/self/fd/{self._alive}", os.O_RDONLY | os.O_NONBLOCK)  # to have an owner of its own
-        os.close(self._alive)
-        os.close(self._held)
+    def close(self) -> None:
+        """Close what a fork must not have."""
         self._selector.close()
         self._control.close()
         for each in self._workers:
             each.close()
-        os._exit(worker.main(self.options, connection, descriptors, asked, driver, alive))
 
     # What the user sends
 
@@ -388,7 +355,7 @@ class _Pool:
             if each.given and now:
                 dropped += each.given
                 each.given.clear()
-                self._kill(each, "was not needed any more")
+                self._kill(each)
             elif len(each.given) > 1:
                 dropped.append(each.given.pop())
                 each.is_last = True
@@ -412,7 +379,7 @@ class _Pool:
         while wanted > 0 and (device := self._next_device()) is not None and self._start(device):
             wanted -= 1
         if wanted > 0 and device is None and not starting and (idlers := self._in_state("idle")):
-            self._kill(idlers[0], "was not needed any more")  # what waits is for a process that has run nothing before
+            self._kill(idlers[0])  # what waits is for a process that has run nothing
         # A second item, so that a worker need not wait between two. What ran before has nothing behind it, since it
         # may well end its process again; what waits for a worker that starts is left to that.
         for busy in self._in_state("busy"):
@@ -472,20 +439,21 @@ class _Pool:
             return False
         self._workers.append(worker)
         self._selector.register(worker.connection, selectors.EVENT_READ, partial(self._hear, worker))
-        self._selector.register(worker.end, selectors.EVENT_READ, partial(self._ended, worker))
+        self._selector.register(worker.process.end, selectors.EVENT_READ, partial(self._ended, worker))
         return True
 
     def _refuse(self) -> None:
         """Give back what waits, since no device can be used any more; an error where none ever could."""
         first = self._devices[0]
-        if not any(each.uuid for each in self._devices):
-            if self._waiting or self._is_finding:
-                self._events.append(("error", first.error))
-        else:
+        if any(each.uuid for each in self._devices):
             missing = Outcome("Missing", reason="; ".join(each.given_up for each in self._devices))
             self._events += [("done", job.number, missing, "", first.uuid, first.driver, 0) for job in self._waiting]
+        elif self._waiting or self._is_finding:
+            self._events.append(("error", first.error))
         self._waiting.clear()
         self._is_finding = False
+
+    # What is told the user
 
     def _note(self, text: str) -> None:
         self._events.append(("note", text))
@@ -501,16 +469,13 @@ class _Pool:
     # What workers send
 
     def _hear(self, worker: _Worker) -> None:
-        if worker not in self._workers:  # it has just been forgotten
-            return
         try:
             for message in worker.received():
                 self._take(worker, message)
         except EOFError:
             self._selector.unregister(worker.connection)
-            if worker.state != "killed":  # its end is about to be seen
-                worker.is_closed = True
-                worker.deadline = min(worker.deadline, time.monotonic() + _CLOSED_S)
+            if not worker.process.wait(_CLOSED_S) and worker.state != "killed":
+                self._kill(worker, "closed its connection")
         except (KeyError, TypeError, ValueError) as error:
             if worker.state != "killed":
                 self._kill(worker, f"sent something that is no result ({error})")
@@ -534,11 +499,11 @@ class _Pool:
                 self._tell_devices()
             case ["devices", list(found)] if state == "starting":
                 self._devices = [UsedDevice(each, self.options.jobs) for each in found]
-                self._kill(worker, "was not needed any more")
+                self._kill(worker)
             case ["failed", bool(for_good), str(code), str(text), help] if state == "starting":
-                self._kill(worker, "has failed")
                 error = error_class(code)(Diagnostic(code, "error", None, text, help))
-                self._failed(worker, error, for_good=for_good)
+                device.failed(error, worker.driver, for_good=for_good)
+                self._kill(worker)
             case _:
                 raise ValueError(repr(message)[:40])
 
@@ -561,7 +526,7 @@ class _Pool:
     def _done(self, worker: _Worker, outcome: Outcome, end: str) -> None:
         self._finish(worker, outcome, "fresh" if end == "spoiled" else "any")
         if end or worker.is_last or worker.device.given_up:
-            self._kill(worker, "was not needed any more")
+            self._kill(worker)
         elif worker.given:
             self._begin(worker)
         else:
@@ -570,12 +535,13 @@ class _Pool:
     def _finish(self, worker: _Worker, outcome: Outcome, where: Where, crashed: int = 0) -> None:
         """The first item of a worker has ended; ``crashed`` is the process id where that may have left a core file."""
         job = worker.given.popleft()
+        device = worker.device
         if outcome.status in BAD:
             outcome = outcome._replace(before=tuple(worker.before), before_count=worker.count)
+        device.failures = 0
         worker.is_quick = time.monotonic() - worker.started < _QUICK_S
         worker.count += 1
         worker.before.append(job.item.id)
-        device = worker.device
         self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
 
     # How workers end
@@ -586,42 +552,40 @@ class _Pool:
         self._next_look = now + _TICK_S
         for each in list(self._workers):
             each.bound_output()
-            if now < each.deadline or (each.state == "idle" and not each.is_closed):
+            if now < each.deadline or each.state == "idle":
                 continue
             if each.state == "killed":
                 self._cannot_end(each)
             elif each.state == "hanging":
                 self._kill(each, each.overdue)
-            elif each.is_closed:
-                self._kill(each, "closed its connection")
             elif each.state == "busy":
-                each.timed_out = True
                 each.state = "hanging"
                 each.deadline = now + _STACK_S
-                each.signal(worker.STACK_SIGNAL)
+                each.process.ask_for_stack()
             else:
                 self._kill(each, f"was not ready after {self.options.start_timeout_s:g} s")
-                self._failed(each, each.start_error())
 
-    def _kill(self, worker: _Worker, why: str) -> None:
-        """End a worker, and all that it has started. ``why`` goes on after "the process that ran it".
+    def _kill(self, worker: _Worker, why: str = "") -> None:
+        """End a worker, and all that it has started. ``why`` goes on after "the process that ran it"; nothing where it
+        is not needed any more.
 
         Its item has ended with this: the end of a process may take seconds, and nothing waits for it."""
-        worker.why = why
-        worker.state = "killed"
+        worker.process.signal(signal.SIGKILL)
         worker.deadline = time.monotonic() + self.options.kill_wait_s
-        worker.signal(signal.SIGKILL)
-        if worker.given:
-            self._finish(worker, worker.crashed(self._kills), "fresh")
-        self._give_back(worker)
-        self._tell_devices()
+        worker.why = why or "was not needed any more"
+        self._lose(worker, is_failure=bool(why))
 
-    def _give_back(self, worker: _Worker) -> None:
+    def _lose(self, worker: _Worker, *, is_failure: bool, crashed: int = 0) -> None:
+        """A worker has ended, or is about to: so has the item that it ran; the one that it was given ahead waits."""
+        if is_failure and worker.has_begun:
+            self._finish(worker, worker.crashed(), "fresh", crashed)
+        elif is_failure and not worker.count:
+            worker.device.failed(worker.start_error(), worker.driver)
+        elif is_failure and worker.state == "idle":
+            self._note(f"process {worker.place} on {worker.device} {worker.how} while it ran nothing")
         self._waiting.extendleft(reversed(worker.given))
         worker.given.clear()
-
-    def _failed(self, worker: _Worker, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
-        worker.device.failed(error, worker.driver, for_good=for_good)
+        worker.state = "killed"
         self._tell_devices()
 
     def _cannot_end(self, worker: _Worker) -> None:
@@ -635,40 +599,22 @@ class _Pool:
         self._forget(worker)
         for each in [*self._in_state("starting"), *self._in_state("idle")]:
             if each.device is device:
-                self._kill(each, "was not needed any more")
+                self._kill(each)
 
     def _ended(self, worker: _Worker) -> None:
         """The process of a worker is gone."""
-        if worker not in self._workers:
-            return
         with suppress(EOFError, KeyError, TypeError, ValueError):
             while messages := worker.received():  # what it sent before its end
                 for message in messages:
                     self._take(worker, message)
-        worker.signal(signal.SIGKILL)  # what it has started, while the number of the group cannot be another's
-        worker.process.join()
-        if worker.state in ("busy", "hanging"):
-            if worker.has_begun:
-                self._finish(worker, worker.crashed(self._kills), "fresh", worker.id)
-            else:
-                self._was_not_begun(worker)
-            self._give_back(worker)
-        elif worker.state == "starting":
-            self._failed(worker, worker.start_error())
-        elif worker.state == "idle":
-            self._note(f"process {worker.place} on {worker.device} {worker.how} while it ran nothing")
+        worker.process.wait()
+        if worker.state != "killed":
+            self._lose(worker, is_failure=True, crashed=worker.process.id)
         self._forget(worker)
-
-    def _was_not_begun(self, worker: _Worker) -> None:
-        """A worker has ended before it began with an item that was its next."""
-        job = worker.given[0] = worker.given[0]._replace(backs=worker.given[0].backs + 1)
-        if job.backs == _MOST_BACK:
-            reason = f"{_MOST_BACK} processes that were to run it ended before they began with it"
-            self._finish(worker, Outcome("Missing", reason=reason), "")
 
     def _forget(self, worker: _Worker) -> None:
         self._workers.remove(worker)
-        for each in (worker.connection, worker.end):
+        for each in (worker.connection, worker.process.end):
             if each in self._selector.get_map():
                 self._selector.unregister(each)
         worker.close()

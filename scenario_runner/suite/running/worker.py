@@ -15,11 +15,9 @@ harm::
 from __future__ import annotations
 
 import errno
-import faulthandler
 import json
 import os
 import resource
-import signal
 import socket
 import sys
 import time
@@ -41,7 +39,6 @@ from scenario_runner.errors import (
     OutOfMemoryError,
     ScenarioRunnerError,
 )
-from scenario_runner.signals import kill_when_closed
 from scenario_runner.suite.records import BAD, Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.vulkan.api.loader import known_types
@@ -96,9 +93,6 @@ class Runners:
 Asked = str | tuple[str, ...] | None
 """A device by its index or UUID, several as the user names them, or the one that a run would take."""
 
-STACK_SIGNAL: Final = signal.SIGUSR2
-"""Lets a worker that hangs write its Python stack."""
-
 # After one of these the device, its driver or the process cannot be relied upon.
 _SPOILED: Final = frozenset(
     each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
@@ -109,32 +103,18 @@ _SAID: Final = 2  # the descriptor of standard error, and of standard output
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
 
-def main(
-    options: WorkerOptions,
-    connection: socket.socket,
-    descriptors: Sequence[int],
-    device: Asked,
-    driver: str,
-    alive: int,
-) -> int:
+def main(options: WorkerOptions, connection: socket.socket, output: int, kept: int, device: Asked, driver: str) -> int:
     """Serve the pool until it closes the socket, or tell it which devices these are where several are asked for.
 
-    The ``descriptors`` are memory files for standard output and standard error, for `progress` and for `faulthandler`.
-    ``driver`` is the manifest of the only driver to open, or empty. ``alive`` is a pipe whose other end the pool alone
-    holds. Returns the exit code of the process."""
-    output, kept, faults = descriptors
-    _die_with(alive)
+    ``output`` and ``kept`` are memory files for standard output and standard error, and for `progress`. ``driver`` is
+    the manifest of the only driver to open, or empty. Returns the exit code of the process."""
     most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
     for standard in (1, 2):
         os.dup2(output, standard)
-    os.close(output)
     progress.share(kept)
-    os.close(kept)
     if driver:
         os.environ.update(dict.fromkeys(DRIVER_OVERRIDES, driver))
-    faulthandler.enable(faults, all_threads=True)
-    faulthandler.register(STACK_SIGNAL, faults, all_threads=True)
 
     def send(*values: Any) -> None:
         connection.sendall(json.dumps(values).encode() + b"\n")
@@ -180,14 +160,6 @@ def chosen(asked: Sequence[str]) -> list[str]:
         one.uuid if uuids.count(one.uuid) == 1 else str(one.index)
         for one in sorted(set(found), key=lambda one: one.index)
     ]
-
-
-def _die_with(alive: int) -> None:
-    """Have the system kill this process and all that it starts when the pool is gone."""
-    kill_when_closed(alive, -os.getpid())
-    with suppress(BlockingIOError):  # it ended before
-        if not os.read(alive, 1):
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 class _Worker:

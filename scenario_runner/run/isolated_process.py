@@ -1,0 +1,88 @@
+"""A fork of this process that may crash or hang, and tells how it ended."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import select
+import signal
+from contextlib import ExitStack, suppress
+
+from scenario_runner.signals import kill_when_closed
+
+_MOST_STACK_BYTES = 16 << 10
+_STACK_SIGNAL = getattr(signal, "SIGUSR2", 0)
+
+
+class IsolatedProcess:
+    """Life cycle: forked; it ends, which `wait` tells; `close`d. It dies with this process.
+
+    ``id`` is 0 in the fork. ``end`` is a descriptor that can be read from when the process is gone. ``code`` is its
+    exit code then, or a signal as a negative number."""
+
+    def __init__(self, *, leads_group: bool = False) -> None:
+        """``leads_group``: all that the process starts ends with it. Raises OSError."""
+        self._leads_group = leads_group
+        self.code: int | None = None
+        with ExitStack() as stack:
+            alive, held = os.pipe()
+            self._faults = os.memfd_create("faults")
+            for each in (held, self._faults):
+                stack.callback(os.close, each)
+            self.id = os.fork()
+            if self.id:
+                os.close(alive)
+                # a pipe would stay open in what the process has started, and be closed by a driver that closes files
+                self.end = os.pidfd_open(self.id)
+                stack.callback(os.close, self.end)
+            self._open = stack.pop_all()
+        if leads_group:
+            with suppress(OSError):  # in both, since either may need it first
+                os.setpgid(self.id, self.id)
+        if not self.id:
+            os.close(held)
+            _die_with_parent(alive, -os.getpid() if leads_group else os.getpid())
+            faulthandler.enable(self._faults, all_threads=True)
+            faulthandler.register(_STACK_SIGNAL, self._faults, all_threads=True)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end of the process; false where it has not ended in time."""
+        if self.code is None:
+            poll = select.poll()
+            poll.register(self.end, select.POLLIN)
+            if not poll.poll(None if timeout_s is None else timeout_s * 1e3):
+                return False
+            if self._leads_group:
+                self.signal(signal.SIGKILL)  # while the number of the group cannot be another's
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
+        return True
+
+    def signal(self, number: int) -> None:
+        """Send a signal; SIGKILL goes to the whole group."""
+        with suppress(OSError):
+            if number == signal.SIGKILL and self._leads_group:
+                os.killpg(self.id, number)
+            elif self.code is None:
+                os.kill(self.id, number)
+
+    def ask_for_stack(self) -> None:
+        """Have the process write its Python stack, which takes a moment."""
+        self.signal(_STACK_SIGNAL)
+
+    @property
+    def stack(self) -> str:
+        """The Python stack that it has left when it crashed, or was asked for it."""
+        return os.pread(self._faults, _MOST_STACK_BYTES, 0).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Close all of it; the process has ended, or is left to itself."""
+        self._open.close()
+
+
+def _die_with_parent(alive: int, owner: int) -> None:
+    """Have the system kill this process when its parent is gone, which alone holds the other end of a pipe."""
+    kill_when_closed(alive, owner)
+    os.set_blocking(alive, False)
+    with suppress(BlockingIOError):
+        if not os.read(alive, 1):  # it ended before
+            os.kill(owner, signal.SIGKILL)
