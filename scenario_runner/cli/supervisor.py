@@ -14,24 +14,23 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from scenario_runner import progress, signals
 from scenario_runner.cli import COMMANDS
 from scenario_runner.errors import FenceTimeoutError
-from scenario_runner.signals import kill_when_closed
 
 if TYPE_CHECKING:
     from scenario_runner.run.crash import Crash
+    from scenario_runner.run.isolated_process import IsolatedProcess
 
 # What follows these is a file that is written, whatever it is called.
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version"})
 
-_STACK_SIGNAL = getattr(_signal, "SIGUSR2", 0)
 _STACK_S = 0.2  # for a Python stack to be written
-_MOST_STACK_BYTES = 16 << 10
 _END_S = 10.0
 _LOOK_S = 0.02  # between two looks at a child that may hang
 
@@ -87,12 +86,8 @@ class _Supervisor:
     def __init__(self, ends_hanging: bool) -> None:
         """``ends_hanging``: a child that sets `progress.LIMIT_MS` is killed when it does nothing for so long."""
         self._ends_hanging = ends_hanging
-        self._child = 0
+        self._child: IsolatedProcess | None = None
         self._asked = 0
-        self._hung_s = 0.0
-        self._faults = os.memfd_create("scenario-runner") if hasattr(os, "memfd_create") else -1
-        self._parent = os.getpid()
-        self._alive, self._held = os.pipe()
 
     def run(self, main: Callable[[], int]) -> int:
         """The exit code of the call; in the child what ``main`` returns."""
@@ -103,109 +98,66 @@ class _Supervisor:
             before = progress.number(progress.ENDED)
             if self._asked:  # while there was no child
                 return signals.EXIT_CODE_BASE + self._asked
-            if not self._fork():
+            child = self._fork()
+            if child is None:
                 return main()
-            status = self._wait()
-            if os.WIFEXITED(status):
-                return os.WEXITSTATUS(status)
-            number = self._asked or os.WTERMSIG(status)
+            hung_s = self._wait(child)
+            code = child.code or 0
+            if code >= 0:
+                return code
+            number = self._asked or -code
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
             from scenario_runner.run.crash import Crash
 
-            found = Crash.by(number, self._stack(), self._hung_s)
+            found = Crash.by(number, child.stack, hung_s)
+            child.close()
             progress.ended(found.kind.exit_code)
             if crash is not None and before >= (progress.number(progress.TOTAL) or len(sys.argv)):
                 return progress.number(progress.CODE)  # it had nothing left to do but to say what had happened
             crash = found
 
-    def _wait(self) -> int:
-        """The status of the child, once it has ended."""
-        self._hung_s = 0.0
-        if not self._ends_hanging:
-            return os.waitpid(self._child, 0)[1]
+    def _fork(self) -> IsolatedProcess | None:
+        """Fork; None in the child, and where there are no more processes to be had. No signal comes in between, when it
+        could not be passed on."""
+        from scenario_runner.run.isolated_process import IsolatedProcess
+
+        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals.INTERRUPTING)
+        try:
+            with suppress(OSError):
+                child = IsolatedProcess()
+                if child.id:
+                    self._child = child
+                    return child
+            signals.handle(signals.interrupt)
+            return None
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+
+    def _wait(self, child: IsolatedProcess) -> float:
+        """Wait for the end of the child; the seconds after which it was killed, since it hung, or 0.
+
+        Raises FenceTimeoutError where it does not end: its driver holds it in the kernel."""
         seen, since = -1, 0.0
-        while True:
-            process, status = os.waitpid(self._child, os.WNOHANG)
-            if process:
-                return status
+        while not child.wait(_LOOK_S if self._ends_hanging else None):
             now, limit_s = time.monotonic(), progress.number(progress.LIMIT_MS) / 1e3
             changes = progress.number(progress.CHANGES)
             if changes != seen:
                 seen, since = changes, now
             elif limit_s and now - since > progress.ended_after_s(limit_s):
-                self._hung_s = limit_s
-                os.kill(self._child, _STACK_SIGNAL)
+                child.ask_for_stack()
                 time.sleep(_STACK_S)
-                os.kill(self._child, _signal.SIGKILL)
-                return self._killed()
-            time.sleep(_LOOK_S)
-
-    def _killed(self) -> int:
-        """The status of the child, which was killed. Raises FenceTimeoutError where it does not end: its driver holds
-        it in the kernel."""
-        until = time.monotonic() + _END_S
-        while time.monotonic() < until:
-            process, status = os.waitpid(self._child, os.WNOHANG)
-            if process:
-                return status
-            time.sleep(_LOOK_S)
-
-        raise FenceTimeoutError(
-            f"the process that ran the scenarios has not ended {_END_S:g} s after it was killed"
-            f" while {progress.work()[0] or 'starting'}: the driver holds it in the kernel",
-            help="the system must be started again, or the device be reset",
-        )
-
-    def _stack(self) -> str:
-        """The Python stack of the child that has ended, where it left one."""
-        if self._faults < 0:
-            return ""
-        stack = os.pread(self._faults, _MOST_STACK_BYTES, 0)
-        os.ftruncate(self._faults, 0)
-        return stack.decode("utf-8", "replace")
-
-    def _fork(self) -> int:
-        """Fork; false in the child, and where there are no more processes to be had. No signal comes in between, when
-        it could not be passed on."""
-        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals.INTERRUPTING)
-        try:
-            try:
-                self._child = os.fork()
-            except OSError:
-                signals.handle(signals.interrupt)
-                return 0
-            if not self._child:
-                signals.handle(signals.interrupt)
-                self._die_with_parent()
-                self._leave_stack()
-        finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
-        return self._child
-
-    def _leave_stack(self) -> None:
-        """Have the Python stack of this process written when it crashes, and when the parent asks for it."""
-        if self._faults < 0:
-            return
-        import faulthandler
-
-        os.lseek(self._faults, 0, os.SEEK_SET)
-        faulthandler.enable(self._faults)
-        faulthandler.register(_STACK_SIGNAL, self._faults)
+                child.signal(_signal.SIGKILL)
+                if child.wait(_END_S):
+                    return limit_s
+                raise FenceTimeoutError(
+                    f"the process that ran the scenarios has not ended {_END_S:g} s after it was killed"
+                    f" while {progress.work()[0] or 'starting'}: the driver holds it in the kernel",
+                    help="the system must be started again, or the device be reset",
+                )
+        return 0.0
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self._asked = number
-        try:
-            if self._child:
-                os.kill(self._child, number)
-        except ProcessLookupError:
-            pass  # it has ended
-
-    def _die_with_parent(self) -> None:
-        """Have the system kill this process when the parent is gone: the parent alone holds the other end of a pipe."""
-        os.close(self._held)
-        if sys.platform != "linux":
-            return
-        kill_when_closed(self._alive, os.getpid())
-        if os.getppid() != self._parent:  # it ended before
-            os.kill(os.getpid(), _signal.SIGKILL)
+        if self._child:
+            self._child.signal(number)

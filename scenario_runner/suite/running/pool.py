@@ -17,62 +17,39 @@ Messages are pickled; those to the user come in lists::
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import gc
-import json
 import os
 import selectors
 import signal
-import socket
 import time
-import traceback
 from collections import deque
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection
 from operator import itemgetter
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
-from scenario_runner import progress
 from scenario_runner.content_cache import program_version
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import DriverCrashError, FenceTimeoutError, ScenarioRunnerError, error_class
-from scenario_runner.run.crash import Crash, crash_problem, signal_name
-from scenario_runner.run.isolated_process import IsolatedProcess
-from scenario_runner.suite.records import BAD, Item, Outcome
-from scenario_runner.suite.running import worker
+from scenario_runner.errors import error_class
+from scenario_runner.suite.records import Outcome
 from scenario_runner.suite.running.options import Device, WorkerOptions
-from scenario_runner.system_limits import processors, refusal
+from scenario_runner.suite.running.worker_process import Job, UsedDevice, Where, WorkerProcess
+from scenario_runner.system_limits import refusal
 from scenario_runner.vulkan.api.structs import prepare
 
-Where = Literal["any", "fresh", ""]
-"""Where an item may run: in any process, in one that has run nothing before, or nowhere again."""
-
-# While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
-_JOBS_OF_GPU: Final = 2
-_MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
 _MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
-_MOST_BEFORE: Final = 50
-_MOST_LINE_BYTES: Final = 64 << 20
-_MOST_OUTPUT_BYTES: Final = 64 << 20
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _TOLD_S: Final = 0.005  # as long may an outcome wait for the next one, to be told with it
-_QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
 _CLOSED_S: Final = 1.0  # for a worker whose end of the connection is closed, to be known to have ended
 _END_S: Final = 1.0  # for all workers, when this process ends
 _AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
 
 _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: what was imported stays in use
-_HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
-_HELP_AT_START: Final = (
-    "'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device"
-)
-
 # On the way of every run. What only some scenarios need is loaded when the first of them has run.
 _IMPORTED: Final = (
     "numpy",
@@ -104,201 +81,16 @@ def _freeze() -> None:
     gc.freeze()
 
 
-class UsedDevice:
-    """Life cycle: known by what was ``asked`` for; found when its first worker is ready; given up when none can be
-    started, or none be ended."""
-
-    def __init__(self, asked: worker.Asked, jobs: int) -> None:
-        """A request for several devices is only a query: its worker lists them and runs no items."""
-        self.asked = asked
-        self.uuid = self.name = self.driver = self.type = ""
-        self.given_up = ""
-        self.error: ScenarioRunnerError | None = None
-        self.jobs = jobs
-        self.failures = 0
-        self._manifest: str | None = None  # of its driver; empty where it is not to be used
-
-    def found(self, described: Mapping[str, str]) -> None:
-        """A worker has started."""
-        self.uuid, self.name = described["uuid"], described["name"]
-        self.driver, self.type = described["driver"], described["type"]
-        self.jobs = self.jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
-
-    def driver_found(self, manifest: str) -> None:
-        """A worker has found out which manifest is that of its driver."""
-        # An index counts the devices of all drivers.
-        if self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
-            self._manifest = manifest
-
-    def wanted(self, ready: int) -> int:
-        """How many workers it is to have now, of which so many are ready: those of a GPU start one after the other,
-        since its driver's start takes a lock of the whole system for long, and the first ones do the work meanwhile."""
-        if self.given_up:
-            return 0
-        return self.jobs if self.type == "cpu" else min(self.jobs or 1, ready + 1)
-
-    def to_ask(self) -> tuple[worker.Asked, str]:
-        """The device that a worker asks for, and the manifest of the only driver to open, or nothing."""
-        return (self.uuid, self._manifest) if self._manifest else (self.asked, "")
-
-    def failed(self, error: ScenarioRunnerError, driver: str, *, for_good: bool = False) -> None:
-        """A worker could not be started that was to open this driver alone, or any where it is empty."""
-        if driver:  # perhaps the device is not found that way
-            self._manifest = ""
-            return
-        self.failures += 1
-        if for_good or self.failures >= _MOST_FAILURES:
-            first = error.problems[0]
-            again = f", {self.failures} times in a row" if self.failures > 1 else ""
-            self.given_up = self.given_up or first.message + again
-            self.error = type(error)([first._replace(message=first.message + again)])
-
-    def __str__(self) -> str:
-        return f"the device {self.name!r}" if self.name else "the device"
-
-
-class _Job(NamedTuple):
-    """An item to run. ``is_repeated`` tells that it has run before."""
-
-    number: int
-    item: Item
-    where: Where
-    is_repeated: bool
-
-
-class _Worker:
-    """Life cycle: forked; "starting" until it is ready; "idle" or "busy"; "hanging" when it has been asked for its
-    Python stack; "killed". `close` it when it has ended. ``deadline`` is when something must have happened."""
-
-    def __init__(self, pool: _Pool, place: int, device: UsedDevice) -> None:
-        """``place`` is the lowest number that no other worker has. Raises OSError."""
-        options = pool.options
-        self.place = place
-        self.device = device
-        self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
-        self.deadline = time.monotonic() + options.start_timeout_s
-        self.given: deque[_Job] = deque()
-        """What it runs, and the item that was handed out ahead."""
-        self.before: deque[str] = deque(maxlen=_MOST_BEFORE)
-        self.count = 0
-        self.started = 0.0
-        self.is_quick = False
-        self.is_last = False
-        """It is not to go on after its item."""
-        self.why = ""
-        """Why it was killed, as a sentence about it goes on."""
-        self.overdue = ""
-        """The same when its item takes too long."""
-        self._received = b""
-        with ExitStack() as stack:
-            self.connection, theirs = (stack.enter_context(each) for each in socket.socketpair())
-            self._output, self._progress = files = [os.memfd_create(name) for name in ("output", "progress")]
-            for each in files:
-                stack.callback(os.close, each)
-            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
-            asked, self.driver = device.to_ask()
-            self.process = IsolatedProcess(leads_group=True)
-            if not self.process.id:
-                try:
-                    pool.close()
-                    self.connection.close()
-                    os._exit(worker.main(options, theirs, self._output, self._progress, asked, self.driver))
-                except BaseException:
-                    traceback.print_exc()
-                finally:
-                    os._exit(1)
-            theirs.close()
-            stack.callback(self.process.close)
-            self._open = stack.pop_all()
-        self.connection.setblocking(False)
-
-    def give(self, job: _Job) -> None:
-        """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
-        self.connection.sendall(json.dumps([job.number, *job.item]).encode() + b"\n")
-        self.given.append(job)
-
-    def limit(self, seconds: float, origin: str) -> None:
-        """Set the time limit of the item that runs."""
-        self.overdue = f"took more than {seconds:g} s ({origin})"
-        self.deadline = self.started + progress.ended_after_s(seconds)
-
-    def received(self) -> list[Any]:
-        """What it has sent since, nothing yet where that is empty. Raises EOFError, and ValueError where it is no line
-        of JSON."""
-        while b"\n" not in self._received:
-            if len(self._received) > _MOST_LINE_BYTES:
-                raise ValueError("a line without an end")
-            try:
-                data = self.connection.recv(1 << 16)
-            except BlockingIOError:
-                return []
-            except ConnectionResetError:
-                data = b""
-            if not data:
-                raise EOFError
-            self._received += data
-        *lines, self._received = self._received.split(b"\n")
-        try:
-            return [json.loads(line.decode()) for line in lines]
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{lines[0][:40]!r}") from error
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the process has begun with the first of the given items."""
-        return bool(self.given) and progress.kept(self._progress)[0] == self.given[0].number
-
-    def bound_output(self) -> None:
-        """Forget what it has written to standard output and standard error, where it is far too much."""
-        if os.fstat(self._output).st_size > _MOST_OUTPUT_BYTES:
-            os.ftruncate(self._output, 0)
-
-    @property
-    def how(self) -> str:
-        """How the process ended; that of one that was killed does not matter."""
-        if self.why:
-            return f"was killed, since it {self.why},"
-        code = self.process.code or 0
-        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
-
-    def crashed(self) -> Outcome:
-        """The outcome of the item that the process was running when it ended."""
-        timed_out = self.state == "hanging"
-        kind = FenceTimeoutError if timed_out else DriverCrashError
-        number = 0 if self.why else max(0, -(self.process.code or 0))
-        help = _HELP_WHEN_KILLED if number == signal.SIGKILL else ""
-        crash = Crash(number, 0, *progress.kept(self._progress)[1:])
-        problem = crash_problem(crash, self.given[0].item.path, self.how, kind.code, help)
-        return Outcome(
-            "Timeout" if timed_out else "Crash",
-            time.monotonic() - self.started,
-            f"{problem.pointer}: {problem.message}" if problem.pointer else problem.message,
-            kind.exit_code,
-            (problem.as_json(),),
-            output=worker.end_of(self._output),
-            python_stack=self.process.stack,
-        )
-
-    def start_error(self) -> DriverCrashError:
-        """The error for a worker that ended before it ran an item."""
-        work = progress.kept(self._progress)[1] or "starting"
-        return DriverCrashError(f"a process that was to run scenarios {self.how} while {work}", help=_HELP_AT_START)
-
-    def close(self) -> None:
-        """Close all of it; the process has ended, or is left to itself."""
-        self._open.close()
-
-
 class _Pool:
     """Life cycle: made; `serve` until the user is gone, which ends all workers."""
 
     def __init__(self, control: Connection, options: WorkerOptions, *, tells_start: bool) -> None:
-        self.options = options
+        self._options = options
         self._control = control
         self._tells_start = tells_start
         self._devices = [UsedDevice(options.devices or None, options.jobs)]
-        self._workers: list[_Worker] = []
-        self._waiting: deque[_Job] = deque()
+        self._workers: list[WorkerProcess] = []
+        self._waiting: deque[Job] = deque()
         self._events: list[tuple[Any, ...]] = []
         self._is_finding = False
         self._loaded: set[str] = set()
@@ -340,7 +132,7 @@ class _Pool:
     def _hear_user(self) -> None:
         match self._control.recv():
             case "run", number, item, where, is_repeated:
-                job = _Job(number, item, where, is_repeated)
+                job = Job(number, item, where, is_repeated)
                 self._waiting.appendleft(job) if is_repeated else self._waiting.append(job)
             case "stop", now:
                 self._stop(now=now)
@@ -388,7 +180,7 @@ class _Pool:
             if busy.is_quick and len(busy.given) == 1 and not busy.given[0].is_repeated:
                 self._give(busy, self._waiting[0])
 
-    def _in_state(self, state: str) -> list[_Worker]:
+    def _in_state(self, state: str) -> list[WorkerProcess]:
         return [each for each in self._workers if each.state == state]
 
     def _next_device(self) -> UsedDevice | None:
@@ -405,7 +197,7 @@ class _Pool:
         """The states of a device's workers that can be used, or will be."""
         return [each.state for each in self._workers if each.device is device and each.state != "killed"]
 
-    def _give(self, worker: _Worker, job: _Job) -> bool:
+    def _give(self, worker: WorkerProcess, job: Job) -> bool:
         try:
             worker.give(job)
         except OSError:  # its end is about to be seen
@@ -413,11 +205,8 @@ class _Pool:
         self._waiting.remove(job)
         return True
 
-    def _begin(self, worker: _Worker) -> None:
-        """The first of the given items runs now."""
-        worker.state = "busy"
-        worker.started = time.monotonic()
-        worker.limit(self.options.timeout_s, self.options.timeout_origin)
+    def _begin(self, worker: WorkerProcess) -> None:
+        worker.begin(self._options)
         if self._tells_start:
             self._events.append(("began", worker.given[0].number, worker.place))
 
@@ -427,7 +216,7 @@ class _Pool:
             return False
         place = next(place for place in count(1) if all(each.place != place for each in self._workers))
         try:
-            worker = _Worker(self, place, device)
+            worker = WorkerProcess(self._options, place, device, self.close)
         except OSError as error:
             self._refused_until = time.monotonic() + _AGAIN_S
             self._refusals += 1
@@ -468,7 +257,7 @@ class _Pool:
 
     # What workers send
 
-    def _hear(self, worker: _Worker) -> None:
+    def _hear(self, worker: WorkerProcess) -> None:
         try:
             for message in worker.received():
                 self._take(worker, message)
@@ -480,7 +269,7 @@ class _Pool:
             if worker.state != "killed":
                 self._kill(worker, f"sent something that is no result ({error})")
 
-    def _take(self, worker: _Worker, message: Any) -> None:
+    def _take(self, worker: WorkerProcess, message: Any) -> None:
         device, state = worker.device, worker.state
         match message:
             case ["done", dict(outcome), "" | "spoiled" | "grown" as end]:
@@ -498,7 +287,7 @@ class _Pool:
                 worker.state = "idle"
                 self._tell_devices()
             case ["devices", list(found)] if state == "starting":
-                self._devices = [UsedDevice(each, self.options.jobs) for each in found]
+                self._devices = [UsedDevice(each, self._options.jobs) for each in found]
                 self._kill(worker)
             case ["failed", bool(for_good), str(code), str(text), help] if state == "starting":
                 error = error_class(code)(Diagnostic(code, "error", None, text, help))
@@ -523,7 +312,7 @@ class _Pool:
         if new:
             _freeze()
 
-    def _done(self, worker: _Worker, outcome: Outcome, end: str) -> None:
+    def _done(self, worker: WorkerProcess, outcome: Outcome, end: str) -> None:
         self._finish(worker, outcome, "fresh" if end == "spoiled" else "any")
         if end or worker.is_last or worker.device.given_up:
             self._kill(worker)
@@ -532,16 +321,10 @@ class _Pool:
         else:
             worker.state = "idle"
 
-    def _finish(self, worker: _Worker, outcome: Outcome, where: Where, crashed: int = 0) -> None:
+    def _finish(self, worker: WorkerProcess, outcome: Outcome, where: Where, crashed: int = 0) -> None:
         """The first item of a worker has ended; ``crashed`` is the process id where that may have left a core file."""
-        job = worker.given.popleft()
+        job, outcome = worker.done(outcome)
         device = worker.device
-        if outcome.status in BAD:
-            outcome = outcome._replace(before=tuple(worker.before), before_count=worker.count)
-        device.failures = 0
-        worker.is_quick = time.monotonic() - worker.started < _QUICK_S
-        worker.count += 1
-        worker.before.append(job.item.id)
         self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
 
     # How workers end
@@ -563,19 +346,19 @@ class _Pool:
                 each.deadline = now + _STACK_S
                 each.process.ask_for_stack()
             else:
-                self._kill(each, f"was not ready after {self.options.start_timeout_s:g} s")
+                self._kill(each, f"was not ready after {self._options.start_timeout_s:g} s")
 
-    def _kill(self, worker: _Worker, why: str = "") -> None:
+    def _kill(self, worker: WorkerProcess, why: str = "") -> None:
         """End a worker, and all that it has started. ``why`` goes on after "the process that ran it"; nothing where it
         is not needed any more.
 
         Its item has ended with this: the end of a process may take seconds, and nothing waits for it."""
         worker.process.signal(signal.SIGKILL)
-        worker.deadline = time.monotonic() + self.options.kill_wait_s
+        worker.deadline = time.monotonic() + self._options.kill_wait_s
         worker.why = why or "was not needed any more"
         self._lose(worker, is_failure=bool(why))
 
-    def _lose(self, worker: _Worker, *, is_failure: bool, crashed: int = 0) -> None:
+    def _lose(self, worker: WorkerProcess, *, is_failure: bool, crashed: int = 0) -> None:
         """A worker has ended, or is about to: so has the item that it ran; the one that it was given ahead waits."""
         if is_failure and worker.has_begun:
             self._finish(worker, worker.crashed(), "fresh", crashed)
@@ -588,11 +371,11 @@ class _Pool:
         worker.state = "killed"
         self._tell_devices()
 
-    def _cannot_end(self, worker: _Worker) -> None:
+    def _cannot_end(self, worker: WorkerProcess) -> None:
         device = worker.device
         if not device.given_up:
             device.given_up = (
-                f"process {worker.place} on {device} has not ended {self.options.kill_wait_s:g} s after it was killed"
+                f"process {worker.place} on {device} has not ended {self._options.kill_wait_s:g} s after it was killed"
                 " (its driver holds it in the kernel): no further scenario runs on this device"
             )
             self._note(device.given_up)
@@ -601,7 +384,7 @@ class _Pool:
             if each.device is device:
                 self._kill(each)
 
-    def _ended(self, worker: _Worker) -> None:
+    def _ended(self, worker: WorkerProcess) -> None:
         """The process of a worker is gone."""
         with suppress(EOFError, KeyError, TypeError, ValueError):
             while messages := worker.received():  # what it sent before its end
@@ -612,7 +395,7 @@ class _Pool:
             self._lose(worker, is_failure=True, crashed=worker.process.id)
         self._forget(worker)
 
-    def _forget(self, worker: _Worker) -> None:
+    def _forget(self, worker: WorkerProcess) -> None:
         self._workers.remove(worker)
         for each in (worker.connection, worker.process.end):
             if each in self._selector.get_map():

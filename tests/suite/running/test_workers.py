@@ -17,7 +17,7 @@ import pytest
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
 from scenario_runner.errors import NoDeviceError
 from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.pool import UsedDevice
+from scenario_runner.suite.running.worker_process import UsedDevice
 from scenario_runner.suite.running.workers import Workers
 from tests.program import python_path
 from tests.suite.running.conftest import Folder, once_more, options

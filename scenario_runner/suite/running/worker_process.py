@@ -1,0 +1,243 @@
+"""Devices, and the worker processes on them, as the pool sees them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any, Final, Literal, NamedTuple
+
+from scenario_runner import progress
+from scenario_runner.errors import DriverCrashError, FenceTimeoutError, ScenarioRunnerError
+from scenario_runner.run.crash import Crash, crash_problem, signal_name
+from scenario_runner.run.isolated_process import IsolatedProcess
+from scenario_runner.suite.records import BAD, Item, Outcome
+from scenario_runner.suite.running import worker
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.system_limits import processors
+
+Where = Literal["any", "fresh", ""]
+"""Where an item may run: in any process, in one that has run nothing before, or nowhere again."""
+
+# While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
+_JOBS_OF_GPU: Final = 2
+_MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
+_MOST_BEFORE: Final = 50
+_MOST_LINE_BYTES: Final = 64 << 20
+_MOST_OUTPUT_BYTES: Final = 64 << 20
+_QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
+_HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
+_HELP_AT_START: Final = (
+    "'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device"
+)
+
+
+class UsedDevice:
+    """Life cycle: known by what was ``asked`` for; found when its first worker is ready; given up when none can be
+    started, or none be ended."""
+
+    def __init__(self, asked: worker.Asked, jobs: int) -> None:
+        """A request for several devices is only a query: its worker lists them and runs no items."""
+        self.asked = asked
+        self.uuid = self.name = self.driver = self.type = ""
+        self.given_up = ""
+        self.error: ScenarioRunnerError | None = None
+        self.jobs = jobs
+        self.failures = 0
+        self._manifest: str | None = None  # of its driver; empty where it is not to be used
+
+    def found(self, described: Mapping[str, str]) -> None:
+        """A worker has started."""
+        self.uuid, self.name = described["uuid"], described["name"]
+        self.driver, self.type = described["driver"], described["type"]
+        self.jobs = self.jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
+
+    def driver_found(self, manifest: str) -> None:
+        """A worker has found out which manifest is that of its driver."""
+        # An index counts the devices of all drivers.
+        if self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
+            self._manifest = manifest
+
+    def wanted(self, ready: int) -> int:
+        """How many workers it is to have now, of which so many are ready: those of a GPU start one after the other,
+        since its driver's start takes a lock of the whole system for long, and the first ones do the work meanwhile."""
+        if self.given_up:
+            return 0
+        return self.jobs if self.type == "cpu" else min(self.jobs or 1, ready + 1)
+
+    def to_ask(self) -> tuple[worker.Asked, str]:
+        """The device that a worker asks for, and the manifest of the only driver to open, or nothing."""
+        return (self.uuid, self._manifest) if self._manifest else (self.asked, "")
+
+    def failed(self, error: ScenarioRunnerError, driver: str, *, for_good: bool = False) -> None:
+        """A worker could not be started that was to open this driver alone, or any where it is empty."""
+        if driver:  # perhaps the device is not found that way
+            self._manifest = ""
+            return
+        self.failures += 1
+        if for_good or self.failures >= _MOST_FAILURES:
+            first = error.problems[0]
+            again = f", {self.failures} times in a row" if self.failures > 1 else ""
+            self.given_up = self.given_up or first.message + again
+            self.error = type(error)([first._replace(message=first.message + again)])
+
+    def __str__(self) -> str:
+        return f"the device {self.name!r}" if self.name else "the device"
+
+
+class Job(NamedTuple):
+    """An item to run. ``is_repeated`` tells that it has run before."""
+
+    number: int
+    item: Item
+    where: Where
+    is_repeated: bool
+
+
+class WorkerProcess:
+    """Life cycle: forked; "starting" until it is ready; "idle" or "busy"; "hanging" when it has been asked for its
+    Python stack; "killed". `close` it when it has ended. ``deadline`` is when something must have happened."""
+
+    def __init__(
+        self, options: WorkerOptions, place: int, device: UsedDevice, close_inherited: Callable[[], None]
+    ) -> None:
+        """``place`` is the lowest number that no other worker has; ``close_inherited`` closes what the fork must not
+        have. Raises OSError."""
+        self.place = place
+        self.device = device
+        self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
+        self.deadline = time.monotonic() + options.start_timeout_s
+        self.given: deque[Job] = deque()
+        """What it runs, and the item that was handed out ahead."""
+        self.before: deque[str] = deque(maxlen=_MOST_BEFORE)
+        self.count = 0
+        self.started = 0.0
+        self.is_quick = False
+        self.is_last = False
+        """It is not to go on after its item."""
+        self.why = ""
+        """Why it was killed, as a sentence about it goes on."""
+        self.overdue = ""
+        """The same when its item takes too long."""
+        self._received = b""
+        with ExitStack() as stack:
+            self.connection, theirs = (stack.enter_context(each) for each in socket.socketpair())
+            self._output, self._progress = files = [os.memfd_create(name) for name in ("output", "progress")]
+            for each in files:
+                stack.callback(os.close, each)
+            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
+            asked, self.driver = device.to_ask()
+            self.process = IsolatedProcess(leads_group=True)
+            if not self.process.id:
+                try:
+                    close_inherited()
+                    self.connection.close()
+                    os._exit(worker.main(options, theirs, self._output, self._progress, asked, self.driver))
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(1)
+            theirs.close()
+            stack.callback(self.process.close)
+            self._open = stack.pop_all()
+        self.connection.setblocking(False)
+
+    def give(self, job: Job) -> None:
+        """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
+        self.connection.sendall(json.dumps([job.number, *job.item]).encode() + b"\n")
+        self.given.append(job)
+
+    def begin(self, options: WorkerOptions) -> None:
+        """The first of the given items runs now."""
+        self.state = "busy"
+        self.started = time.monotonic()
+        self.limit(options.timeout_s, options.timeout_origin)
+
+    def done(self, outcome: Outcome) -> tuple[Job, Outcome]:
+        """The first of the given items has ended with this outcome: the same with what is known of the process."""
+        if outcome.status in BAD:
+            outcome = outcome._replace(before=tuple(self.before), before_count=self.count)
+        job = self.given.popleft()
+        self.device.failures = 0
+        self.is_quick = time.monotonic() - self.started < _QUICK_S
+        self.count += 1
+        self.before.append(job.item.id)
+        return job, outcome
+
+    def limit(self, seconds: float, origin: str) -> None:
+        """Set the time limit of the item that runs."""
+        self.overdue = f"took more than {seconds:g} s ({origin})"
+        self.deadline = self.started + progress.ended_after_s(seconds)
+
+    def received(self) -> list[Any]:
+        """What it has sent since, nothing yet where that is empty. Raises EOFError, and ValueError where it is no line
+        of JSON."""
+        while b"\n" not in self._received:
+            if len(self._received) > _MOST_LINE_BYTES:
+                raise ValueError("a line without an end")
+            try:
+                data = self.connection.recv(1 << 16)
+            except BlockingIOError:
+                return []
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                raise EOFError
+            self._received += data
+        *lines, self._received = self._received.split(b"\n")
+        try:
+            return [json.loads(line.decode()) for line in lines]
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{lines[0][:40]!r}") from error
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process has begun with the first of the given items."""
+        return bool(self.given) and progress.kept(self._progress)[0] == self.given[0].number
+
+    def bound_output(self) -> None:
+        """Forget what it has written to standard output and standard error, where it is far too much."""
+        if os.fstat(self._output).st_size > _MOST_OUTPUT_BYTES:
+            os.ftruncate(self._output, 0)
+
+    @property
+    def how(self) -> str:
+        """How the process ended; that of one that was killed does not matter."""
+        if self.why:
+            return f"was killed, since it {self.why},"
+        code = self.process.code or 0
+        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
+
+    def crashed(self) -> Outcome:
+        """The outcome of the item that the process was running when it ended."""
+        timed_out = self.state == "hanging"
+        kind = FenceTimeoutError if timed_out else DriverCrashError
+        number = 0 if self.why else max(0, -(self.process.code or 0))
+        help = _HELP_WHEN_KILLED if number == signal.SIGKILL else ""
+        crash = Crash(number, 0, *progress.kept(self._progress)[1:])
+        problem = crash_problem(crash, self.given[0].item.path, self.how, kind.code, help)
+        return Outcome(
+            "Timeout" if timed_out else "Crash",
+            time.monotonic() - self.started,
+            f"{problem.pointer}: {problem.message}" if problem.pointer else problem.message,
+            kind.exit_code,
+            (problem.as_json(),),
+            output=worker.end_of(self._output),
+            python_stack=self.process.stack,
+        )
+
+    def start_error(self) -> DriverCrashError:
+        """The error for a worker that ended before it ran an item."""
+        work = progress.kept(self._progress)[1] or "starting"
+        return DriverCrashError(f"a process that was to run scenarios {self.how} while {work}", help=_HELP_AT_START)
+
+    def close(self) -> None:
+        """Close all of it; the process has ended, or is left to itself."""
+        self._open.close()
