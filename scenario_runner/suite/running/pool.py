@@ -4,13 +4,13 @@ It has imported everything and opened nothing. It is a process of its own, since
 runner with threads and an open driver, which a fork does not survive. A worker that dies, hangs, sends invalid data, or
 cannot be started or ended fails its current item and is replaced.
 
-Messages are pickled; those to the user come in lists::
+Messages are pickled; those to the user come in lists, with how many items to have here::
 
     (options, whether it wants "began"), first
     ("run", number, item, Where, is_repeated)       ("began", number, place of the worker)
                                                     ("done", number, outcome, Where, device's UUID, driver, process id)
     ("stop", now)                                   ("back", number) of an item that will not run
-    ("find",)                                       ("devices", records, how many items to have here)
+    ("find",)                                       ("devices", records)
                                                     ("error", why no device can be used), ("note", text)
 """
 
@@ -106,7 +106,7 @@ class _Pool:
                 self._hand_out()
                 # several at a time are cheaper, while all workers have something to do
                 if self._events and (not ready or len(self._events) >= len(self._workers) or self._in_state("idle")):
-                    self._control.send(self._events)
+                    self._control.send((self._room(), self._events))
                     self._events = []
                 ready = self._selector.select(_TOLD_S if self._events else _TICK_S)
                 for key, _ in ready:
@@ -223,7 +223,7 @@ class _Pool:
             if not self._workers and self._refusals >= _MOST_REFUSALS:
                 self._events.append(("error", refusal("process")))
             elif self._refusals == 1:
-                why = (error.strerror or str(error)).lower()
+                why = error.strerror or str(error)
                 self._note(f"the system refuses another process ({why}); going on with {len(self._workers)}")
             return False
         self._workers.append(worker)
@@ -252,8 +252,12 @@ class _Pool:
             Device(each.uuid, each.name, each.driver, each.type, len(self._states(each)), each.given_up)
             for each in self._devices
         )
-        room = 2 * sum(each.jobs or 1 for each in self._devices if not each.given_up)
-        self._events.append(("devices", records, max(room, 2)))
+        self._events.append(("devices", records))
+
+    def _room(self) -> int:
+        """How many items to have here: one for each worker there may be, and those that are handed out ahead."""
+        wanted = sum(each.jobs or 1 for each in self._devices if not each.given_up)
+        return max(1, wanted + sum(each.is_quick for each in self._workers))
 
     # What workers send
 

@@ -166,7 +166,8 @@ class WorkerProcess:
             outcome = outcome._replace(before=tuple(self.before), before_count=self.count)
         job = self.given.popleft()
         self.device.failures = 0
-        self.is_quick = time.monotonic() - self.started < _QUICK_S
+        # what fails may be repeated before others
+        self.is_quick = outcome.status not in BAD and time.monotonic() - self.started < _QUICK_S
         self.count += 1
         self.before.append(job.item.id)
         return job, outcome

@@ -58,7 +58,7 @@ class Workers:
     def _start_pool(self) -> None:
         self._pools += 1
         self._devices: tuple[Device, ...] = ()
-        self._room = 2
+        self._room = 1
         try:
             self._said = os.memfd_create("scenario-runner")
             ours, theirs = socket.socketpair()
@@ -100,15 +100,15 @@ class Workers:
         """
         queue = iter(items)
         self._stopping = False
+        finished: list[Finished] = []
         try:
             while True:
                 while not self._stopping and len(self._running) < self._room and (item := next(queue, None)):
                     self._run(item, (), "any")
+                yield from finished  # while the workers run
                 if not self._running:
                     return
-                for event in self._events():
-                    if (finished := self._take(event, again)) is not None:
-                        yield finished
+                finished = [each for event in self._events() if (each := self._take(event, again)) is not None]
         finally:
             if self._running:
                 self._tell("stop", True)
@@ -159,11 +159,11 @@ class Workers:
     def _events(self) -> list[Any]:
         """What the pool tells next."""
         try:
-            events: list[Any] = self._control.recv()
+            self._room, events = self._control.recv()
         except (EOFError, ConnectionError):
             self._pool_ended()
             return []
-        return events
+        return list(events)
 
     def _take(self, event: Any, again: Again | None) -> Finished | None:
         """Take in an event, and return the item that has ended with it, if any has."""
@@ -183,8 +183,8 @@ class Workers:
                 self._run(item, attempts, where)
             case "back", number:
                 self._running.pop(number, None)
-            case "devices", devices, room:
-                self._devices, self._room = devices, room
+            case "devices", devices:
+                self._devices = devices
             case "note", text:
                 if self._on_note is not None:
                     self._on_note(text)
