@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from scenario_runner.errors import DriverCrashError, LimitError
-from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.records import Outcome
 from scenario_runner.suite.running.options import Finished
 from scenario_runner.suite.running.workers import Workers
 from tests.suite.running.conftest import TROUBLES, Folder, once_more, options
