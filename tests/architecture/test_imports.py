@@ -55,7 +55,7 @@ ONLY_IN = {
 # What is not said through an exception or a log record is said by these alone.
 SPEAKERS = {"cli", "__main__"}
 # A worker ends as the command line does: without the interpreter's tear-down, which a damaged process may not survive.
-ENDING = {"scenario_runner.suite.running.pool": "os._exit"}
+ENDING = {"scenario_runner.suite.running.worker_process": "os._exit"}
 
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "_generated" not in path.parts)
 

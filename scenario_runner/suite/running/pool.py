@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import selectors
 import signal
 import time
@@ -72,7 +71,6 @@ def main(descriptor: int) -> None:
     gc.set_threshold(_FREED_SELDOM)
     _freeze()
     _Pool(control, options, tells_start=tells_start).serve()
-    os._exit(0)
 
 
 def _freeze() -> None:

@@ -21,8 +21,14 @@ from scenario_runner.system_limits import refusal
 
 _MOST_POOLS: Final = 3
 _END_S: Final = 3.0
-# The pool imports from where this process does, whichever way it came to know of that.
-_CODE: Final = "import sys; sys.path[:] = {}; from scenario_runner.suite.running.pool import main; main({})"
+# The pool imports from where this process does, whichever way it came to know of that, and ends without a tear-down.
+_CODE: Final = """\
+import os, sys
+sys.path[:] = {}
+from scenario_runner.suite.running.pool import main
+main({})
+os._exit(0)
+"""
 
 
 class Workers:
