@@ -27,8 +27,7 @@ from scenario_runner.files.source import reason_of
 from scenario_runner.streams import read_file
 from scenario_runner.suite.hashes import file_hash, files_of, program_hash
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.options import Finished, WorkerOptions
-from scenario_runner.suite.running.process import Device
+from scenario_runner.suite.running.options import Device, Finished, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected, Rules
 from scenario_runner.temporary import temporary_folder

@@ -57,7 +57,7 @@ class Workers:
         self._on_note = on_note
         self._running: dict[int, tuple[Item, tuple[Outcome, ...], str]] = {}
         self._numbers = count(1)
-        self._stopping = False
+        self._is_stopping = self._is_now = False
         self._pools = 0
         self._start_pool()
 
@@ -105,12 +105,14 @@ class Workers:
         and other errors of the driver where no device could be used from the start.
         """
         queue = iter(items)
-        self._stopping = False
+        self._is_stopping = self._is_now = False
         finished: list[Finished] = []
         try:
             while True:
-                while not self._stopping and len(self._running) < self._room and (item := next(queue, None)):
+                while not self._is_stopping and len(self._running) < self._room and (item := next(queue, None)):
                     self._run(item, (), "any")
+                if self._is_stopping:  # it may have been told of items since
+                    self._tell("stop", self._is_now)
                 yield from finished  # while the workers run
                 if not self._running:
                     return
@@ -138,8 +140,8 @@ class Workers:
     def stop(self, *, now: bool = False) -> None:
         """Have `run` end: no further item is started. Those that run end in their time, or are killed ``now`` and are
         not given. A handler of signals may call this."""
-        self._stopping = True
-        self._tell("stop", now)
+        self._is_stopping, self._is_now = True, now or self._is_now
+        self._tell("stop", self._is_now)
 
     def close(self) -> None:
         """End all workers; what they run is lost. Doing so again does nothing."""
@@ -184,7 +186,7 @@ class Workers:
                 if crashed and self._options.core_dumps:
                     outcome = outcome._replace(stack=native_stack(crashed))
                 attempts = (*attempts, outcome)
-                if not where or self._stopping or again is None or not again(item, attempts):
+                if not where or self._is_stopping or again is None or not again(item, attempts):
                     return Finished(item, attempts, device, driver)
                 self._run(item, attempts, where)
             case "back", number:
@@ -211,7 +213,7 @@ class Workers:
         if self._on_note is not None:
             self._on_note(text)
         self._start_pool()
-        if self._stopping:
+        if self._is_stopping:
             self._running.clear()
         for number, (item, attempts, where) in self._running.items():
             self._tell("run", number, item, where, bool(attempts))
