@@ -44,7 +44,7 @@ _MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _TOLD_S: Final = 0.005  # as long may an outcome wait for the next one, to be told with it
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
-_CLOSED_S: Final = 1.0  # for a worker whose end of the connection is closed, to be known to have ended
+_CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to be known to have ended
 _END_S: Final = 1.0  # for all workers, when this process ends
 _AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
 
