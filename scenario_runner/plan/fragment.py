@@ -85,10 +85,7 @@ class Drawing(NamedTuple):
 
 
 class Drawings(CommandResolver):
-    """Resolves dispatch_fragment; commands that differ in nothing but their place are looked at once.
-
-    ``planned`` are all drawings, in order.
-    """
+    """Resolves dispatch_fragment; commands that differ in nothing but their place are looked at once."""
 
     def __init__(self, context: CommandContext) -> None:
         super().__init__(context)
@@ -97,14 +94,13 @@ class Drawings(CommandResolver):
         self._stages: dict[str, Stage] = {}
         self._known: dict[Hashable, Drawing] = {}
         self._features: dict[NeededFeature, None] = {}
-        self.planned: list[Drawing] = []
 
     def finish(self) -> tuple[NeededFeature, ...]:
         return tuple(self._features)
 
     def resolve(self, command: DispatchFragment, index: int) -> tuple[Draw, ...]:
         pointer = self._scenario.command_pointer(index)
-        if not self.planned:
+        if not self.context.tables.drawings:
             self._features[NeededFeature(*_DYNAMIC_RENDERING, "dispatch_fragment", pointer)] = None
         images = self.context.layouts
         attached = [(each.resource_ref, each.lod) for each in command.color_attachment_refs]
@@ -126,7 +122,7 @@ class Drawings(CommandResolver):
         self.context.tables.names[index] = (command.debug_name or command.fragment_shader_ref,)
         if draw is not None:
             draw = draw._replace(barrier_after=command.implicit_barrier, command=index)
-        self.planned.append(drawing._replace(command=index, draw=draw))
+        self.context.tables.drawings.append(drawing._replace(command=index, draw=draw))
         return () if draw is None else (draw,)
 
     def _plan(self, command: DispatchFragment, index: int, pointer: str) -> Drawing:

@@ -12,7 +12,7 @@ from scenario_runner.kinds import COMMANDS, load
 from scenario_runner.plan.bindings import PushConstants
 from scenario_runner.plan.context import CommandContext, CommandResolver, ResourceContext, Tables
 from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
-from scenario_runner.plan.model.plan import FramePlan, Output, Plan, ResourcePlan
+from scenario_runner.plan.model.plan import Output, Plan, ResourcePlan
 from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Requirements
 from scenario_runner.plan.plan_cache import Facts
 from scenario_runner.plan.problems import Problems
@@ -46,15 +46,15 @@ def resolve(
     Raises ScenarioError, FileError or ShaderError, each with everything that is wrong; UnsupportedError when the
     scenario is right but holds what this version does not run; UsageError for inputs and outputs that do not exist.
     """
-    return _resolve(scenario, Problems(scenario), inputs or {}, outputs, output_dir, compiler).plan
+    return _resolve(scenario, Problems(scenario), inputs or {}, outputs, output_dir, compiler)[0]
 
 
 def resolve_to_keep(
     scenario: Scenario, *, output_dir: str | None = None, compiler: CompilerOptions | None = None
 ) -> tuple[Plan, Facts | None]:
     """As `resolve`, with the facts that the plan cache keeps beside the plan; None where the plan cannot be kept."""
-    resolved = _resolve(scenario, Problems(scenario), {}, None, output_dir, compiler)
-    return resolved.plan, _facts(resolved)
+    plan, context, shaders = _resolve(scenario, Problems(scenario), {}, None, output_dir, compiler)
+    return plan, _facts(context, shaders)
 
 
 class Examination(NamedTuple):
@@ -76,7 +76,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
 
     problems = Problems(scenario)
     try:
-        plan, context, _, resolvers = _resolve(scenario, problems, {}, None, output_dir, compiler, thorough=True)
+        plan, context, _ = _resolve(scenario, problems, {}, None, output_dir, compiler, thorough=True)
         problems.report(wrong_destinations(plan))
         mixed = mixed_outputs(plan)
         if mixed is not None:
@@ -86,17 +86,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         problems.add_error(error, "")
         return Examination(None, problems)
-    drawings: Any = resolvers.get("dispatch_fragment")
-    return Examination(plan, problems, context.shaders, () if drawings is None else tuple(drawings.planned))
-
-
-class _Resolved(NamedTuple):
-    """A plan with what it was made from: all shaders that it uses, and the resolvers by the kinds of their commands."""
-
-    plan: Plan
-    context: CommandContext
-    shaders: list[Shader]
-    resolvers: dict[str, CommandResolver]
+    return Examination(plan, problems, context.shaders, tuple(context.tables.drawings))
 
 
 def _resolve(
@@ -108,7 +98,8 @@ def _resolve(
     compiler: CompilerOptions | None,
     *,
     thorough: bool = False,
-) -> _Resolved:
+) -> tuple[Plan, CommandContext, list[Shader]]:
+    """The plan, the context of its commands, and all shaders that it uses."""
     declared = {resource.uid: resource for resource in scenario.resources}
     _check_names(declared, inputs, outputs or ())
     graphs = _graph_files(scenario, inputs, problems)
@@ -131,22 +122,22 @@ def _resolve(
         _layout_tracker(scenario, resources, problems),
         graphs,
     )
-    resolvers = _resolvers(context)
-    plan = _assemble(context, resolvers)
+    plan = _assemble(context)
     if not thorough:
         problems.raise_if_any()
     plan = plan._replace(
         outputs=_outputs(context, outputs or (), scenario.base_dir if output_dir is None else output_dir),
         warnings=(*scenario.warnings, *problems.warnings),
     )
-    return _Resolved(plan, context, shaders, resolvers)
+    return plan, context, shaders
 
 
-def _assemble(context: CommandContext, resolvers: Mapping[str, CommandResolver]) -> Plan:
+def _assemble(context: CommandContext) -> Plan:
     """Resolve the commands, and put the parts of the plan together; outputs and warnings are still missing."""
     scenario, problems, tables = context[:3]
     resources: Mapping[str, ResourcePlan] = tables.resources
-    frames, features = _frames(context, resolvers)
+    features = _resolve_commands(context)
+    frames = tuple(tables.frames)
     kinds = {plan.kind for plan in resources.values()}  # those inside of graphs as well
     if context.layouts is not None and "tensor" in kinds:
         from scenario_runner.plan.layouts import with_aliasing
@@ -207,34 +198,21 @@ def _layout_tracker(
     return LayoutTracker(resources, scenario, problems)
 
 
-def _resolvers(context: CommandContext) -> dict[str, CommandResolver]:
-    """The resolver of each kind of command that there is; kinds may share one."""
-    made: dict[type[CommandResolver], CommandResolver] = {}
-    found = {}
-    for kind in dict.fromkeys([command.kind for command in context.scenario.commands]):
-        resolver_class = load(COMMANDS[kind].resolver)
-        if resolver_class not in made:
-            made[resolver_class] = resolver_class(context)
-        found[kind] = made[resolver_class]
-    return found
-
-
-def _frames(
-    context: CommandContext, resolvers: Mapping[str, CommandResolver]
-) -> tuple[tuple[FramePlan, ...], tuple[NeededFeature, ...]]:
-    """The commands as frames, and the device features that they need."""
+def _resolve_commands(context: CommandContext) -> tuple[NeededFeature, ...]:
+    """Fill the tables with what the commands do; returns the device features that they need."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
+    resolvers: dict[str, CommandResolver] = {}  # kinds of commands may share one
     for index, command in enumerate(commands):
-        tables.operations.extend(resolvers[command.kind].resolve(command, index))
+        name = COMMANDS[command.kind].resolver
+        if name not in resolvers:
+            resolvers[name] = load(name)(context)
+        tables.operations.extend(resolvers[name].resolve(command, index))
     restoring = images.restoring(len(commands)) if images is not None else None
     if restoring is not None:
         tables.operations.append(restoring)  # a repeated run begins with every image in its place
     if tables.operations:
         tables.end_frame((), len(tables.frames), False, "/commands")
-    features: tuple[NeededFeature, ...] = ()
-    for resolver in dict.fromkeys(resolvers.values()):
-        features += resolver.finish()
-    return tuple(tables.frames), features
+    return tuple(feature for resolver in resolvers.values() for feature in resolver.finish())
 
 
 def _outputs(context: CommandContext, outputs: Collection[str], output_dir: str) -> tuple[Output, ...]:
@@ -323,9 +301,8 @@ def _ml_features(
     return tuple(found.values())
 
 
-def _facts(resolved: _Resolved) -> Facts | None:
+def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
     """The facts of a plan, from what was read while it was made; None when the plan cannot be kept."""
-    _, context, shaders, _ = resolved
     scenario, loaded = context.scenario, context.shaders
     models = []
     for graph in () if context.graphs is None else context.graphs.graphs.values():

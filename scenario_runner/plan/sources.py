@@ -18,14 +18,46 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.resources import ImagePart
 
 
-class NpySource:
-    """The payload of a .npy file; opened for each reading, so that thousands of them need no open files."""
+class _FileSource:
+    """Content of a file, opened for each reading, so that thousands of them need no open files.
+
+    ``divisible`` tells that parts are read apart. Any other file is decoded as a whole: once, and kept until the last
+    part of it was read.
+    """
+
+    def __init__(self, path: str, divisible: bool) -> None:
+        self.path = path
+        self.divisible = divisible
+        self._whole: memoryview | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        raise NotImplementedError
+
+    def read_into(self, destination: memoryview, offset: int = 0) -> None:
+        if self.divisible or len(destination) == self.size_bytes:
+            self._read(destination, offset)
+            return
+        if self._whole is None:
+            whole = memoryview(bytearray(self.size_bytes))
+            self._read(whole, 0)
+            self._whole = whole
+        end = offset + len(destination)
+        destination[:] = self._whole[offset:end]
+        if end == self.size_bytes:
+            self._whole = None
+
+    def _read(self, destination: memoryview, offset: int) -> None:
+        raise NotImplementedError
+
+
+class NpySource(_FileSource):
+    """The payload of a .npy file."""
 
     def __init__(self, path: str) -> None:
         """Reads the header. Raises FileError, which begins with the path."""
-        self.path = path
         self.header = read_header(path)
-        self._converted: memoryview | None = None
+        super().__init__(path, self.header.is_c_order)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unchanged_npy, (self.path, self.header)
@@ -33,11 +65,6 @@ class NpySource:
     @property
     def size_bytes(self) -> int:
         return self.header.data_size_bytes
-
-    @property
-    def divisible(self) -> bool:
-        """Each part is read through a reader of its own."""
-        return self.header.is_c_order
 
     def opened(self) -> NpyReader:
         """The file, to be closed by the caller. Raises FileError, also where its header is another one now."""
@@ -53,19 +80,9 @@ class NpySource:
         self.read_into(memoryview(data))
         return bytes(data)
 
-    def read_into(self, destination: memoryview, offset: int = 0) -> None:
-        end = offset + len(destination)
-        if self._converted is None:
-            with self.opened() as reader:
-                if self.header.is_c_order or len(destination) == self.size_bytes:
-                    reader.read_into(destination, offset, len(destination))
-                    return
-                # every part of a transposed array touches all of the file: convert once, and keep it until the end
-                self._converted = memoryview(bytearray(self.size_bytes))
-                reader.read_into(self._converted)
-        destination[:] = self._converted[offset:end]
-        if end == self.size_bytes:
-            self._converted = None
+    def _read(self, destination: memoryview, offset: int) -> None:
+        with self.opened() as reader:
+            reader.read_into(destination, offset, len(destination))
 
 
 def _unchanged_npy(path: str, header: NpyHeader) -> NpySource:
@@ -110,45 +127,24 @@ def source_of(scenario: Any, resource: Any, inputs: Mapping[str, Any]) -> NpySou
     return None
 
 
-class ImageFileSource:
-    """The first levels of an image, from a file that is opened for each reading."""
+class ImageFileSource(_FileSource):
+    """The first levels of an image."""
 
     def __init__(self, path: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
         """Checks the header against what the scenario declares. Raises FileError, which begins with the path."""
-        self.path = path
         self._format = format
         first = parts[0]
         self._extent = (first.width, first.height, parts[-1].level + 1)
         self.levels = check_source(path, format, *self._extent)
         self._parts = tuple(part for part in parts if part.level < self.levels)
-        # other files are decoded as a whole: once, and kept until the last part of them was read
-        self._is_cut = codec_of(path).is_divisible(path)
-        self._whole: memoryview | None = None
+        super().__init__(path, codec_of(path).is_divisible(path))
 
     @property
     def size_bytes(self) -> int:
         return self._parts[-1].end_bytes
 
-    @property
-    def divisible(self) -> bool:
-        """Each part is read through a reader of its own."""
-        return self._is_cut
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _unchanged_image, (self.path, self._format, self._extent, self.levels)
-
-    def read_into(self, destination: memoryview, offset: int = 0) -> None:
-        if self._is_cut or len(destination) == self.size_bytes:
-            self._read(destination, offset)
-            return
-        if self._whole is None:
-            whole = memoryview(bytearray(self.size_bytes))
-            self._read(whole, 0)
-            self._whole = whole
-        end = offset + len(destination)
-        destination[:] = self._whole[offset:end]
-        if end == self.size_bytes:
-            self._whole = None
 
     def _read(self, destination: memoryview, offset: int) -> None:
         end = offset + len(destination)
