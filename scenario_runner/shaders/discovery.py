@@ -43,7 +43,7 @@ _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
 # A suite asks for each of its scenarios: the last search is used again for so long.
-_SEARCHED_EVERY_S = 0.1
+_SEARCHED_EVERY_S = 1.0
 
 _searches: dict[tuple[str | None, ...], tuple[list[Compiler], float]] = {}
 """By what was asked for: what was found, and when, as time.monotonic tells it."""
