@@ -11,7 +11,6 @@ from scenario_runner.graphs.model import (
     Module,
     Port,
     Segment,
-    Slot,
     Vgf,
     descriptor_type_name,
     format_name,
@@ -53,6 +52,9 @@ def _port(vgf: Vgf, port: Port) -> dict[str, Any]:
     }
 
 
+_LISTS = ("inputs", "outputs", "descriptor_sets", "constants", "push_constant_ranges")
+
+
 def _segment(vgf: Vgf, segment: Segment) -> dict[str, Any]:
     return {
         "index": segment.index,
@@ -61,16 +63,9 @@ def _segment(vgf: Vgf, segment: Segment) -> dict[str, Any]:
         "module_index": segment.module_index,
         "module": vgf.modules[segment.module_index].name,
         "dispatch_shape": list(segment.dispatch_shape),
-        "inputs": _slots(segment.inputs),
-        "outputs": _slots(segment.outputs),
-        "descriptor_sets": [{"index": x.index, "slots": _slots(x.slots)} for x in segment.descriptor_sets],
-        "constants": [asdict(link) for link in segment.constants],
-        "push_constant_ranges": [asdict(part) for part in segment.push_constant_ranges],
+        **{name: [asdict(each) for each in getattr(segment, name)] for name in _LISTS},
+        "descriptor_sets": [{"index": x.index, "slots": list(map(asdict, x.slots))} for x in segment.descriptor_sets],
     }
-
-
-def _slots(slots: tuple[Slot, ...]) -> list[dict[str, int]]:
-    return [{"binding": slot.binding, "resource_index": slot.resource_index} for slot in slots]
 
 
 def _module(module: Module) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
@@ -25,50 +25,31 @@ from scenario_runner.graphs.model import Constant, ModelResource, Module, Segmen
 from scenario_runner.graphs.tables import decoder, read_modules, read_resources, read_sequence
 
 
-class Content(Protocol):
+class Content(NamedTuple):
     """The bytes of a VGF model, which begins at ``start_bytes`` of its file.
 
-    ``is_memory``: parts are views of memory, which cost nothing however large they are.
+    ``part`` gives at most so many bytes from an offset on, fewer where the file ends. ``is_memory``: parts are views of
+    memory, which cost nothing however large they are.
     """
 
-    is_memory: bool
-    start_bytes: int
+    part: Callable[[int, int], memoryview]
     size_bytes: int
-
-    def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        """At most ``size_bytes`` bytes from ``offset_bytes`` on, fewer where the file ends. Raises FileError."""
-
-
-class MemoryContent:
-    """A file that is in memory."""
-
-    is_memory = True
-    start_bytes = 0
-
-    def __init__(self, content: bytes | bytearray | memoryview) -> None:
-        self._view = memoryview(content).cast("B")
-        self.size_bytes = self._view.nbytes
-
-    def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        return self._view[offset_bytes : offset_bytes + size_bytes].toreadonly()
+    start_bytes: int = 0
+    is_memory: bool = False
 
 
-class DiskContent:
-    """A file on disk, or a part of one.
+def _in_memory(content: bytes | bytearray | memoryview) -> Content:
+    view = memoryview(content).cast("B").toreadonly()
+    return Content(lambda offset, size: view[offset : offset + size], view.nbytes, is_memory=True)
 
-    It is read, never mapped: a file that is cut short while it is mapped ends the process.
-    """
 
-    is_memory = False
+def _on_disk(file: SourceFile, start_bytes: int, size_bytes: int) -> Content:
+    """A part of a file. It is read, never mapped: a file that is cut short while it is mapped ends the process."""
 
-    def __init__(self, file: SourceFile, start_bytes: int = 0, size_bytes: int | None = None) -> None:
-        self._file = file
-        self.start_bytes = start_bytes
-        self.size_bytes = file.size_bytes if size_bytes is None else size_bytes
+    def part(offset: int, size: int) -> memoryview:
+        return memoryview(file.read(max(0, min(size, size_bytes - offset)), start_bytes + offset))
 
-    def part(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        size_bytes = max(0, min(size_bytes, self.size_bytes - offset_bytes))
-        return memoryview(self._file.read(size_bytes, self.start_bytes + offset_bytes))
+    return Content(part, size_bytes, start_bytes)
 
 
 SIZE_BYTES = 128
@@ -239,7 +220,7 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
 def read_open_vgf(file: SourceFile) -> Vgf:
     """As `read_vgf`, of a file that is open. Of an ExecuTorch program these are the models that it calls, as one."""
     if not is_program(file):
-        return _parsed(DiskContent(file), file.path)
+        return _parsed(_on_disk(file, 0, file.size_bytes), file.path)
     program = read_program(file)
     others = ", ".join(dict.fromkeys(program.others))
     if others and len(program.calls) > 1:
@@ -252,7 +233,7 @@ def read_open_vgf(file: SourceFile) -> Vgf:
         log.warning(
             __name__, "%s: operators of the ExecuTorch program around its model are not run: %s", file.path, others
         )
-    models = [_parsed(DiskContent(file, *call.part), file.path) for call in program.calls]
+    models = [_parsed(_on_disk(file, *call.part), file.path) for call in program.calls]
     if len(models) == 1:
         return models[0]
     try:
@@ -269,7 +250,7 @@ def parse_vgf(content: bytes | bytearray | memoryview, *, name: str = "<memory>"
 
     Raises like `read_vgf`.
     """
-    return _parsed(MemoryContent(content), name)
+    return _parsed(_in_memory(content), name)
 
 
 def _parsed(content: Content, name: str) -> Vgf:

@@ -105,15 +105,14 @@ class PushConstants:
         self.sources = sources
         self._problems = problems
         self.read: dict[str, bytes] = {}
-        self._fits: dict[tuple[str, int], bool] = {}
 
     def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
         """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
         size = max([shader.push_constants_size for shader in shaders])
         if size:  # those that leave it out have what their blocks need
             size = max([shader.push_constants_size or declared_size(shader.interface) for shader in shaders])
-        fits = [self._fit(shader, size) for shader in shaders]
-        if not all(fits):
+        findings = [check_size(shader.uid, shader.interface, size, shader.pointer) for shader in shaders]
+        if not self._problems.report(finding for found in findings for finding in found):
             return b""
         uid: str | None = command.push_data_ref
         if uid is None:
@@ -141,10 +140,3 @@ class PushConstants:
                 self._problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/src")
             self.read[uid] = bytes(data)
         return self.read[uid]
-
-    def _fit(self, shader: LoadedShader, size: int) -> bool:
-        """Tell whether a shader can have push constants of this size; what is wrong is noted once."""
-        key = (shader.uid, size)
-        if key not in self._fits:
-            self._fits[key] = self._problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
-        return self._fits[key]

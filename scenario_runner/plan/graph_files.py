@@ -102,7 +102,6 @@ class _Inference:
         self._scenario = files.scenario
         self._problems = files.problems
         self._wanted = uids
-        self._failed: set[int] = set()
         self._found: dict[str, Shape] = {}
         self._known: dict[str, Shape] = {}
         for resource in self._scenario.resources:
@@ -151,9 +150,7 @@ class _Inference:
         try:
             shapes = shapes | graph.inferred({key: self._known[uid] for key, uid in bound if uid in self._known})
         except ScenarioRunnerError as error:
-            if index not in self._failed:
-                self._failed.add(index)
-                self._problems.add_error(error, f"{self._scenario.command_pointer(index)}/bindings")
+            self._problems.add_error(error, f"{self._scenario.command_pointer(index)}/bindings")
         for key, uid in bound:
             if key in shapes:
                 self._note(index, uid, shapes[key])

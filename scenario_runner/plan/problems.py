@@ -51,7 +51,7 @@ class Problems:
                 self.error(each.code, pointer, str(each), each.help)
 
     def raise_if_any(self) -> None:
-        """Raise all errors noted so far as one; its class (and exit code) is that of the first."""
-        errors = self.errors or self.otherwise
+        """Raise all errors noted so far as one, each once; its class (and exit code) is that of the first."""
+        errors = list(dict.fromkeys(self.errors or self.otherwise))
         if errors:
             raise error_of(errors)
