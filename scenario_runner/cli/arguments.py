@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=_formatter, **arguments)
 
     commands: Mapping[str, str] = {}
-    """Those that the help text lists first, and what they do."""
+    """Commands that the help text lists first → their purpose."""
 
     def format_help(self) -> str:
         """The help text, with a line for each command before the arguments."""
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         return text.replace("positional arguments:\n", f"commands:\n{lines}\npositional arguments:\n", 1)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """The same; an empty path, such as that of an unset variable in a script, is an error."""
+        """Parse the arguments, and refuse an empty path, such as that of an unset variable in a script."""
         found = super().parse_known_args(args, namespace)
         for action in self._actions:
             noun = _PATHS.get(str(action.metavar)) if action.option_strings else None
@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(meant)
 
     def _option_names(self) -> list[str]:
-        """Those of subcommands as well: what they do not know, argparse refuses here."""
+        """The names of all options, with those of subcommands: argparse refuses here what these do not know."""
         names = list(self._option_string_actions)
         for action in self._actions:
             if isinstance(action.choices, dict):

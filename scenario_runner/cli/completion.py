@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _options(command: str) -> list[str]:
-    """Those that the help text of a command lists."""
+    """The options that the help text of a command lists."""
     text = io.StringIO()
     with redirect_stdout(text), suppress(SystemExit):
         import_module(f"scenario_runner.cli.{command.replace('-', '_')}").main(["--help"])

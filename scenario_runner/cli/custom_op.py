@@ -33,7 +33,7 @@ class Operation(NamedTuple):
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
-        """Those about the attributes, then those about the shader."""
+        """The findings about the attributes, then those about the shader."""
         return (*self.examined.findings, *(self.checked.findings if self.checked else ()))
 
 

@@ -17,7 +17,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 _MESSAGE_LINES = 20
 
 Row: TypeAlias = "tuple[bool | None, str, str]"
-"""Whether something works (None: neither), its label, and its text."""
+"""A state (works, broken, or None for neither), a label and a text."""
 
 
 def main(argv: Sequence[str]) -> int:

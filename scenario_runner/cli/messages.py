@@ -81,7 +81,7 @@ def _readable(text: str) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a stream is a terminal."""
+    """Tell whether a stream is a terminal."""
     try:
         return stream.isatty()
     except ValueError:  # closed

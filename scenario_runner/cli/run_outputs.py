@@ -1,4 +1,4 @@
-"""Where the scenarios of one call write, that no two write one file, and what is left of earlier runs."""
+"""The outputs of the scenarios of one call: their folders, collisions, and files of earlier runs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class RunOutputs:
                 os.unlink(marker)
 
     def note_of_failure(self, file: str) -> str | None:
-        """What to say of the outputs on disk after a run that failed."""
+        """A note about outputs of earlier runs, for a run that failed; None where there are none."""
         left = self._declared(file).on_disk()
         if not left:
             return None

@@ -21,7 +21,7 @@ OPTIONS = tuple(_WRITERS)
 
 
 class TimingFiles:
-    """What a run took, as files. They are created before the run, and get their names when it has ended well."""
+    """Files with the times of a run, created before it and given their names when it has ended well."""
 
     def __init__(self, options: argparse.Namespace, scenario: str) -> None:
         """Raises UsageError for contradictions and FileError for a file that cannot be written."""

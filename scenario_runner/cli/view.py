@@ -296,7 +296,7 @@ def _show(content: Content, options: argparse.Namespace) -> None:
 
 
 def _names(shown: Sequence[Channel], content: Content) -> str:
-    """Which channels a picture shows, where it does not show all."""
+    """The channels that a picture shows, as the end of a sentence; nothing where it shows all."""
     if len(shown) == len(content.channels):
         return ""
     return f" of channel{'s' * (len(shown) > 1)} {', '.join(channel.name for channel in shown)}"

@@ -1,4 +1,4 @@
-"""Everything that is wrong or missing, each with the one line that fixes it, derived from the report alone.
+"""Findings: what is wrong or missing, each with the one line that fixes it, derived from the report alone.
 
 "error": nothing runs before it is fixed; "warning": something is installed and does not work; "note": something that
 only some scenarios need is missing.
@@ -114,7 +114,7 @@ def _no_device(report: Mapping[str, Any]) -> Finding:
 
 
 def _guilty(report: Mapping[str, Any]) -> str | None:
-    """How to leave out the drivers that fail when they are used alone."""
+    """Advice to leave out the drivers that fail when they are used alone; None where there are none."""
     tried = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is not None]
     sound = [driver["path"] for driver in report["drivers"] if driver["usable"]]
     if not tried:
@@ -172,7 +172,7 @@ def _layers(report: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _ml(report: Mapping[str, Any]) -> Iterator[Finding]:
-    """What keeps every usable device from tensors and graphs, and whether VGF files can be read."""
+    """Obstacles to tensors and graphs on every usable device, to reading VGF files, and to converting models."""
     devices = [device for device in report["devices"] if device["usable"]]
     layers = report["layers"]["ml_emulation"]
     if devices and all(device["ml"]["path"] == "none" for device in devices):

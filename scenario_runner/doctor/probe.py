@@ -22,8 +22,8 @@ from scenario_runner.formats import all_formats
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import check, library_of, load
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.api.loader import library_of, load
+from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.instance import Instance, version_text
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.devices.ml_emulation import open_layered, reason_against
@@ -97,7 +97,8 @@ def _loader_version() -> str:
 
 
 def _layers() -> list[dict[str, Any]]:
-    """What the loader says of every layer it finds; their libraries are not opened."""
+    """Describe every layer that the loader finds; their libraries are not opened."""
+    name = "vkEnumerateInstanceLayerProperties"
     return [
         {
             "name": ffi.string(layer.layerName).decode(errors="replace"),
@@ -105,23 +106,14 @@ def _layers() -> list[dict[str, Any]]:
             "implementation_version": layer.implementationVersion,
             "description": ffi.string(layer.description).decode(errors="replace"),
         }
-        for layer in _enumerated("vkEnumerateInstanceLayerProperties", "VkLayerProperties[]")
+        for layer in enumerated("VkLayerProperties", name, loader.instance_function(ffi.NULL, name))
     ]
 
 
 def _instance_extensions() -> dict[str, int]:
-    found = _enumerated("vkEnumerateInstanceExtensionProperties", "VkExtensionProperties[]", ffi.NULL)
+    name = "vkEnumerateInstanceExtensionProperties"
+    found = enumerated("VkExtensionProperties", name, loader.instance_function(ffi.NULL, name), ffi.NULL)
     return {ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
-
-
-def _enumerated(command: str, kind: str, *before: Any) -> list[Any]:
-    function = loader.instance_function(ffi.NULL, command)
-    count = ffi.new("uint32_t*")
-    check(function(*before, count, ffi.NULL), command)
-    items = ffi.new(kind, count[0])
-    if count[0]:
-        check(function(*before, count, items), command)
-    return [items[index] for index in range(count[0])]
 
 
 ML_EXTENSIONS = (
@@ -173,7 +165,7 @@ _SUBGROUP_FLAGS = {
 
 
 def identity(physical: PhysicalDevice) -> dict[str, Any]:
-    """What tells this device from others; the same keys begin `describe`."""
+    """The keys that tell this device from others; `describe` begins with them."""
     return {"index": physical.index, "name": physical.name, "type": physical.type, "uuid": physical.uuid}
 
 
@@ -250,7 +242,7 @@ def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, 
 
 
 def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
-    """What ``--shader-instrumentation`` would measure, or why it cannot."""
+    """The metrics of ``--shader-instrumentation``, or the reason why there are none."""
     found: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
     try:
         required(physical)

@@ -291,7 +291,7 @@ class Probe:
 
 
 def _ask(timeout_s: float, environment: Mapping[str, str]) -> Outcome:
-    """What a probe of the drivers in this environment finds."""
+    """Run a probe of the drivers in this environment to its end."""
     with ExitStack() as stack:
         return Probe(stack, "full", timeout_s, environment).outcome()
 

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from glob import glob
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -27,17 +28,16 @@ PACKAGES = (
     "ai_ml_sdk_vgf_library",
     "ai_ml_emulation_layer_for_vulkan",
 )
-# What changes which loader, drivers and layers are found, or what they do.
+# The beginnings of the names of variables that change which loader, drivers and layers are found, or what they do.
 _VARIABLES = (
     "DYLD_LIBRARY_PATH",
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
+    "LP_",
+    "LVP_",
+    "MESA_VK_",
     "NVIDIA_DRIVER_CAPABILITIES",
     "NVIDIA_VISIBLE_DEVICES",
-    "XDG_CONFIG_DIRS",
-    "XDG_DATA_DIRS",
-)
-_PREFIXES = (
     "SCENARIO_RUNNER_",
     "VK_ADD_",
     "VK_DRIVER_FILES",
@@ -47,10 +47,10 @@ _PREFIXES = (
     "VK_LAYER_",
     "VK_LOADER_",
     "VMEL_",
-    "LVP_",
-    "LP_",
-    "MESA_VK_",
+    "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
 )
+_GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl*", "/dev/kfd*", "/dev/mali*")
 
 
 def system() -> dict[str, Any]:
@@ -92,25 +92,13 @@ def version_of(package: str) -> str | None:
 
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that are set and matter here."""
-    return {
-        name: value
-        for name, value in sorted(environ.items())
-        if value and (name in _VARIABLES or name.startswith(_PREFIXES))
-    }
+    return {name: value for name, value in sorted(environ.items()) if value and name.startswith(_VARIABLES)}
 
 
 def gpu_nodes() -> list[dict[str, Any]]:
     """Linux: the device files of graphics drivers, and whether we may open them."""
-    nodes = []
-    for folder, prefix in (("/dev/dri", "renderD"), ("/dev", "nvidiactl"), ("/dev", "kfd"), ("/dev", "mali")):
-        try:
-            names = sorted(name for name in os.listdir(folder) if name.startswith(prefix))
-        except OSError:
-            continue
-        for name in names[:64]:
-            path = os.path.join(folder, name)
-            nodes.append({"path": path, "accessible": os.access(path, os.R_OK | os.W_OK)})
-    return nodes
+    paths = [path for pattern in _GPU_NODES for path in sorted(glob(pattern))]
+    return [{"path": path, "accessible": os.access(path, os.R_OK | os.W_OK)} for path in paths]
 
 
 def cache(folder: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Everything that can be said of a scenario file without running it: the findings of all rules, each at its place.
+"""Validation of scenario files without running them: the findings of all rules, each at its place.
 
 ``validate_file`` gives a `Validation`; `sarif` and ``Validation.as_json`` write it down. No GPU is touched; against a
 device it is checked by what ``scenario-runner doctor --json`` wrote about it.

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 class Options(NamedTuple):
-    """What to look at: ``hazards`` for missing barriers, ``device`` for one device's limits and features, ``sandbox``
-    for files outside of the scenario's folder, ``strict`` to take warnings for errors.
+    """Options of a validation: ``hazards`` looks for missing barriers, ``device`` has limits and features to compare
+    with, ``sandbox`` refuses files outside of its folder, ``strict`` takes warnings for errors.
 
     ``output_dir`` is the base of relative ``dst`` paths, by default the scenario's folder.
     """
@@ -50,7 +50,7 @@ class Options(NamedTuple):
 
 
 def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
-    """Everything that is wrong with one scenario file; what is wrong with the file itself is a finding as well."""
+    """Find everything that is wrong with one scenario file, the text of the file included."""
     options = options or Options()
     file = os.fspath(path)
     with ExitStack() as stack:
@@ -67,7 +67,7 @@ def validate_file(path: str | os.PathLike[str], options: Options | None = None) 
 
 
 def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
-    """Everything that is wrong with a scenario that was read already.
+    """Find everything that is wrong with a scenario that was read already.
 
     Raises LimitError, which says nothing about the scenario.
     """
@@ -158,7 +158,7 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
 
 
 class _Memory:
-    """Where the resources of a plan lie: the memory object, and the part of it in bytes; for an image with memory of
+    """The place of each resource of a plan: the memory object, and the part of it in bytes; for an image with memory of
     its own, in mip levels."""
 
     def __init__(self, scenario: Scenario, resources: Mapping[str, ResourcePlan]) -> None:
@@ -225,7 +225,7 @@ class _Memory:
 
 
 class _Uses:
-    """What the operations of a plan and drawings do to memory."""
+    """The accesses of a plan's operations, and of drawings, to memory."""
 
     def __init__(self, plan: Plan, shaders: Mapping[str, LoadedShader], memory: _Memory) -> None:
         self._plan = plan

@@ -26,7 +26,7 @@ class Validation(NamedTuple):
     exit_code: int
 
     def count(self, severity: Severity) -> int:
-        """How many findings are this severe."""
+        """Count the findings of this severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class ReportedDevice:
         ]
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
-        """Whether a member of a properties structure has all ``bits``."""
+        """Tell whether a member of a properties structure has all ``bits``."""
         if member == "supportedOperations":
             structure, member = "VkPhysicalDeviceVulkan11Properties", "subgroupSupportedOperations"
         value = self._properties.get(structure, {}).get(member, 0)
@@ -111,7 +111,7 @@ class ReportedDevice:
         return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
 
     def findings(self, plan: Plan) -> Iterator[Diagnostic]:
-        """What a plan asks for that this device does not have."""
+        """The requirements of a plan that this device does not meet."""
         yield from exceeded_limits(plan, self._limits, self.name)
         try:
             enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]

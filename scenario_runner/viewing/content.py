@@ -35,7 +35,7 @@ class Channel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What one file holds.
+    """The content of one file.
 
     ``title`` says so in a few words. ``channels`` are those of an image, or the last axis of an array of three or more
     axes; ``has_channel_axis`` tells that an index into the file's array ends with the number of the channel.
@@ -101,7 +101,7 @@ class Statistics(NamedTuple):
 
 
 def statistics_of(channel: Channel) -> Statistics:
-    """Of all values of a channel; the mean is computed in double precision."""
+    """Summarise all values of a channel; the mean is computed in double precision."""
     values = channel.numbers
     nan_count = infinite_count = 0
     if channel.element.is_float:

@@ -1,4 +1,4 @@
-"""Where two files, two dumps of a scenario or two folders of results differ, and by how much."""
+"""Differences between two files, two dumps of a scenario or two folders of results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EXACT = Tolerance()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What `compare` found.
+    """The result of `compare`.
 
     ``count`` of ``total`` elements differ by more than the tolerance, ``tolerated`` by no more. ``first`` is the index
     of the first that counts and its two values. ``absolute``, ``relative`` (to the larger of the two magnitudes) and
@@ -194,7 +194,7 @@ def _is_nan(channel: Channel, values: Array) -> Array:
 
 
 def unequal(values: Array, wanted: Array) -> Array:
-    """Whether numbers differ, exactly also between 64-bit integers and floats; NaN differs from everything."""
+    """Compare numbers, exactly also 64-bit integers with floats; NaN differs from everything."""
     if values.dtype.kind == "f" and wanted.dtype.kind in "iu":
         values, wanted = wanted, values
     with numpy.errstate(all="ignore"):  # about NaN that signal
@@ -230,7 +230,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Scenarios:
-    """What is not the same in both: ``commands`` has (number, kind in the first, kind in the second, None for none)."""
+    """Differences of two scenarios: ``commands`` has (number, kind in the first, kind in the second, None for none)."""
 
     commands: tuple[tuple[int, str | None, str | None], ...]
     only_one: tuple[DumpEntry, ...]
@@ -242,7 +242,7 @@ class Scenarios:
 
 
 def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
-    """How the scenarios of two dumps, or what was dumped of them, differ."""
+    """Compare the scenarios of two dumps, and what was dumped of them."""
     kinds = enumerate(zip_longest(one.commands, other.commands))
     first, second = ({entry.key for entry in index.entries} for index in (one, other))
     return Scenarios(
@@ -255,7 +255,7 @@ def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
 def compared(
     one: DumpIndex, other: DumpIndex, tolerance: Tolerance, elements: Mapping[str | None, Element]
 ) -> Iterator[Compared]:
-    """What both dumps have, in order. ``elements`` say what the bytes of buffers are, by uid, or all others by None.
+    """Compare what both dumps have, in order. ``elements`` are the types of buffers by uid, of all others by None.
 
     Raises FileError for files that are not there, or not those of the index.
     """
@@ -283,7 +283,7 @@ def compared(
 def _element_of_dump(
     path: str, entry: DumpEntry, counterpart: DumpEntry, elements: Mapping[str | None, Element]
 ) -> Element | None:
-    """What the items of a file are, where the file does not say so itself."""
+    """The type of the items of a file that does not name it itself."""
     if not codec_of(path).is_array:
         return None
     if entry.format is not None:

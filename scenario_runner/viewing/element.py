@@ -64,7 +64,7 @@ class Element:
         return numpy.ascontiguousarray(raw).view(f"<u{self.size_bytes}")
 
     def steps(self, first: Array, second: Array) -> Array:
-        """How many values of this kind lie between each two (units in the last place); for floats that are not NaN."""
+        """Count the values of this kind between each two (units in the last place); for floats that are not NaN."""
         import numpy
 
         bits = numpy.dtype(f"<i{self.size_bytes}")

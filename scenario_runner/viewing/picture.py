@@ -31,7 +31,7 @@ def shown_channels(content: Content) -> tuple[Channel, ...]:
 
 
 def value_range(content: Content) -> tuple[float, float]:
-    """What becomes black and what becomes white, unless the user says so.
+    """The values for black and for white, unless the user gives them.
 
     That is the whole range of normalized colours, and the least and greatest finite value of everything else. Where all
     values are the same, zero joins them.
