@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from scenario_runner import progress
@@ -23,7 +24,8 @@ from scenario_runner.cli.arguments import (
 )
 from scenario_runner.cli.messages import is_terminal, set_up_logging, show_error, show_table
 from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
-from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output import OutputFile, check_destination
+from scenario_runner.files.source import check_folder_to_write
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.progress import Clock
 from scenario_runner.run.timings import (
@@ -158,22 +160,12 @@ def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: fl
                 resolution_ns=resolution_ns,
             )
             changes.append((f"{row.kind}: {_name(row)}", change))
-    counts = {
-        verdict: sum(change.verdict == verdict for _, change in changes)
-        for verdict in ("slower", "faster", "same", "unknown")
-    }
-    lines = [
-        (
-            name,
-            duration(change.before.median),
-            duration(change.after.median),
-            f"{change.percent:+.1f} %",
-            duration(change.noise),
-            change.verdict,
-        )
-        for name, change in changes
-        if change.verdict in ("slower", "faster")
-    ]
+    counts = Counter(change.verdict for _, change in changes)
+    lines = []
+    for name, change in changes:
+        if change.verdict in ("slower", "faster"):
+            times = (duration(change.before.median), duration(change.after.median))
+            lines.append((name, *times, f"{change.percent:+.1f} %", duration(change.noise), change.verdict))
     if lines:
         show_table([("", "before", "after", "change", "noise", ""), *lines], right=range(1, 5))
     unknown = f", {counts['unknown']} with fewer than {MIN_SAMPLES} samples" if counts["unknown"] else ""
@@ -187,7 +179,6 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0, or the exit code of the first scenario that failed; with --compare 1 where something is slower beyond
     noise."""
     options = _parse(argv)
-
     set_up_logging(options.log_level)
     if options.compare is not None:
         if options.files:
@@ -201,32 +192,28 @@ def main(argv: Sequence[str]) -> int:
     if options.time is not None and options.repeat is not None:
         raise UsageError("--time and --repeat both say when to stop", help="give one of them")
 
-    code = 0
-    file = None
     if options.json is not None:
         if os.path.realpath(options.json) in map(os.path.realpath, options.files):
             raise UsageError(f"--json: {options.json} is a scenario", help="choose another file")
-        file = OutputFile(options.json)
-    try:
-        measured = []
-        with Runner(**shared_arguments(options)) as runner:
-            for path in options.files:
-                try:
-                    samples = _measure(runner, path, options)
-                except ScenarioRunnerError as error:  # what was measured before took long enough
-                    show_error(error.of_scenario(path))
-                    code = code or error.exit_code
-                    if isinstance(error, DeviceError):
-                        runner.close()  # the next scenario gets a device of its own
-                    continue
-                show(samples)
-                measured.append(samples)
-        if file is not None and measured:
+        check_destination(options.json)
+        check_folder_to_write(os.path.dirname(os.path.abspath(options.json)))
+    code = 0
+    measured = []
+    with Runner(**shared_arguments(options)) as runner:
+        for path in options.files:
+            try:
+                samples = _measure(runner, path, options)
+            except ScenarioRunnerError as error:  # what was measured before took long enough
+                show_error(error.of_scenario(path))
+                code = code or error.exit_code
+                if isinstance(error, DeviceError):
+                    runner.close()  # the next scenario gets a device of its own
+                continue
+            show(samples)
+            measured.append(samples)
+    if options.json is not None and measured:
+        with OutputFile(options.json) as file:
             file.write(samples_text(measured).encode() + b"\n")
-            file.commit()
-    finally:
-        if file is not None:
-            file.discard()
     return code
 
 
