@@ -2,7 +2,7 @@
 
 ::
 
-    with suite_display(verbose=False) as display:
+    with SuiteDisplay(verbose=False) as display:
         display.start(total)              # None where the number of items is not known yet; may be called again
         display.started(item, "0")        # the worker "0" runs this item now
         display.finished(result)          # a failure is shown at once
@@ -58,22 +58,18 @@ _UNKNOWN_STYLE: Final = "bold magenta"  # UnexpectedImprovement
 _MOST_FAILURES: Final = 50
 
 
-def suite_display(*, verbose: bool = False, stream: TextIO | None = None) -> SuiteDisplay:
-    """The display for ``stream`` (default: standard output). With ``verbose`` items that pass have a line as well."""
-    stream = stream or sys.stdout
-    if stream is not None and messages.is_terminal(stream):
-        return _TerminalDisplay(stream, verbose)
-    return SuiteDisplay(stream, verbose)
-
-
 class SuiteDisplay:
-    """Plain lines: failures at once, and how far the suite is every few seconds. The base of the one for terminals."""
+    """On a terminal a bar, the counts and what each worker runs, below the failures; elsewhere plain lines: failures at
+    once, and how far the suite is every few seconds."""
 
-    interval_s = _LOG_INTERVAL_S
-
-    def __init__(self, stream: TextIO | None, verbose: bool) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None = None, *, verbose: bool = False) -> None:
+        """``stream`` is standard output by default. With ``verbose`` items that pass have a line as well."""
+        self._stream = stream = stream or sys.stdout
         self._verbose = verbose
+        is_terminal = stream is not None and messages.is_terminal(stream)
+        self._console = messages.rich_console(stream) if is_terminal else None
+        self.interval_s = _TERMINAL_INTERVAL_S if is_terminal else _LOG_INTERVAL_S
+        self._live: Any = None
         self._total: int | None = None
         self._counts: dict[str, int] = {}
         self._done = self._failures = 0
@@ -92,7 +88,14 @@ class SuiteDisplay:
         if self._thread is None:
             self._begin = time.monotonic()
             self._samples.append((self._begin, 0))
-            self._open()
+            if self._console is not None:
+                from rich.live import Live
+
+                self._live = Live(
+                    get_renderable=self._picture, console=self._console, auto_refresh=False, transient=True,
+                    redirect_stdout=False, redirect_stderr=False,
+                )  # fmt: skip
+                self._live.start()
             self._thread = threading.Thread(target=self._keep_showing, name="suite display", daemon=True)
             self._thread.start()
 
@@ -113,8 +116,13 @@ class SuiteDisplay:
 
     def note(self, label: str, text: str, help: str | None = None) -> None:
         """A message ('warning', 'error', 'info') while the suite runs."""
-        self._flush()
-        messages.write(label, text, help)
+        if self._console is None:
+            self._flush()
+            messages.write(label, text, help)
+            return
+        self._lines.append(("yellow" if label == "warning" else "bold", one_line(f"{label}: {text}")))
+        if help:
+            self._lines.append(("green", one_line(f"  help: {help}")))
 
     def end(self, *lines: str) -> None:
         """Show what is still to be shown, the counts, and these lines. Calling it again does nothing."""
@@ -137,17 +145,12 @@ class SuiteDisplay:
             self._stop()
             self._flush()
 
-    # What the two displays do differently.
-
-    def _open(self) -> None:
-        pass
-
-    def _close(self) -> None:
-        pass
-
     def _progress(self) -> None:
         self._flush()
-        self._write([("", self._progress_text())])
+        if self._live is not None:
+            self._live.refresh()
+        else:
+            self._write([("", self._progress_text())])
 
     def _flush(self) -> None:
         with self._lock:
@@ -156,10 +159,12 @@ class SuiteDisplay:
                 self._write(lines)
 
     def _write(self, lines: list[tuple[str, str]]) -> None:
-        if self._stream is not None:
-            print("\n".join(text for _, text in lines), file=self._stream, flush=True)
+        if self._console is not None:
+            from rich.text import Text
 
-    # What both do.
+            self._console.print(Text("\n").join(Text(text, style) for style, text in lines), soft_wrap=True)
+        elif self._stream is not None:
+            print("\n".join(text for _, text in lines), file=self._stream, flush=True)
 
     def _show(self, result: Result, lines: Iterable[str]) -> None:
         line = headline(result)
@@ -175,7 +180,7 @@ class SuiteDisplay:
                 self._lines.append(
                     ("", f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown")
                 )
-        if self.interval_s == _LOG_INTERVAL_S:
+        if self._console is None:
             self._flush()
 
     def _keep_showing(self) -> None:
@@ -186,7 +191,8 @@ class SuiteDisplay:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-            self._close()
+        if self._live is not None:
+            self._live.stop()
 
     def _rate(self) -> float:
         """Items a second, lately."""
@@ -215,70 +221,32 @@ class SuiteDisplay:
             text += f"; {item.id} has been running for {seconds_text(time.monotonic() - begin)}"
         return one_line(text)
 
-
-class _TerminalDisplay(SuiteDisplay):
-    """A bar, the counts, and what each worker runs, below the failures."""
-
-    interval_s = _TERMINAL_INTERVAL_S
-
-    def _open(self) -> None:
-        from rich.live import Live
-
-        assert self._stream is not None
-        self._console = messages.rich_console(self._stream)
-        self._live: Any = Live(
-            get_renderable=self._picture, console=self._console, auto_refresh=False, transient=True,
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
-        self._live.start()
-
-    def _close(self) -> None:
-        self._live.stop()
-
-    def note(self, label: str, text: str, help: str | None = None) -> None:
-        self._lines.append(("yellow" if label == "warning" else "bold", one_line(f"{label}: {text}")))
-        if help:
-            self._lines.append(("green", one_line(f"  help: {help}")))
-
-    def _progress(self) -> None:
-        self._flush()
-        self._live.refresh()
-
-    def _write(self, lines: list[tuple[str, str]]) -> None:
-        from rich.text import Text
-
-        console = getattr(self, "_console", None) or messages.rich_console(self._stream)  # type: ignore[arg-type]
-        console.print(Text("\n").join(Text(text, style) for style, text in lines), soft_wrap=True)
-
     def _picture(self) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
 
-        width = self._console.width
-        rate = self._rate()
-        bar = Text(no_wrap=True, overflow="ellipsis")
+        def row(*parts: str | tuple[str, str]) -> Text:
+            return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+        assert self._console is not None
+        width, rate, now = self._console.width, self._rate(), time.monotonic()
+        bar: list[str | tuple[str, str]] = [counted(self._done, "item")]
         if self._total:
             cells = max(min(40, width - 60), 10)
             filled = min(cells * self._done // self._total, cells)
-            bar.append("━" * filled, "green" if not self._failures else "red")
-            bar.append("━" * (cells - filled), "dim")
+            bar = [("━" * filled, "red" if self._failures else "green"), ("━" * (cells - filled), "dim")]
             bar.append(f" {self._done}/{self._total}  {100 * self._done // self._total} %")
-        else:
-            bar.append(counted(self._done, "item"))
         bar.append(f"  {rate:.0f}/s" if rate >= 10 else f"  {rate:.1f}/s")
         if self._total and rate:
-            bar.append(f"  {_left_text((self._total - self._done) / rate)} left", "dim")
-        counts = Text(no_wrap=True, overflow="ellipsis")
-        for verdict, count in _in_order(dict(self._counts)):
-            counts.append(f"{count} {verdict}  ", _style(verdict))
-        now = time.monotonic()
+            bar.append((f"  {_left_text((self._total - self._done) / rate)} left", "dim"))
+        rows = [row(*bar)]
+        if self._counts:
+            counts = _in_order(dict(self._counts))
+            rows.append(row(*((f"{count} {verdict}  ", _style(verdict)) for verdict, count in counts)))
         running = sorted(self._running.items(), key=lambda each: each[1][1])
-        rows = [Text.assemble(bar)] + ([counts] if counts else [])
         for worker, (item, begin) in running[:_WORKERS_SHOWN_MAX]:
-            row = Text(f"{worker:>4}  ", "dim", no_wrap=True, overflow="ellipsis")
             taken = f"{seconds_text(now - begin)}  " if now - begin >= 1 else ""
-            row.append(taken, "yellow").append(one_line(item.id, width), "default")
-            rows.append(row)
+            rows.append(row((f"{worker:>4}  ", "dim"), (taken, "yellow"), one_line(item.id, width)))
         if len(running) > _WORKERS_SHOWN_MAX:
             rows.append(Text(f"      and {len(running) - _WORKERS_SHOWN_MAX} more", "dim"))
         return Group(*rows)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from scenario_runner import __version__
 from scenario_runner.cli.messages import set_up_logging
-from scenario_runner.cli.suite_display import SuiteDisplay, Summary, suite_display
+from scenario_runner.cli.suite_display import SuiteDisplay, Summary
 from scenario_runner.cli.test_options import check_destinations, parse, runner_arguments, wants_reports, write_reports
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     from scenario_runner.suite.problems import SuiteProblems
 
     set_up_logging(options.log_level)
-    with suite_display(verbose=options.verbose) as display:
+    with SuiteDisplay(verbose=options.verbose) as display:
 
         def show(problem: Diagnostic) -> None:
             display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)

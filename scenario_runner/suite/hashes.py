@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,11 +19,6 @@ from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
 _MISSING: Final = "missing"
-# Files that expectations name; in JSON a quote inside of a string is escaped, so that these can only be keys.
-_EXPECTED: Final = re.compile(rb'"(?:file|mask)"\s*:\s*("(?:[^"\\]|\\.)+")')
-_MASK: Final = re.compile(rb'"mask"\s*:\s*("(?:[^"\\]|\\.)+")')
-_INCLUDE_DIRS: Final = re.compile(rb'"include_dirs"\s*:\s*(\[[^\]]*\])')
-_BUILD_OPTIONS: Final = re.compile(rb'"build_options"\s*:\s*("(?:[^"\\]|\\.)+")')
 _INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _NO_SOURCES: Final = (".npy", ".dds", ".png", ".spv", ".vgf")
@@ -54,7 +50,7 @@ class Hasher:
         text, check = _content(item.path), _content(item.expectations)
         scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
         inputs = _of_files(_inputs(item.path, text or b""))
-        expected = _of_files(_expected(item.path, (text or b"") + (check or b"")), check or b"")
+        expected = _of_files(_expected(item.path, text or b"", check or b""), check or b"")
         return Hashes(scenario, inputs, expected, self._program)
 
 
@@ -75,7 +71,7 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
     text, check = _content(item.path) or b"", _content(item.expectations) or b""
     for path in filter(None, (item.path, item.expectations)):
         yield path, file_hash(path)
-    for path, digest in (*_inputs(item.path, text), *_expected(item.path, text + check)):
+    for path, digest in (*_inputs(item.path, text), *_expected(item.path, text, check)):
         if digest:
             yield path, digest.hex()
 
@@ -85,9 +81,8 @@ def inputs_of(item: Item) -> Iterator[str]:
     text, check = _content(item.path) or b"", _content(item.expectations) or b""
     folder = os.path.dirname(item.path)
     yield from declared_files(text.decode("utf-8", "replace"), folder).reads
-    for found in _MASK.findall(text + check):
-        for name in _strings(b"[" + found + b"]"):
-            yield os.path.join(folder, name)
+    for name in (*_named(text, "mask"), *_named(check, "mask")):
+        yield os.path.join(folder, name)
 
 
 def file_hash(path: str) -> str:
@@ -114,19 +109,17 @@ def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _include_dirs(text: bytes) -> Iterator[str]:
-    for found in _INCLUDE_DIRS.findall(text):
-        yield from _strings(found)
-    for found in _BUILD_OPTIONS.findall(text):
-        for options in _strings(b"[" + found + b"]"):
-            for apart, joined in _INCLUDE_OPTION.findall(options):
-                yield apart or joined
+    yield from _named(text, "include_dirs")
+    for options in _named(text, "build_options"):
+        for apart, joined in _INCLUDE_OPTION.findall(options):
+            yield apart or joined
 
 
-def _expected(path: str, texts: bytes) -> Iterator[tuple[str, bytes]]:
+def _expected(path: str, *texts: bytes) -> Iterator[tuple[str, bytes]]:
     """The files that expectations name and those in the folder ``expected``, with their digests."""
     folder = os.path.dirname(path)
-    for found in _EXPECTED.findall(texts):
-        for name in _strings(b"[" + found + b"]"):
+    for text in texts:
+        for name in _named(text, "file", "mask"):
             named = os.path.join(folder, name)
             yield named, _source(named).digest
     yield from _below(expected_folder(path))
@@ -152,11 +145,19 @@ def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
     return hashlib.sha256(b"\n".join((*parts, text))).hexdigest()
 
 
-def _strings(array: bytes) -> list[str]:
-    try:
-        return [each for each in json.loads(array) if isinstance(each, str) and "\0" not in each]
-    except ValueError:
-        return []
+def _named(text: bytes, *keys: str) -> list[str]:
+    """The texts that a JSON text has under these keys, anywhere in it, and those in arrays under them."""
+    found: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        for key, value in pairs:
+            texts = value if isinstance(value, list) else [value]
+            found.extend(each for each in texts if key in keys and isinstance(each, str) and "\0" not in each)
+
+    if any(key.encode() in text for key in keys):
+        with suppress(ValueError, RecursionError):  # the run says what is wrong
+            json.loads(text, object_pairs_hook=note)
+    return found
 
 
 def _content(path: str | None) -> bytes | None:

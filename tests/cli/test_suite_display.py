@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from scenario_runner.cli.suite_display import SuiteDisplay, suite_display
+from scenario_runner.cli.suite_display import SuiteDisplay
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Result, Status
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -47,7 +47,7 @@ def show(display: SuiteDisplay) -> None:
 def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
     """Without a terminal a failure is shown at once, with what is wrong; the names of others cannot move the cursor."""
     stream = io.StringIO()
-    show(suite_display(stream=stream))
+    show(SuiteDisplay(stream=stream))
     assert re.sub(r"in \d+ ms", "in N ms", stream.getvalue()).splitlines() == [
         r"Fail b\x1b[2J: an output differs",
         "  out: 1 of 4 elements differs",
@@ -64,7 +64,7 @@ def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
 def test_verbose_names_what_passed() -> None:
     """With verbose, each item has a line with its time."""
     stream = io.StringIO()
-    display = suite_display(verbose=True, stream=stream)
+    display = SuiteDisplay(verbose=True, stream=stream)
     display.start(None)
     display.finished(result("a", "Pass"))
     display.end()
@@ -76,7 +76,7 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
-    display = suite_display(stream=stream)
+    display = SuiteDisplay(stream=stream)
     display.interval_s = 3600  # drawn here, at a known time
     with display:
         display.start(2)
@@ -94,7 +94,7 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_worker_may_begin_before_its_last_item_is_noted() -> None:
     """What a worker runs stays shown when the result of its item before comes later."""
-    display = suite_display(stream=io.StringIO())
+    display = SuiteDisplay(stream=io.StringIO())
     first, second = result("a", "Pass"), result("b", "Pass")
     display.started(first.item, "0")
     display.started(second.item, "0")
@@ -107,7 +107,7 @@ def test_a_worker_may_begin_before_its_last_item_is_noted() -> None:
 def test_many_failures_are_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a hundred failures only the first line of each is shown."""
     stream = io.StringIO()
-    display = suite_display(stream=stream)
+    display = SuiteDisplay(stream=stream)
     display.start(150)
     for number in range(150):
         display.finished(result(f"item {number}", "Fail", "Fail", "it differs"))
@@ -123,7 +123,7 @@ def test_how_far_the_suite_is_names_what_takes_long(monkeypatch: pytest.MonkeyPa
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     stream = io.StringIO()
-    display = suite_display(stream=stream)
+    display = SuiteDisplay(stream=stream)
     display._total = 4
     display._samples.append((100.0, 0))
     display.started(Item("slow", "/slow"), "0")

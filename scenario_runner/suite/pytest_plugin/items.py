@@ -100,7 +100,7 @@ class Session:
                 jobs=1,
                 timeout_s=self._timeout_s,
                 timeout_origin="scenario_timeout",
-                task_options=_task_options(self._results),
+                task_options=EvaluationOptions(self._results),
             )
             try:
                 self._workers = Workers(options)
@@ -137,14 +137,6 @@ def end(config: pytest.Config) -> None:
     session = config.stash.get(_KEY, None)
     if session is not None:
         session.close()
-
-
-def _task_options(results_folder: str | None) -> EvaluationOptions | None:
-    """What a worker is told of each item. Nothing where there is no folder: the import takes 0.2 s."""
-    if results_folder is None:
-        return None
-
-    return EvaluationOptions(results_folder=results_folder)
 
 
 def _options(timeout_s: float) -> tuple[str, ...]:

@@ -132,13 +132,18 @@ def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
     return given
 
 
-def _ctrf_attachments(outcome: Outcome, info: SuiteInfo) -> Iterator[dict[str, str]]:
+def _files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
+    """What each file about an output that is wrong shows, and its path."""
     for output in () if info.is_temporary else outcome.outputs:
         if output.status != "Pass":
             for what, path in info.files_of(output).items():
-                kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-                name = f"{visible(output.name)}: {visible(what)}"
-                yield {"name": name, "contentType": kind, "path": visible(info.shown_path(path))}
+                yield f"{output.name}: {what}", info.shown_path(path)
+
+
+def _ctrf_attachments(outcome: Outcome, info: SuiteInfo) -> Iterator[dict[str, str]]:
+    for name, path in _files(outcome, info):
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        yield {"name": visible(name), "contentType": kind, "path": visible(path)}
 
 
 def _output(output: OutputCheck) -> dict[str, Any]:
@@ -350,15 +355,7 @@ def _attempts(tag: str, result: Result) -> Iterator[str]:
 
 def _junit_attachments(result: Result, info: SuiteInfo) -> str:
     """A line for each file, as GitLab and Jenkins want it."""
-    last = result.last
-    if last is None or info.is_temporary:
-        return ""
-    paths = [
-        info.shown_path(path)
-        for output in last.outputs
-        if output.status != "Pass"
-        for path in info.files_of(output).values()
-    ]
+    paths = () if result.last is None else (path for _, path in _files(result.last, info))
     usable = [path for path in paths if path.isprintable() and "]]" not in path]
     return "".join(f"\n[[ATTACHMENT|{path}]]\n" for path in usable[:_ATTACHMENTS_MAX])
 
