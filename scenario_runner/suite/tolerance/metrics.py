@@ -7,12 +7,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy
-
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.text import distinct
 
 if TYPE_CHECKING:
+    import numpy
+
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _PIECE: Final = 1 << 16
@@ -56,6 +56,8 @@ def pairs_of(
     without_nan: bool = False,
 ) -> list[Pair]:
     """The channels of all planes; ``without_nan`` leaves out elements where NaN is expected."""
+    import numpy
+
     found: list[Pair] = []
     before = 0
     for plane in planes:

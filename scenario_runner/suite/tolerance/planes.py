@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy
-
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.npy import read_array
 from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
+    import numpy
+
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.resources import ImagePart, ImagePlan
 
@@ -73,6 +73,8 @@ class Plane(NamedTuple):
 
     def channels(self, data: memoryview | bytes | bytearray) -> list[Channel]:
         """The bytes of this plane as channels; those of an image in the order R, G, B, A."""
+        import numpy
+
         if self.image is None or self.part is None:
             assert self.element is not None
             return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
@@ -153,6 +155,8 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
     A mask has the shape of the elements, or of an image without its channels. Raises FileError where it cannot be read,
     and ValueError with the reason where it does not fit, or leaves nothing to compare.
     """
+    import numpy
+
     if len(planes) != 1:
         raise ValueError(f"the output has {len(planes)} parts (mip levels, depth and stencil), expected one")
     (plane,) = planes
@@ -176,6 +180,8 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
 
 def _covered(path: str) -> Array:
     """Where a mask is not zero, in its own shape."""
+    import numpy
+
     if codec_of(path).is_array:
         array = read_array(path)
         if array.dtype.kind not in "biuf":
@@ -190,6 +196,8 @@ def _covered(path: str) -> Array:
 
 def _spread(covered: Array, plane: Plane) -> Array:
     """A mask over all elements of a plane."""
+    import numpy
+
     shape = covered.shape
     while len(shape) > 1 and len(shape) > len(plane.shape) and shape[0] == 1:
         shape = shape[1:]
