@@ -19,7 +19,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from scenario_runner.cli import messages
@@ -138,9 +137,7 @@ class SuiteDisplay:
     def __enter__(self) -> SuiteDisplay:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._ended.is_set():
             self._stop()
             self._flush()

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from socket import gethostname
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner import __version__
@@ -135,9 +135,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _write(self, value: Mapping[str, Any]) -> None:

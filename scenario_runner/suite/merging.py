@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from types import TracebackType
 from typing import Annotated, Any, BinaryIO, Final, NamedTuple
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
@@ -153,9 +152,7 @@ class MergedJournals:
     def __enter__(self) -> MergedJournals:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __len__(self) -> int:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic
@@ -212,9 +211,7 @@ class ClusterWorkers:
     def __enter__(self) -> ClusterWorkers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -16,52 +17,21 @@ _MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a
 _BITS: Final = frozenset("0123456789abcdef")
 
 
-def _tolerance(number: float) -> float:
-    if not 0 <= number < math.inf:
-        raise wrong("expected a finite number of at least 0")
-    return number
+def _checked(is_right: Callable[[Any], bool], expected: str) -> AfterValidator:
+    """A validator of values that are as ``expected``."""
 
+    def check(value: Any) -> Any:
+        if not is_right(value):
+            raise wrong(f"expected {expected}")
+        return value
 
-def _positive(number: float) -> float:
-    if not 0 < number < math.inf:
-        raise wrong("expected a finite number above 0")
-    return number
-
-
-def _finite(number: float) -> float:
-    if not math.isfinite(number):
-        raise wrong("expected a finite number")
-    return number
-
-
-def _version(number: int) -> int:
-    if number != VERSION:
-        raise wrong(f"expected {VERSION}: another program knows this version of the format")
-    return number
-
-
-def _share(number: float) -> float:
-    if not 0 <= number <= 1:
-        raise wrong("expected a number from 0 to 1")
-    return number
-
-
-def _path(text: str) -> str:
-    if not text or "\0" in text:
-        raise wrong("expected the path of a file")
-    return text
+    return AfterValidator(check)
 
 
 def _digest(text: str) -> str:
     if len(text) != 64 or not _BITS.issuperset(text.lower()):
         raise wrong("expected a SHA-256 of 64 hexadecimal digits")
     return text.lower()
-
-
-def _dtype(name: str) -> str:
-    if name not in ELEMENTS:
-        raise wrong(f"expected one of {', '.join(map(repr, ELEMENTS))}")
-    return name
 
 
 def _several(given: Any) -> Any:
@@ -104,14 +74,22 @@ def _is_hexadecimal(digits: str) -> bool:
     return 0 < len(digits) <= 16 and _BITS.issuperset(digits.lower())
 
 
-Tolerance = Annotated[float, AfterValidator(_tolerance), Field(json_schema_extra={"minimum": 0})]
-Seconds = Annotated[float, AfterValidator(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
-Share = Annotated[float, AfterValidator(_share), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
-Path = Annotated[str, AfterValidator(_path), Field(json_schema_extra={"minLength": 1})]
+_not_negative = _checked(lambda number: 0 <= number < math.inf, "a finite number of at least 0")
+_positive = _checked(lambda number: 0 < number < math.inf, "a finite number above 0")
+_share = _checked(lambda number: 0 <= number <= 1, "a number from 0 to 1")
+_path = _checked(lambda text: text and "\0" not in text, "the path of a file")
+_dtype = _checked(lambda name: name in ELEMENTS, f"one of {', '.join(map(repr, ELEMENTS))}")
+_version = _checked(lambda number: number == VERSION, f"{VERSION}: another program knows this version of the format")
+
+Tolerance = Annotated[float, _not_negative, Field(json_schema_extra={"minimum": 0})]
+Seconds = Annotated[float, _positive, Field(json_schema_extra={"exclusiveMinimum": 0})]
+Share = Annotated[float, _share, Field(json_schema_extra={"minimum": 0, "maximum": 1})]
+Finite = Annotated[float, _checked(math.isfinite, "a finite number")]
+Path = Annotated[str, _path, Field(json_schema_extra={"minLength": 1})]
 Digest = Annotated[str, AfterValidator(_digest), Field(json_schema_extra={"pattern": "^[0-9a-fA-F]{64}$"})]
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_several), Field(strict=False)]
 Digests = Annotated[tuple[Digest, ...], BeforeValidator(_several), Field(strict=False, min_length=1)]
-Dtype = Annotated[str, AfterValidator(_dtype), Field(json_schema_extra={"enum": list(ELEMENTS)})]
+Dtype = Annotated[str, _dtype, Field(json_schema_extra={"enum": list(ELEMENTS)})]
 
 
 class Most(ModelBase):
@@ -124,12 +102,8 @@ class Most(ModelBase):
 class Least(ModelBase):
     """Bounds of a likeness: below `warn` the result is a warning, below `min` a failure."""
 
-    warn: Annotated[float, AfterValidator(_finite)] | None = Field(
-        default=None, description="The result is a warning below this value."
-    )
-    min: Annotated[float, AfterValidator(_finite)] | None = Field(
-        default=None, description="The result is a failure below this value."
-    )
+    warn: Finite | None = Field(default=None, description="The result is a warning below this value.")
+    min: Finite | None = Field(default=None, description="The result is a failure below this value.")
 
 
 class Metrics(ModelBase):
@@ -249,7 +223,7 @@ class Condition(ModelBase):
 class Check(ModelBase):
     """What a scenario is expected to give."""
 
-    version: Annotated[int, AfterValidator(_version), Field(json_schema_extra={"const": VERSION})] = Field(
+    version: Annotated[int, _version, Field(json_schema_extra={"const": VERSION})] = Field(
         default=VERSION, description="Version of this format."
     )
     repeat: Annotated[int, Field(ge=1, le=2**31 - 1)] = Field(

@@ -8,11 +8,11 @@ import mimetypes
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final
+from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 from scenario_runner.files.output import OutputFile
@@ -172,8 +172,6 @@ FILE_SIZE_MAX: Final = 30_000_000
 """GitLab reads no larger file (bytes)."""
 
 _HEAD_SIZE: Final = 256 << 10  # room for the elements around the cases
-_SPOOL_SIZE: Final = 4 << 20  # more waits in a temporary file
-_CHUNK_SIZE: Final = 1 << 20
 _ATTEMPTS_MAX: Final = 10
 _ATTACHMENTS_MAX: Final = 100
 
@@ -185,24 +183,24 @@ def write_junit(path: str, results: Iterable[Result], info: SuiteInfo, *, size_m
     Each file appears complete or not at all. Raises FileError.
     """
     written: list[str] = []
-    cases = _unique_cases(results, info)
-    waiting: tuple[bytes, str] | None = None
-    while True:
-        with SpooledTemporaryFile(_SPOOL_SIZE) as spool:
-            part = _Part(spool, len(written) + 1)
-            for case in [waiting] if waiting else []:
-                part.add(case)
-            waiting = None
-            for case in cases:
-                if part.count and part.size + len(case[0]) > size_max - _HEAD_SIZE:
-                    waiting = case
-                    break
-                part.add(case)
-            written.append(_numbered(path, len(written) + 1))
-            part.write(written[-1], info)
-        if waiting is None:
-            _remove_further(path, len(written) + 1)
-            return written
+    for number, cases in enumerate(_parts(_unique_cases(results, info), size_max - _HEAD_SIZE), 1):
+        written.append(_numbered(path, number))
+        _write_part(written[-1], number, cases, info)
+    _remove_further(path, len(written) + 1)
+    return written
+
+
+def _parts(cases: Iterable[tuple[bytes, str]], size_max: int) -> Iterator[list[tuple[bytes, str]]]:
+    """The cases of each file, at least one file."""
+    part: list[tuple[bytes, str]] = []
+    size = 0
+    for case in cases:
+        if part and size + len(case[0]) > size_max:
+            yield part
+            part, size = [], 0
+        part.append(case)
+        size += len(case[0])
+    yield part
 
 
 def _numbered(path: str, number: int) -> str:
@@ -226,48 +224,31 @@ def _part_property(number: int) -> str:
     return f"<property{_attributes(name='part', value=str(number))}/>"
 
 
-class _Part:
-    """The cases of one file. Their number stands before them, so they wait in memory or in a temporary file."""
-
-    def __init__(self, cases: IO[bytes], number: int) -> None:
-        self._number = number
-        self.size = self.count = 0
-        self._outcomes = {"failure": 0, "error": 0, "skipped": 0}
-        self._cases = cases
-
-    def add(self, case: tuple[bytes, str]) -> None:
-        text, outcome = case
-        self._cases.write(text)
-        self.size += len(text)
-        self.count += 1
-        if outcome:
-            self._outcomes[outcome] += 1
-
-    def write(self, path: str, info: SuiteInfo) -> None:
-        counts = _attributes(
-            name=info.title,
-            tests=str(self.count),
-            failures=str(self._outcomes["failure"]),
-            errors=str(self._outcomes["error"]),
-            time=f"{info.seconds:.3f}",
-        )
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
-        head = [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f"<testsuites{counts}>",
-            f"<testsuite{counts}"
-            f"{_attributes(skipped=str(self._outcomes['skipped']), timestamp=stamp, hostname=info.host)}>",
-            "<properties>",
-            _part_property(self._number),
-            *(f"<property{_attributes(name=name, value=value)}/>" for name, value in _properties(info)),
-            "</properties>\n",
-        ]
-        self._cases.seek(0)
-        with OutputFile(path) as file:
-            file.write("\n".join(head).encode())
-            while chunk := self._cases.read(_CHUNK_SIZE):
-                file.write(chunk)
-            file.write(b"</testsuite>\n</testsuites>\n")
+def _write_part(path: str, number: int, cases: Sequence[tuple[bytes, str]], info: SuiteInfo) -> None:
+    outcomes = Counter(outcome for _, outcome in cases)
+    counts = _attributes(
+        name=info.title,
+        tests=str(len(cases)),
+        failures=str(outcomes["failure"]),
+        errors=str(outcomes["error"]),
+        time=f"{info.seconds:.3f}",
+    )
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
+    more = _attributes(skipped=str(outcomes["skipped"]), timestamp=stamp, hostname=info.host)
+    head = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites{counts}>",
+        f"<testsuite{counts}{more}>",
+        "<properties>",
+        _part_property(number),
+        *(f"<property{_attributes(name=name, value=value)}/>" for name, value in _properties(info)),
+        "</properties>\n",
+    ]
+    with OutputFile(path) as file:
+        file.write("\n".join(head).encode())
+        for text, _ in cases:
+            file.write(text)
+        file.write(b"</testsuite>\n</testsuites>\n")
 
 
 def _properties(info: SuiteInfo) -> Iterator[tuple[str, str]]:

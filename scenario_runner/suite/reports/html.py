@@ -15,8 +15,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from html import escape
-from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from scenario_runner.files.output import OutputFile
@@ -37,8 +36,6 @@ _LIMITS: Final = Limits()
 _COMMAND: Final = "scenario-runner test"
 _PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
 _PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-_SPOOL_SIZE: Final = 4 << 20
-_CHUNK_SIZE: Final = 1 << 20
 _TEXT_MAX: Final = 65536  # characters of a stack or of what a process wrote
 _REASON_MAX: Final = 500
 _OUTPUTS_MAX, _WORST_MAX, _BEFORE_MAX, _DIAGNOSTICS_MAX, _ATTEMPTS_MAX = 64, 64, 500, 200, 20
@@ -46,40 +43,35 @@ _OUTPUTS_MAX, _WORST_MAX, _BEFORE_MAX, _DIAGNOSTICS_MAX, _ATTEMPTS_MAX = 64, 64,
 
 def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = _LIMITS) -> list[str]:
     """Write the page ``path``, and return the files. It appears complete or not at all. Raises FileError."""
-    with SpooledTemporaryFile(_SPOOL_SIZE) as details:
-        page = _Page(info, os.path.dirname(os.path.abspath(path)), limits, details)
-        for result in results:
-            page.add(result)
-        parts = {
-            "@TITLE@": escape(visible(page.title)).encode(),
-            "@STYLE@": _page_file("report.css"),
-            "@DATA@": page.data().encode(),
-            "@SCRIPT@": _page_file("report.js"),
-        }
-        frame = _page_file("report.html")
-        details.seek(0)
-        with OutputFile(path) as file:
-            for mark, content in parts.items():
-                before, _, frame = frame.partition(mark.encode())
-                file.write(before)
-                file.write(content)
-            before, _, after = frame.partition(b"@DETAILS@")
+    page = _Page(info, os.path.dirname(os.path.abspath(path)), limits)
+    for result in results:
+        page.add(result)
+    parts = {
+        b"@TITLE@": escape(visible(page.title)).encode(),
+        b"@STYLE@": _page_file("report.css"),
+        b"@DATA@": page.data().encode(),
+        b"@SCRIPT@": _page_file("report.js"),
+        b"@DETAILS@": "".join(page.details).encode(),
+    }
+    frame = _page_file("report.html")
+    with OutputFile(path) as file:
+        for mark, content in parts.items():
+            before, _, frame = frame.partition(mark)
             file.write(before)
-            while chunk := details.read(_CHUNK_SIZE):
-                file.write(chunk)
-            file.write(after)
+            file.write(content)
+        file.write(frame)
     return [path]
 
 
 class _Page:
-    """What the page holds: the rows as JSON texts, and the details in a temporary file."""
+    """What the page holds: the rows and the details as JSON texts."""
 
-    def __init__(self, info: SuiteInfo, folder: str, limits: Limits, details: IO[bytes]) -> None:
+    def __init__(self, info: SuiteInfo, folder: str, limits: Limits) -> None:
         self.title = info.title
+        self.details: list[str] = []
         self._info = info
         self._folder = folder
         self._limits = limits
-        self._details = details
         self._rows: list[str] = []
         self._verdicts: dict[str, int] = {}
         self._devices: dict[str, int] = {}
@@ -105,7 +97,7 @@ class _Page:
         if has_detail and self._details_size < self._limits.details:
             text = f'<script type="application/json" id="d{len(self._rows)}">{_json(self._detail(result))}</script>\n'
             self._details_size += len(text)
-            self._details.write(text.encode())
+            self.details.append(text)
         self._rows.append(_json(row))
 
     def data(self) -> str:
