@@ -10,9 +10,9 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from tests.gpu.ml_scenes import MODELS
 from tests.graphs.vgf_samples import model_of_two_inputs
 
-MODELS = Path(__file__).parent / "graphs" / "models"
 FIXTURES = Path(__file__).parent / "graphs" / "fixtures"
 
 
@@ -29,7 +29,7 @@ def test_inputs_and_outputs_go_by_name(
     """A model takes arrays by the names of its inputs and gives them by the names of its outputs, without files."""
     monkeypatch.chdir(tmp_path)
     result = runner.run(MODELS / name / "model.vgf", {"picture": numpy.load(MODELS / name / "picture.npy")})
-    expected = {path.name.split(".")[0]: numpy.load(path) for path in (MODELS / name).glob("*.expected.npy")}
+    expected = {path.stem: numpy.load(path) for path in (MODELS / name / "expected").glob("*.npy")}
     assert sorted(result) == sorted(expected)
     for uid, array in expected.items():
         numpy.testing.assert_allclose(result[uid].astype("f4"), array.astype("f4"), rtol=1e-2, atol=1e-3)

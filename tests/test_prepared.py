@@ -10,6 +10,7 @@ import pytest
 
 from scenario_runner import Runner, ScenarioRunnerError, from_dict
 from scenario_runner.plan import resolve
+from tests.gpu.ml_scenes import MODELS
 from tests.scenes import Scene, glsl
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
@@ -20,7 +21,7 @@ INVERT = glsl(
     "ivec2 at = ivec2(gl_WorkGroupID.xy); imageStore(image, at, vec4(1.0) - imageLoad(image, at));",
     "layout(binding = 0, rgba8) uniform image2D image;\n",
 )
-MODEL = Path(__file__).parent / "graphs" / "models" / "classifier"
+MODEL = MODELS / "classifier"
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,7 @@ def test_tensors_change_without_a_new_plan(runner: Runner, plans: list[object]) 
     prepared = runner.prepare(MODEL / "model.vgf", {"picture": numpy.zeros_like(picture)})
     zeros = prepared.run()["probabilities"].copy()
     found = prepared.run({"picture": picture})["probabilities"]
-    numpy.testing.assert_allclose(found, numpy.load(MODEL / "probabilities.expected.npy"), rtol=1e-3, atol=1e-6)
+    numpy.testing.assert_allclose(found, numpy.load(MODEL / "expected" / "probabilities.npy"), rtol=1e-3, atol=1e-6)
     assert not numpy.allclose(zeros, found)
     assert len(plans) == 1
 

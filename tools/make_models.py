@@ -1,6 +1,6 @@
-"""Makes the ML models that the tests run: TOSA text, the VGF file, inputs, expected outputs and a scenario for each.
+"""The ML models of scenarios/ml/ as TOSA text, with their inputs and expected outputs for scenarios/generate.py.
 
-    python tools/make_models.py [DIRECTORY] [--converter model-converter]
+    python tools/make_models.py [--converter model-converter]        writes their VGF files
 
 The converter is the PyPI package ai_ml_sdk_model_converter. Every operator is written here twice: as a line of TOSA and
 as NumPy, from the TOSA 1.0 specification. Floating point is computed in double precision, integers exactly, so expected
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scenario_runner.graphs import read_vgf
-from scenario_runner.graphs.scenario_template import scenario_for
-
 Array = NDArray[Any]
-DEFAULT = Path(__file__).parent.parent / "tests" / "graphs" / "models"
+FOLDER = Path(__file__).parent.parent / "scenarios" / "ml"
 
 # y = x * sigmoid(x), one invocation for each float, in place of an operator that the model's author wrote by hand.
 SWISH = """#version 450
@@ -62,7 +60,6 @@ class Model:
     lines: list[str] = field(default_factory=list)
     inputs: dict[str, Value] = field(default_factory=dict)
     outputs: dict[str, Value] = field(default_factory=dict)
-    operators: int = 0
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
@@ -241,7 +238,6 @@ class Model:
         kind = kind or operands[0].kind
         exact = DTYPES[kind] if not kind.startswith("f") else np.float64
         result = Value(self._name(), kind, np.asarray(data).astype(exact))
-        self.operators += 1
         takes = ", ".join(v.kind if v.kind.startswith("!") else v.type for v in operands)
         values = ", ".join(v.name for v in operands)
         braces = f" {{{attributes}}}" if attributes else ""
@@ -327,29 +323,16 @@ MODELS = {
 }
 
 
-def write(directory: Path, model: Model, converter: str) -> None:
-    """Everything of one model, into ``directory``."""
-    directory.mkdir(parents=True, exist_ok=True)
-    source, compiled = directory / "model.mlir", directory / "model.vgf"
-    source.write_text(model.text())
-    subprocess.run([converter, "-i", source, "-o", compiled], check=True, stdout=subprocess.DEVNULL)
-    for name, value in model.inputs.items():
-        np.save(directory / f"{name}.npy", value.data)
-    for name, value in model.outputs.items():
-        np.save(directory / f"{name}.expected.npy", value.data.astype(DTYPES[value.kind]))
-    scenario = scenario_for(read_vgf(compiled), compiled.name)
-    (directory / "scenario.json").write_text(json.dumps(scenario, indent=2) + "\n")
-    print(f"{directory.name}: {model.operators} operators, {compiled.stat().st_size} bytes")
-
-
 def main() -> None:
-    """Write every model."""
+    """Compile every model to its VGF file."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("directory", nargs="?", type=Path, default=DEFAULT)
     parser.add_argument("--converter", default="model-converter")
-    arguments = parser.parse_args()
+    converter = parser.parse_args().converter
     for name, make in MODELS.items():
-        write(arguments.directory / name, make(), arguments.converter)
+        with tempfile.NamedTemporaryFile("w", suffix=".mlir") as source:
+            source.write(make().text())
+            source.flush()
+            subprocess.run([converter, "-i", source.name, "-o", FOLDER / name / "model.vgf"], check=True)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ import vgfpy
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.describe import describe
+from tests.gpu.ml_scenes import MODELS
 from tests.graphs.vgf_samples import written
 from tests.program import Ended, run_program
 
-MODELS = Path(__file__).resolve().parents[1] / "graphs" / "models"
 FIXTURES = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
 
 CONV = """\
@@ -89,7 +89,7 @@ def test_a_model_runs_by_itself(tmp_path: Path, name: str) -> None:
     assert ended.code == 0, ended.err
     assert ended.out.startswith(f"{folder / 'model.vgf'}: ok: 5 dispatches, features.npy, scores.npy, ")
     scores = numpy.load(tmp_path / "out" / "scores.npy")
-    assert numpy.abs(scores - numpy.load(folder / "scores.expected.npy")).max() < 1e-6
+    assert numpy.abs(scores - numpy.load(folder / "expected" / "scores.npy")).max() < 1e-6
 
 
 def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy
 from tests.scenes import Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-MODELS = CHECKOUT / "tests" / "graphs" / "models"
+MODELS = CHECKOUT / "scenarios" / "ml"
 VGF = CHECKOUT / "tests" / "graphs" / "fixtures"
 SPIRV = CHECKOUT / "tests" / "spirv" / "fixtures"
 

@@ -18,9 +18,8 @@ from tests.scenes import Scene, glsl
 
 
 def model(checkout: Path, folder: Path, name: str) -> Path:
-    """The scenario of one of the test models, copied into ``folder``."""
-    for path in (checkout / "tests" / "graphs" / "models" / name).iterdir():
-        shutil.copy(path, folder / path.name)
+    """The scenario of a model, copied into ``folder``."""
+    shutil.copytree(checkout / "scenarios" / "ml" / name, folder, dirs_exist_ok=True)
     return folder / "scenario.json"
 
 

@@ -15,5 +15,5 @@ def inputs() -> dict[str, np.ndarray]:
 
 def expected(picture: np.ndarray) -> dict[str, np.ndarray]:
     assert (picture == MODEL.inputs["picture"].data).all()
-    found = {name: MODEL.outputs[name] for name in ["scores"]}
+    found = {name: MODEL.outputs[name] for name in ["features", "scores"]}
     return {name: value.data.astype(MAKER["DTYPES"][value.kind]) for name, value in found.items()}
