@@ -202,7 +202,8 @@ def _check(options: argparse.Namespace) -> None:
     """Warn of options without effect. Raises UsageError for those that cannot be used together."""
 
     def is_given(option: str) -> bool:
-        return getattr(options, option[2:].replace("-", "_")) not in (None, False)
+        value = getattr(options, option[2:].replace("-", "_"))
+        return value is not None and value is not False  # 0 is a value
 
     for one, other, help in _CONTRADICTIONS:
         if is_given(one) and is_given(other):
