@@ -97,7 +97,7 @@ def _show_section(title: str, rows: Iterator[Row] | tuple[()]) -> None:
     show((title, "bold"))
     for works, label, text in rows:
         mark, style = {True: ("+", "green"), False: ("-", "red"), None: (" ", "")}[works]
-        show(f"  {mark} {label:11}  ", (text, style))
+        show(f"  {mark} {label:15}  ", (text, style))
 
 
 def _machine(report: Mapping[str, Any]) -> Iterator[Row]:
@@ -133,6 +133,11 @@ def _device(device: Mapping[str, Any]) -> Iterator[Row]:
     yield None, "type", f"{device['type']}, Vulkan {device['api_version']}, {driver['name']} {driver['info']}"
     yield None, "UUID", device["uuid"]
     yield None, "ML path", f"{ml['path']}: {'because ' if ml['path'] == 'none' else ''}{ml['reason']}"
+    measured = device["shader_instrumentation"]
+    if measured["supported"]:
+        names = ", ".join(metric["name"] for metric in measured["metrics"])
+        part = "basic block" if measured["per_basic_block"] else "shader"
+        yield None, "instrumentation", f"{len(measured['metrics'])} metrics for each {part}: {names}"
 
 
 def _compilers(compilers: Mapping[str, Any]) -> Iterator[Row]:

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 
 from scenario_runner.cli.run_files import announce, run_files
 from scenario_runner.cli.run_outputs import RunOutputs
-from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors import UsageError
 from scenario_runner.files.npy import read_header
-from scenario_runner.plan.model.plan import Plan
 from scenario_runner.run.bare_model import BareModel
 from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.scenario import Scenario
-from scenario_runner.text import one_line
 
 
 def run_model(path: str, files: Sequence[str], options: argparse.Namespace, starting: InstanceStart | None) -> int:
@@ -27,15 +25,9 @@ def run_model(path: str, files: Sequence[str], options: argparse.Namespace, star
     output = "." if options.output is None else options.output
     outputs = RunOutputs([path], streams, output=output, capture_dir=options.capture_dir, folder_each=False)
 
-    def placed(error: ScenarioRunnerError) -> ScenarioRunnerError:
-        return error.at(path=path)
-
-    def wrote(plan: Plan) -> str:
-        return one_line(", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs))
-
     announce(options)
     given = [path, *(pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants))]
-    return run_files([path], streams, outputs, options, starting, placed=placed, wrote=wrote, sandbox_files=given)
+    return run_files([path], streams, outputs, options, starting, is_model=True, sandbox_files=given)
 
 
 def _scenario(path: str, options: argparse.Namespace) -> Scenario:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from scenario_runner import progress
 from scenario_runner.cli.arguments import feature_arguments, shared_arguments
@@ -20,16 +21,12 @@ from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
     from scenario_runner.cli.timing_files import TimingFiles
-    from scenario_runner.run.report_files import InstrumentationFile
+    from scenario_runner.run.dump_files import DumpRequest
     from scenario_runner.scenario import Scenario
 
 
-def _outputs_of(plan: Plan) -> str:
-    return counted(len(plan.outputs), "output")
-
-
 def announce(options: argparse.Namespace) -> None:
-    """What is to be said, and waited for, before the first scenario."""
+    """Say and wait for what comes before the first scenario."""
     if options.dry_run and options.repeat > 1:
         write("warning", "a dry run runs nothing, so --repeat is 1")
     if options.wait_for_key_stroke_before_run:
@@ -44,53 +41,36 @@ def run_files(
     starting: InstanceStart | None,
     first: int = 0,
     *,
-    placed: Callable[[ScenarioRunnerError], ScenarioRunnerError] | None = None,
-    wrote: Callable[[Plan], str] = _outputs_of,
+    is_model: bool = False,
     sandbox_files: Sequence[str] = (),
 ) -> int:
     """Run the files from number ``first`` on; the exit code of the first that failed, of all files.
 
-    ``streams`` has the scenarios that are not read from their file. ``placed`` gives an error the place that users
-    know, by default that in the scenario; ``wrote`` says what a run wrote; ``sandbox_files`` are in the sandbox, too.
+    ``streams`` has the scenarios that are not read from their file; that of a model is no place that users know.
+    ``sandbox_files`` are in the sandbox, too.
     """
-
     if options.isolate and options.timeout is not None:
         progress.limit(options.timeout)
-    repeat = 1 if options.dry_run else options.repeat
     code = progress.number(progress.CODE)
-    measured = _instrumentation_file(options.shader_instrumentation)
-    timing = _timing_files(options, files)
+    timing = _timing_files(options, files[0])
     dump = dump_request(options)
-    tools = tool_arguments(options)
-    runner = _runner(options, measured, tools, sandbox_files, starting)
+    arguments = {
+        "sandbox_files": sandbox_files,
+        "strict": options.strict,
+        **shared_arguments(options),
+        **feature_arguments(options),
+        **tool_arguments(options),
+    }
+    runner = Runner(starting=starting, **arguments)
     has_captures = options.capture_dir is None or options.dry_run
     try:
         for file in files[first:]:
             started = time.perf_counter()
             captured = len(runner.frame_captures)
             try:
-                scenario = streams.get(file, file)
-                if isinstance(scenario, ScenarioRunnerError):
-                    raise scenario
-                if options.clean and not options.dry_run:
-                    outputs.clean(file)
-                if runner.renderdoc is not None:
-                    runner.renderdoc.folder = outputs.frame_capture_dir(file)
-                plan = runner.run_to_files(
-                    scenario,
-                    output_dir=outputs.output_dir(file),
-                    capture_dir=outputs.capture_dir(file),
-                    repeat=repeat,
-                    keep_state=options.repeat_keep_state,
-                    dry_run=options.dry_run,
-                    timings=timing.timings if timing else None,
-                    dump=dump,
-                )
-                if timing is not None:
-                    timing.write()
-                has_captures = has_captures or any(frame.captures for frame in plan.frames)
+                plan = _run_file(file, streams.get(file, file), runner, outputs, options, timing, dump)
             except ScenarioRunnerError as error:
-                show_error(placed(error) if placed else error.of_scenario(file))
+                show_error(error.at(path=file) if is_model else error.of_scenario(file))
                 note = None if options.dry_run else outputs.note_of_failure(file)
                 if note is not None:
                     write("note", note, "--clean removes the outputs of earlier runs before a run")
@@ -99,13 +79,14 @@ def run_files(
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = _runner(options, measured, tools, sandbox_files)
+                    runner = Runner(**arguments)
                 continue
+            has_captures = has_captures or any(frame.captures for frame in plan.frames)
             progress.ended(0)
             for path in runner.frame_captures[captured:]:
                 print(f"{one_line(file)}: captured {one_line(path)}", flush=True)
             if not options.quiet:
-                _summarise(file, plan.dispatch_count, "" if options.dry_run else wrote(plan), repeat, started, runner)
+                _summarise(file, plan, options, started, runner, name_outputs=is_model)
     finally:
         if timing is not None:
             timing.discard()
@@ -120,49 +101,57 @@ def run_files(
     return code
 
 
-def _instrumentation_file(path: str | None) -> InstrumentationFile | None:
-    """One for all scenarios, also where a device is lost or a process crashes in between."""
-    if path is None:
-        return None
-    from scenario_runner.run.report_files import InstrumentationFile
+def _run_file(
+    file: str,
+    scenario: str | Scenario | ScenarioRunnerError,
+    runner: Runner,
+    outputs: RunOutputs,
+    options: argparse.Namespace,
+    timing: TimingFiles | None,
+    dump: DumpRequest | None,
+) -> Plan:
+    if isinstance(scenario, ScenarioRunnerError):
+        raise scenario
+    if options.clean and not options.dry_run:
+        outputs.clean(file)
+    if runner.renderdoc is not None:
+        runner.renderdoc.folder = outputs.frame_capture_dir(file)
+    plan = runner.run_to_files(
+        scenario,
+        output_dir=outputs.output_dir(file),
+        capture_dir=outputs.capture_dir(file),
+        repeat=1 if options.dry_run else options.repeat,
+        keep_state=options.repeat_keep_state,
+        dry_run=options.dry_run,
+        timings=timing.timings if timing else None,
+        dump=dump,
+    )
+    if timing is not None:
+        timing.write()
+    return plan
 
-    return InstrumentationFile(path, keep=progress.number(progress.MEASURED))
 
-
-def _timing_files(options: argparse.Namespace, files: Sequence[str]) -> TimingFiles | None:
+def _timing_files(options: argparse.Namespace, scenario: str) -> TimingFiles | None:
     if options.profiling_dump_path is None and options.perf_counters_dump_path is None and options.trace is None:
         return None
     from scenario_runner.cli.timing_files import TimingFiles
 
-    return TimingFiles(options, files[0])
+    return TimingFiles(options, scenario)
 
 
-def _runner(
-    options: argparse.Namespace,
-    measured: InstrumentationFile | None,
-    tools: Mapping[str, Any],
-    sandbox_files: Sequence[str],
-    starting: InstanceStart | None = None,
-) -> Runner:
-
-    return Runner(
-        shader_instrumentation=measured,
-        sandbox_files=sandbox_files,
-        strict=options.strict,
-        starting=starting,
-        **shared_arguments(options),
-        **feature_arguments(options),
-        **tools,
-    )
-
-
-def _summarise(file: str, dispatches: int, wrote: str, repeat: int, started: float, runner: Runner) -> None:
-    """The line of a file that was run; ``wrote`` is empty after a dry run."""
+def _summarise(
+    file: str, plan: Plan, options: argparse.Namespace, started: float, runner: Runner, *, name_outputs: bool
+) -> None:
+    """Print the line of a file that was run."""
     milliseconds = (time.perf_counter() - started) * 1e3
-    done = "ok" if wrote else "checked (dry run)"
-    times = f" x {repeat}" if repeat > 1 else ""
-    ran = counted(dispatches, "dispatch") + times
-    wrote = wrote or counted(0, "output")
+    ran = counted(plan.dispatch_count, "dispatch")
+    done, wrote = "ok", counted(len(plan.outputs), "output")
+    if options.dry_run:
+        done, wrote = "checked (dry run)", counted(0, "output")
+    elif name_outputs:
+        wrote = one_line(", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs))
+    if options.repeat > 1 and not options.dry_run:
+        ran += f" x {options.repeat}"
     took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
     print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from scenario_runner import progress
 from scenario_runner.cli import COMMANDS
 from scenario_runner.cli.arguments import (
     Parser,
@@ -222,6 +223,12 @@ def tool_arguments(options: argparse.Namespace) -> dict[str, Any]:
     gfxreconstruct is set up. Raises UnsupportedError and FileError.
     """
     arguments: dict[str, Any] = {}
+    if options.shader_instrumentation is not None:
+        from scenario_runner.run.report_files import InstrumentationFile
+
+        # one for all scenarios, also where a device is lost or a process crashes in between
+        kept = progress.number(progress.MEASURED)
+        arguments["shader_instrumentation"] = InstrumentationFile(options.shader_instrumentation, keep=kept)
     if options.pipeline_caching:
         from scenario_runner.run.pipeline_caching import PipelineCaching
 

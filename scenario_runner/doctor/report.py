@@ -32,6 +32,7 @@ from scenario_runner.doctor.manifests import (
     find_emulation_layers,
 )
 from scenario_runner.doctor.system import compilers, version_of
+from scenario_runner.errors import LimitError
 from scenario_runner.program import Program
 from scenario_runner.shaders import default_cache_dir
 from scenario_runner.temporary import temporary_folder
@@ -263,20 +264,26 @@ class Probe:
         self._messages = stack.enter_context(TemporaryFile())  # noqa: SIM115
         request = json.dumps({"detail": detail, "libraries": list(libraries)})
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        self._program = stack.enter_context(
-            Program(
-                [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", request],
-                timeout_s,
-                stdin=subprocess.DEVNULL,
-                stdout=self._facts,
-                stderr=self._messages,
-                env={**environment, "PYTHONPATH": path},
+        self._program: Program | LimitError
+        try:
+            self._program = stack.enter_context(
+                Program(
+                    [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", request],
+                    timeout_s,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._facts,
+                    stderr=self._messages,
+                    env={**environment, "PYTHONPATH": path},
+                )
             )
-        )
+        except LimitError as error:
+            self._program = error
 
     def outcome(self) -> Outcome:
         """Wait until it ends, or its time is over."""
         program = self._program
+        if isinstance(program, LimitError):
+            return Outcome({}, "starting the process", f"could not be started: {program}")
         code = program.wait()
         self._facts.seek(0)
         self._messages.seek(0)
