@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.model.records import CompilerOptions
+from scenario_runner.plan.plan_cache import PlanCache, Settings
 from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
 from scenario_runner.run.output_files import FileWriter, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice
+from scenario_runner.vulkan.devices.physical_device import checked_names
+from scenario_runner.vulkan.execution.execute import RunOptions, execute
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
@@ -312,8 +315,6 @@ class Runner:
         """The plan of a scenario file, from the plan cache where nothing changed since."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
-        from scenario_runner.plan.plan_cache import PlanCache, Settings
-
         compiler = self.compiler
         path = os.fspath(scenario)
         cache = PlanCache(Settings(path, output_dir, compiler.compiler, compiler.cache_dir, self.sandbox))
@@ -340,8 +341,6 @@ class Runner:
         dry_run: bool,
         timings: Timings | None = None,
     ) -> None:
-        from scenario_runner.vulkan.execution.execute import RunOptions, execute
-
         if repeat < 1:
             raise UsageError(f"repeat is {repeat}, expected 1 or more")
         if self.strict and plan.warnings:
@@ -437,8 +436,6 @@ def _device_extensions(names: Collection[str]) -> frozenset[str]:
     """Names of device extensions. Raises UsageError for those that are not."""
     if not names:
         return frozenset()
-    from scenario_runner.vulkan.devices.physical_device import checked_names
-
     return checked_names([names] if isinstance(names, str) else names)
 
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
+from scenario_runner.files.output import check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
+from scenario_runner.vulkan.devices.layers import LAYERS_VARIABLE, available_layers, tools
+from scenario_runner.vulkan.execution.frame_capture import FrameCapture, RenderDoc, wanted
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
@@ -37,8 +40,6 @@ class RenderDocCaptures:
     """
 
     def __init__(self, what: str, folder: str) -> None:
-        from scenario_runner.vulkan.execution.frame_capture import RenderDoc, wanted
-
         self._what = wanted(what)
         self.folder = folder
         self._renderdoc = RenderDoc()
@@ -46,8 +47,6 @@ class RenderDocCaptures:
 
     def of(self, plan: Plan) -> FrameCapture:
         """The captures of one run. Raises UsageError for frames and commands that it does not have, and FileError."""
-        from scenario_runner.vulkan.execution.frame_capture import FrameCapture
-
         check_folder_to_write(self.folder)
         captures = FrameCapture(self._renderdoc, self._what, plan, self.folder, self._keep)
         os.makedirs(self.folder, exist_ok=True)
@@ -75,9 +74,6 @@ def set_up_gfxreconstruct(path: str) -> None:
     Raises UnsupportedError where the layer is not installed, FileError for a file that cannot be written, and for one
     that is there and no capture: the layer replaces it at once.
     """
-    from scenario_runner.files.output import check_destination
-    from scenario_runner.vulkan.devices.layers import LAYERS_VARIABLE, available_layers, tools
-
     named, path = path, os.path.abspath(path)
     check_destination(path)
     check_folder_to_write(os.path.dirname(path))

@@ -12,13 +12,14 @@ The file of ``--shader-instrumentation``: metrics, and their values for each bas
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import log, progress
 from scenario_runner.errors import UsageError
-from scenario_runner.files.output import OutputFile
+from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_existing_folder
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.pipelines.graphs import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
@@ -134,8 +135,6 @@ class InstrumentationFile:
 
         Raises FileError for a path that no file can be written to.
         """
-        from scenario_runner.files.output import check_destination
-
         check_destination(path)
         self.path = path
         self._runs: list[dict[str, Any]] = _runs_in(path)[:keep] if keep else []
@@ -151,18 +150,12 @@ class InstrumentationFile:
             "metrics": [metric._asdict() for metric in measured.capability.metrics],
             "runs": self._runs,
         }
-        import json
-
-        from scenario_runner.files.output import OutputFile
-
         with OutputFile(self.path) as file:
             file.write(json.dumps(content, indent=1).encode() + b"\n")
         progress.measured(len(self._runs))
 
 
 def _runs_in(path: str) -> list[dict[str, Any]]:
-    import json
-
     try:
         return list(json.loads(read_file(path))["runs"])
     except (OSError, ValueError, KeyError, TypeError):

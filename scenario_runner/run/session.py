@@ -9,6 +9,12 @@ from scenario_runner import log, progress
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.instance import Instance
+from scenario_runner.vulkan.devices.ml_emulation import reopen, wanted_layers
+from scenario_runner.vulkan.devices.physical_device import choose
+from scenario_runner.vulkan.devices.requirements import enabled_for, with_graphics
+from scenario_runner.vulkan.execution.execute import DeviceObjects
 
 if TYPE_CHECKING:
     from scenario_runner.plan.limits import Limits
@@ -124,9 +130,6 @@ class OpenedDevice:
 
     def _open(self) -> tuple[Instance, PhysicalDevice]:
         if self._opened is None:
-            from scenario_runner.vulkan.devices.instance import Instance
-            from scenario_runner.vulkan.devices.physical_device import choose
-
             progress.doing("starting the driver")
             starting, self._starting = self._starting, None
             self._started = starting
@@ -150,8 +153,6 @@ class OpenedDevice:
         needed = plan.requirements.ml_extensions
         if not needed or instance.layers:
             return instance, physical
-        from scenario_runner.vulkan.devices.ml_emulation import reopen, wanted_layers
-
         progress.doing("starting the emulation layers")
         layers = wanted_layers(physical, needed, self._options.ml_emulation)
         started, self._started = self._started, None
@@ -195,8 +196,6 @@ class OpenedDevice:
         same = (warm.physical.index, warm.physical.uuid) == (physical.index, physical.uuid)
         if not same or self._objects is not None or self._options.staging:
             return False
-        from scenario_runner.vulkan.execution.execute import DeviceObjects
-
         self._opened = warm.instance, warm.physical
         self._objects = DeviceObjects(warm.device)
         return True
@@ -212,9 +211,6 @@ class OpenedDevice:
 
         ``timed``: a device that is opened now can tell how its clock and the host's relate.
         """
-        from scenario_runner.vulkan.devices.requirements import enabled_for
-        from scenario_runner.vulkan.execution.execute import DeviceObjects
-
         if self._objects is not None and not self._objects.device.usable:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
             self.close()
@@ -235,8 +231,6 @@ class OpenedDevice:
             emulated=bool(instance.layers),
         )
         if self._options.graphics:
-            from scenario_runner.vulkan.devices.requirements import with_graphics
-
             needed = with_graphics(physical, needed)
         if self._options.instrument:
             from scenario_runner.vulkan.pipelines.instrumentation import required
@@ -261,8 +255,6 @@ class OpenedDevice:
                 raise error_of(problems)
         objects = self._objects
         if objects is None or not objects.device.enabled.covers(needed):
-            from scenario_runner.vulkan.devices.device import Device
-
             if objects is not None:
                 needed = needed.union(objects.device.enabled)
                 self._close_device()

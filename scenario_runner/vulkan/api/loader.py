@@ -16,6 +16,7 @@ from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.errors import NoDeviceError, UnsupportedError
+from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 
@@ -54,8 +55,6 @@ def load() -> Any:
     if path:
         advice = f"{LOADER_VARIABLE} must be the path of a Vulkan loader library; unset it to search the system"
     else:
-        from scenario_runner.system_packages import install_here
-
         install = _INSTALL_ON_WINDOWS if sys.platform == "win32" else install_here("loader", "driver")
         advice = f"{install}, or set {LOADER_VARIABLE} to the loader's path"
     raise NoDeviceError(f"no Vulkan loader could be opened ({'; '.join(reasons)})", help=advice)

@@ -7,13 +7,23 @@ from contextlib import ExitStack
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from scenario_runner import errors, log
+from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import Functions, check, error_class, result_name
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices import layers as layer_list
-from scenario_runner.vulkan.devices.layers import available_layers, has_instance_extension, requested_layers
+from scenario_runner.vulkan.devices.layers import (
+    VALIDATION_LAYER,
+    available_layers,
+    has_instance_extension,
+    hazard_settings,
+    is_of_ml_layers,
+    place_of,
+    requested_layers,
+    with_place,
+)
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 Checks: TypeAlias = 'bool | Literal["sync"]'
@@ -60,11 +70,7 @@ class Instance:
         names = list(layers)
         extensions = []
         if validation:
-            from scenario_runner.vulkan.devices.layers import VALIDATION_LAYER, hazard_settings
-
             if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
-                from scenario_runner.system_packages import install_here
-
                 raise errors.UnsupportedError(
                     f"the validation layer {VALIDATION_LAYER} is not installed",
                     help=install_here("validation"),
@@ -118,7 +124,6 @@ class Instance:
 
     def _messenger_info(self) -> Any:
         """What collects the messages of the validation layer, for a VkDebugUtilsMessengerEXT."""
-        from scenario_runner.vulkan.devices.layers import is_of_ml_layers, place_of, with_place
 
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
         def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:

@@ -11,18 +11,23 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from scenario_runner import errors
+from scenario_runner.content_cache import default_cache_dir, is_trusted, replace_own
+from scenario_runner.temporary import make_folder
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.devices.instance import Instance
 from scenario_runner.vulkan.devices.layers import (
     FILES,
     GRAPH_LAYER,
     PACKAGE,
     TENSOR_LAYER,
+    available_layers,
     manifest_path,
     package_folder,
 )
@@ -106,9 +111,6 @@ def reopen(
 
 def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = False) -> Instance:
     """An instance with the emulation layers. Raises MissingPackageError when they are not installed."""
-    from scenario_runner.vulkan.devices.instance import Instance
-    from scenario_runner.vulkan.devices.layers import available_layers
-
     folder = _manifest_folder()
     if folder is not None:
         with _layer_path(folder):
@@ -141,10 +143,6 @@ def _manifest_folder() -> str | None:
     deployed = package_folder()
     if deployed is None:
         return None
-    import zlib
-
-    from scenario_runner.content_cache import default_cache_dir, is_trusted
-
     stamps = [os.stat(manifest_path(deployed, layer)).st_mtime_ns for layer in FILES]
     name = f"{zlib.crc32(repr((deployed, stamps)).encode()):08x}"
     parent = os.path.join(default_cache_dir(), "ml-emulation")
@@ -159,8 +157,6 @@ def _manifest_folder() -> str | None:
             raise PermissionError(folder)
         _write(folder, texts)
     except OSError:  # no cache folder, no room in it, or not this user's alone
-        from scenario_runner.temporary import make_folder
-
         folder = make_folder()
         _write(folder, texts)
     return folder
@@ -181,8 +177,6 @@ def _absolute(deployed: str, layer: str) -> str:
 
 def _write(folder: str, texts: dict[str, str]) -> None:
     """Each file appears complete: another process may be reading it at any time."""
-    from scenario_runner.content_cache import replace_own
-
     parent = os.path.dirname(folder)
     for each in (os.path.dirname(parent), parent, folder):
         os.makedirs(each, mode=0o700, exist_ok=True)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import UsageError
+from scenario_runner.system_packages import install_here
 from scenario_runner.text import close_names, did_you_mean
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
@@ -353,8 +354,6 @@ def choose(devices: Sequence[PhysicalDevice], wanted: str | None) -> PhysicalDev
     Raises NoDeviceError, naming the devices that exist.
     """
     if not devices:
-        from scenario_runner.system_packages import install_here
-
         raise errors.NoDeviceError(
             "no Vulkan device was found",
             help=f"install the driver of your GPU, or a software driver: {install_here('driver')}",

@@ -17,6 +17,7 @@ from scenario_runner.plan.model.records import ML_STRUCTURES, NeededFeature, Req
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
+from scenario_runner.vulkan.devices.ml_emulation import features_for_layers
 from scenario_runner.vulkan.devices.physical_device import CORE, Feature
 
 if TYPE_CHECKING:
@@ -206,8 +207,6 @@ def enabled_for(
         raise errors.error_of(needs.problems)
     features, extensions = needs.features, needs.extensions
     if emulated:
-        from scenario_runner.vulkan.devices.ml_emulation import features_for_layers
-
         features |= features_for_layers(physical)
     features.update(companions(physical, requirements, disabled))
     if robustness:

@@ -13,7 +13,7 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
-from scenario_runner.vulkan.execution.recording import Prepared, record_frame
+from scenario_runner.vulkan.execution.recording import Labels, Prepared, record_frame
 from scenario_runner.vulkan.execution.submission import CommandPool, Submission
 from scenario_runner.vulkan.execution.transfer import Transfer
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
@@ -129,8 +129,6 @@ class Execution:
         self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics, inputs)
         self._labels: Labels | None = None
         if device.instance.labels:
-            from scenario_runner.vulkan.execution.recording import Labels
-
             self._labels = Labels(self._prepared, plan)
             self._labels.name_objects()
         self._sessions = stack.enter_context(ExitStack())

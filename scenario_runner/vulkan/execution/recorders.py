@@ -12,6 +12,7 @@ from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.execution.recording import Prepared, Recorder
 from scenario_runner.vulkan.pipelines.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipelines.pipeline import SHADER_STAGES
+from scenario_runner.vulkan.resources.image_support import image_barriers
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
@@ -128,8 +129,6 @@ def _image_barriers(images: list[tuple[Any, int, int]]) -> Any:
     """VkImageMemoryBarrier[] of (transition, source access, destination access)."""
     if not images:
         return ffi.NULL
-    from scenario_runner.vulkan.resources.image_support import image_barriers
-
     barriers = image_barriers([transition for transition, _, _ in images], 0, 0)
     for barrier, (_, src_access, dst_access) in zip(barriers, images, strict=True):
         barrier.srcAccessMask, barrier.dstAccessMask = src_access, dst_access

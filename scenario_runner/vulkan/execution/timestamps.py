@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import progress
+from scenario_runner.errors import DeviceError
 from scenario_runner.kinds import MEASURED
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -168,8 +169,6 @@ class Timestamps:
             into = ffi.from_buffer(memoryview(ticks)[start : start + size])
             code = get(device, self._pools[number], 0, size, 8 * size, into, 8, vk.QUERY_RESULT_64_BIT)
             if check(code, _NAME, "reading timestamps") == vk.NOT_READY:
-                from scenario_runner.errors import DeviceError
-
                 raise DeviceError(f"{_NAME} has no timestamps of a frame that has finished")
         self.frames.append(FrameTimes(iteration, frame, runs, ticks, finished_ns, self.device_clock.now()))
 

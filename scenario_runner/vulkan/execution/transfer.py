@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -288,7 +289,6 @@ def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, 
             job()
         return
     import concurrent.futures
-    from contextvars import copy_context  # which files may be read is a matter of the context
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
         try:

@@ -11,6 +11,7 @@ layers' documentation of VMEL_GRAPH_PROFILING.
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -244,8 +245,6 @@ def read_once(views: Iterable[memoryview]) -> Iterator[None]:
 
 def _mappings(views: Iterable[memoryview]) -> list[Any]:
     """The mmap objects under the views, where the system can drop pages of them."""
-    import mmap
-
     if not hasattr(mmap, "MADV_DONTNEED"):
         return []
     found: dict[int, Any] = {id(view.obj): view.obj for view in views if isinstance(view.obj, mmap.mmap)}
@@ -253,8 +252,6 @@ def _mappings(views: Iterable[memoryview]) -> list[Any]:
 
 
 def _drop(mappings: Iterable[Any]) -> None:
-    import mmap
-
     for mapping in mappings:
         mapping.madvise(mmap.MADV_DONTNEED)
 

@@ -15,6 +15,7 @@ from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.device import EVERYTHING, Device
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources.companion_image import CompanionImage
 from scenario_runner.vulkan.resources.image_support import (
     ASPECTS,
     NAMED,
@@ -119,8 +120,6 @@ class Image:
 
         self.companions: list[CompanionImage] = []
         if needs_companion(device, plan, tiling):
-            from scenario_runner.vulkan.resources.companion_image import CompanionImage
-
             usage, layout = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT, vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
             for level in range(plan.mips):
                 self.companions.append(CompanionImage(device, stack, self, level, usage, layout))
