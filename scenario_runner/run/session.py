@@ -13,7 +13,7 @@ from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.instance import Instance
 from scenario_runner.vulkan.devices.ml_emulation import reopen, wanted_layers
 from scenario_runner.vulkan.devices.physical_device import choose
-from scenario_runner.vulkan.devices.requirements import enabled_for, with_graphics
+from scenario_runner.vulkan.devices.requirements import Enabled, enabled_for, with_graphics
 from scenario_runner.vulkan.execution.execute import DeviceObjects
 
 if TYPE_CHECKING:
@@ -200,12 +200,6 @@ class OpenedDevice:
         self._objects = DeviceObjects(warm.device)
         return True
 
-    def _limits_of(self, physical: PhysicalDevice) -> Limits:
-        """The limits that plans are held against, read once for a physical device."""
-        if self._limits is None or self._limits[0] is not physical:
-            self._limits = physical, {name: _limit(physical.limits, name) for name in NAMES}
-        return self._limits[1]
-
     def device_for(self, plan: Plan, *, timed: bool = False) -> DeviceObjects:
         """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
 
@@ -215,44 +209,9 @@ class OpenedDevice:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
             self.close()
         instance, physical = self._instance_for(plan)
-        beyond = exceeded_limits(plan, self._limits_of(physical), physical.name)
-        for finding in beyond:
-            if finding.severity != "error":
-                log.warning(__name__, "%s", finding._replace(path=plan.name))
-        problems = [finding for finding in beyond if finding.severity == "error"]
-        if problems:
-            raise error_of(problems)
-        needed = enabled_for(
-            physical,
-            plan.requirements,
-            robustness=self._options.robustness,
-            frame_boundaries=instance.labels or any(frame.boundary for frame in plan.frames),
-            disabled_extensions=self._options.disabled_extensions,
-            emulated=bool(instance.layers),
-        )
-        if self._options.graphics:
-            needed = with_graphics(physical, needed)
-        if self._options.instrument:
-            from scenario_runner.vulkan.pipelines.instrumentation import required
-
-            needed = needed.union(required(physical, self._options.disabled_extensions))
-        if self._options.creation_feedback:
-            from scenario_runner.vulkan.pipelines.driver_cache import feedback_required
-
-            needed = needed.union(feedback_required(physical, self._options.disabled_extensions))
-        reports = self._options.graph_reports
-        if reports is not None:
-            needed = needed.union(reports.required(physical, self._options.disabled_extensions))
-        if plan.requirements.ml_extensions:
-            from scenario_runner.vulkan.resources.tensors import exceeded_tensor_limits
-
-            problems = exceeded_tensor_limits(plan, physical, emulated=bool(instance.layers))
-            if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
-                from scenario_runner.vulkan.pipelines.optical_flow import flow_problems
-
-                problems += flow_problems(plan, physical)
-            if problems:
-                raise error_of(problems)
+        self._check_limits(plan, physical)
+        needed = self._needed(plan, instance, physical)
+        self._check_ml(plan, physical, emulated=bool(instance.layers))
         objects = self._objects
         if objects is None or not objects.device.enabled.covers(needed):
             if objects is not None:
@@ -265,8 +224,59 @@ class OpenedDevice:
             progress.doing("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)
-        objects.device.graph_reports = reports
+        objects.device.graph_reports = self._options.graph_reports
         return objects
+
+    def _needed(self, plan: Plan, instance: Instance, physical: PhysicalDevice) -> Enabled:
+        """What the plan and the options need of the device. Raises UnsupportedError for what it lacks."""
+        options, disabled = self._options, self._options.disabled_extensions
+        needed = enabled_for(
+            physical,
+            plan.requirements,
+            robustness=options.robustness,
+            frame_boundaries=instance.labels or any(frame.boundary for frame in plan.frames),
+            disabled_extensions=disabled,
+            emulated=bool(instance.layers),
+        )
+        if options.graphics:
+            needed = with_graphics(physical, needed)
+        if options.instrument:
+            from scenario_runner.vulkan.pipelines.instrumentation import required
+
+            needed = needed.union(required(physical, disabled))
+        if options.creation_feedback:
+            from scenario_runner.vulkan.pipelines.driver_cache import feedback_required
+
+            needed = needed.union(feedback_required(physical, disabled))
+        if options.graph_reports is not None:
+            needed = needed.union(options.graph_reports.required(physical, disabled))
+        return needed
+
+    def _check_limits(self, plan: Plan, physical: PhysicalDevice) -> None:
+        """Warn of what goes beyond recommended limits. Raises UnsupportedError for what goes beyond hard ones."""
+        if self._limits is None or self._limits[0] is not physical:
+            self._limits = physical, {name: _limit(physical.limits, name) for name in NAMES}
+        beyond = exceeded_limits(plan, self._limits[1], physical.name)
+        problems = [finding for finding in beyond if finding.severity == "error"]
+        for finding in beyond:
+            if finding.severity != "error":
+                log.warning(__name__, "%s", finding._replace(path=plan.name))
+        if problems:
+            raise error_of(problems)
+
+    def _check_ml(self, plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
+        """Raise UnsupportedError for tensors and optical flows that the device does not support."""
+        if not plan.requirements.ml_extensions:
+            return
+        from scenario_runner.vulkan.resources.tensors import exceeded_tensor_limits
+
+        problems = exceeded_tensor_limits(plan, physical, emulated=emulated)
+        if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
+            from scenario_runner.vulkan.pipelines.optical_flow import flow_problems
+
+            problems += flow_problems(plan, physical)
+        if problems:
+            raise error_of(problems)
 
 
 def _limit(limits: Any, name: str) -> int | tuple[int, int, int]:
