@@ -29,8 +29,7 @@ _LARGEST_HALF_BYTES = 16 << 20
 _SMALLEST_HALF_BYTES = 64 << 10
 # A portion begins at a multiple of this in the staging buffer (enough for a texel of any format).
 _STAGING_ALIGNMENT = 48
-# Below this size the host clears mapped memory itself, sparing a submission.
-_HOST_CLEAR_LIMIT_BYTES = 1 << 20
+_FEW_BYTES = 1 << 20
 # From this many bytes on, resources are read and cleared side by side, in pieces of at most this size.
 _PARALLEL_BYTES = 32 << 20
 _PIECE_BYTES = 8 << 20
@@ -78,39 +77,24 @@ class Transfer:
         zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
         direct = [resource for resource in sourced if resource.mapped]
         staged = [resource for resource in sourced if not resource.mapped]
-        small = [resource for resource in zeroed if _is_small(resource)]
-        cleared_here = [resource for resource in zeroed if not _is_small(resource) and self._clears_here(resource)]
-        to_clear = [resource for resource in zeroed if not _is_small(resource) and not self._clears_here(resource)]
+        to_clear = [resource for resource in zeroed if not resource.mapped]
+        cleared_here = [resource for resource in zeroed if resource.mapped]
         to_prepare = [resource for resource in resources if resource.needs_preparation]
-        if not direct and not small and not cleared_here:
+        if not direct and not cleared_here:
             self._upload(staged, to_prepare, to_clear, timeout_s)
             return
-        if to_prepare:
-            with self._pool.recording(self._commands[1]):
-                _record_preparation(self._commands[1], to_prepare)
-            self._submissions[1].submit(self._commands[1])
-            self._submissions[1].wait("preparing resources", timeout_s)
-        for resource in small:
-            resource.view(0, resource.plan.size_bytes)[:] = bytes(resource.plan.size_bytes)
-        if to_clear:
+        if to_prepare or to_clear:
             with self._pool.recording(self._commands[0]):
+                _record_preparation(self._commands[0], to_prepare)
                 self._record_clears(self._commands[0], to_clear)
             self._submissions[0].submit(self._commands[0])
-            if any(resource.plan.group is not None for resource in to_clear):
-                self._submissions[0].wait("clearing resources", timeout_s)  # the others' bytes go into the same memory
-        try:
-            _fill_in_place(direct, cleared_here, populating=self._device.physical.type == "cpu")
-        finally:
-            self._submissions[0].wait("clearing resources", timeout_s)
+            self._submissions[0].wait("preparing resources", timeout_s)
+        populating = self._device.physical.type == "cpu"
+        grouped = [resource for resource in cleared_here if resource.plan.group is not None]
+        _fill_in_place((), grouped, populating=populating)  # before the others' bytes come into the same memory
+        _fill_in_place(direct, [each for each in cleared_here if each not in grouped], populating=populating)
         if staged:
             self._upload(staged, (), (), timeout_s)
-
-    def _clears_here(self, resource: Resource) -> bool:
-        """Whether the host clears it beside the reading of files: a software device would use one thread for it.
-
-        Members of a group are left to the device, which is done with them before the others' bytes come.
-        """
-        return self._device.physical.type == "cpu" and resource.mapped and resource.plan.group is None
 
     def read(
         self, resources: Iterable[Resource], timeout_s: float | None = None
@@ -241,11 +225,6 @@ class Transfer:
         self._device.barrier(commands, _COPIED)
 
 
-def _is_small(resource: Resource) -> bool:
-    """Whether the host clears it at once, which spares a submission."""
-    return resource.mapped and resource.plan.size_bytes <= _HOST_CLEAR_LIMIT_BYTES
-
-
 def _record_preparation(commands: Any, resources: Iterable[Resource]) -> None:
     for resource in resources:
         resource.record_prepare(commands)
@@ -314,7 +293,10 @@ def _read(source: Source, piece: memoryview, offset_bytes: int, populating: bool
 
 
 def _clear(piece: memoryview, populating: bool) -> None:
-    """Set bytes to zero, without the interpreter."""
+    """Set bytes to zero; many of them without the interpreter."""
+    if piece.nbytes < _FEW_BYTES:
+        piece[:] = bytes(piece.nbytes)
+        return
     import ctypes
 
     if populating:

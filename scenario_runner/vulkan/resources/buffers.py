@@ -12,6 +12,7 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.resources.creation import Resource
 from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, readable_size
 
 if TYPE_CHECKING:
@@ -40,17 +41,14 @@ def create_buffers(
     return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
 
 
-class Buffer:
-    """A VkBuffer; see `Resource`. The Vulkan object may be up to 3 bytes larger than the scenario says."""
+class Buffer(Resource):
+    """A VkBuffer. The Vulkan object may be up to 3 bytes larger than the scenario says."""
 
-    needs_preparation = False
+    plan: BufferPlan
 
     def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
         """Raises OutOfMemoryError with the place."""
-        self._device = device
-        self.plan = plan
-        self._allocation: Allocation | None = None
-        self._offset_bytes = 0
+        super().__init__(device, plan)
         purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
         try:
             self.handle, self.needs = create_buffer(
@@ -60,22 +58,8 @@ class Buffer:
             raise error.at(pointer=plan.pointer) from None
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
-        self._allocation, self._offset_bytes = allocation, offset_bytes
+        super().bind(allocation, offset_bytes)
         bind_buffer(self._device, self.handle, allocation, offset_bytes, f"buffer {self.plan.uid!r}")
-
-    @property
-    def mapped(self) -> bool:
-        return self._allocation is not None and self._allocation.mapped is not None
-
-    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        assert self._allocation is not None, "bound before it is used"
-        return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
-
-    def portion(self, offset_bytes: int, room_bytes: int) -> int:
-        return min(self.plan.size_bytes - offset_bytes, room_bytes)
-
-    def record_prepare(self, commands: Any) -> None:
-        """Buffers need none."""
 
     def record_clear(self, commands: Any) -> None:
         size = align(self.plan.size_bytes, WORD_SIZE_BYTES)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
 from scenario_runner.byte_data import overlap
@@ -24,55 +24,68 @@ from scenario_runner.vulkan.resources.memory import Allocation, MemoryBlocks, Ne
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.records import Descriptor
-    from scenario_runner.vulkan.resources.images import Image
 
 
-class Resource(Protocol):
+class Resource:
     """A resource of a scenario on the device.
 
     Its bytes are those of its file: ``plan.source.size_bytes`` on the way in and ``plan.size_bytes`` on the way out,
     tightly packed, whatever the layout on the device. Life cycle: created (the object exists, and says what it
-    `needs`), `bind`-ed to memory, prepared where it ``needs_preparation``, filled, used, read back. All resources are
+    ``needs``), `bind`-ed to memory, prepared where it `needs_preparation`, filled, used, read back. All resources are
     prepared before the first is filled, because those that share memory may see each other's bytes.
     """
+
+    plan: ResourcePlan
+    handle: Any
+    needs: Needs
+
+    def __init__(self, device: Device, plan: ResourcePlan) -> None:
+        self._device = device
+        self.plan = plan
+        self._allocation: Allocation | None = None
+        self._offset_bytes = 0
 
     @property
     def needs_preparation(self) -> bool:
         """Whether it may be filled and used only after `record_prepare` was carried out."""
-
-    @property
-    def plan(self) -> ResourcePlan: ...
-
-    @property
-    def needs(self) -> Needs: ...
+        return False
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
-        """Give the object its memory."""
+        """Give the object its memory; its bytes begin at the offset."""
+        self._allocation, self._offset_bytes = allocation, offset_bytes
 
     @property
     def mapped(self) -> bool:
         """Whether `view` shows the resource's own bytes, so that nothing has to be copied through staging memory."""
+        return self._allocation is not None and self._allocation.mapped is not None
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """Bytes of the resource as the host sees them; only where ``mapped``."""
+        assert self._allocation is not None, "bound before it is used"
+        return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         """How many bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too little."""
+        return min(self.plan.size_bytes - offset_bytes, room_bytes)
 
     def record_prepare(self, commands: Any) -> None:
         """Record what must happen before the initial bytes are written, by the host or by the device."""
 
     def record_clear(self, commands: Any) -> None:
         """Record setting all bytes to zero."""
+        raise NotImplementedError
 
     def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
         """Record copying a portion from a staging buffer, with the layout changes that it needs."""
+        raise NotImplementedError
 
     def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
         """Record copying a portion into a staging buffer."""
+        raise NotImplementedError
 
     def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
         """Point a VkWriteDescriptorSet at the resource; returns what must stay alive until the sets are updated."""
+        raise NotImplementedError
 
 
 # Small resources share blocks of at most this size: drivers allow few allocations (often 4096).
@@ -185,7 +198,7 @@ def check_aliases(device: Device, resources: Mapping[str, Resource]) -> None:
             _check_group(device, group, [resources[plan.uid] for plan in members])
 
 
-def _check_group(device: Device, group: str, members: Sequence[Resource]) -> None:
+def _check_group(device: Device, group: str, members: Sequence[Any]) -> None:
     """Raise UnsupportedError where two members of a group overlap and disagree about rows, with the place, and
     ScenarioError where padding makes the initial contents of two overlap.
 
@@ -214,11 +227,11 @@ def _check_group(device: Device, group: str, members: Sequence[Resource]) -> Non
         raise errors.error_of(problems)
 
 
-def _is_image(resource: Resource) -> TypeGuard[Image]:
+def _is_image(resource: Resource) -> bool:
     return resource.plan.kind == "image"
 
 
-def _disagreement(image: Image, other: Resource) -> str | None:
+def _disagreement(image: Any, other: Any) -> str | None:
     plan, part = image.plan, image.plan.parts[0]
     rows = f"rows of image {plan.uid!r} are {image.row_pitch_bytes} bytes apart"
     if _is_image(other):
@@ -238,19 +251,19 @@ def _disagreement(image: Image, other: Resource) -> str | None:
     )
 
 
-def _is_padded(image: Image) -> bool:
-    return image.has_padded_rows or bool(image.start_bytes)
+def _is_padded(image: Any) -> bool:
+    return bool(image.has_padded_rows or image.start_bytes)
 
 
-def _same_rows(one: Image, other: Image) -> bool:
+def _same_rows(one: Any, other: Any) -> bool:
     """Whether rows of both begin at the same bytes, or one of them has a single row."""
     if 1 in (one.plan.parts[0].row_count, other.plan.parts[0].row_count):
         return True
     distance = one.plan.offset_bytes - other.plan.offset_bytes
-    return one.row_pitch_bytes == other.row_pitch_bytes and distance % one.row_pitch_bytes == 0
+    return bool(one.row_pitch_bytes == other.row_pitch_bytes and distance % one.row_pitch_bytes == 0)
 
 
-def _contents_collide(one: Resource, other: Resource) -> bool:
+def _contents_collide(one: Any, other: Any) -> bool:
     """Whether the content of one goes over that of the other because this device pads the rows of the first.
 
     What overlaps without padding was looked at before there was a device.
@@ -259,7 +272,7 @@ def _contents_collide(one: Resource, other: Resource) -> bool:
     if first.plan.source is None or second.plan.source is None or not _is_image(first):
         return False
     end = first.plan.offset_bytes + first.plan.size_bytes
-    return end <= second.plan.offset_bytes < first.end_bytes
+    return bool(end <= second.plan.offset_bytes < first.end_bytes)
 
 
 def _collision(device: Device, group: str, one: Resource, other: Resource) -> Diagnostic:
@@ -289,8 +302,8 @@ def create_resources(
 ) -> dict[str, Any]:
     """Create every resource of a plan and give it memory: a `Resource` for each uid.
 
-    The registry of kinds names what creates all resources of one kind. It gets the arguments of this function but
-    for ``memory``, and the resources made before, by uid, and returns its own by uid.
+    The registry of kinds names what creates all resources of one kind, by uid, from the device, the stack that destroys
+    them, their plans and the resources made before.
 
     Raises OutOfMemoryError, UnsupportedError and others, with the place.
     """

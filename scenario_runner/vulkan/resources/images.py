@@ -16,6 +16,7 @@ from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.device import EVERYTHING, Device
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.resources.companion_image import CompanionImage
+from scenario_runner.vulkan.resources.creation import Resource
 from scenario_runner.vulkan.resources.image_support import (
     ASPECTS,
     NAMED,
@@ -54,8 +55,8 @@ def create_images(
     return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.watched(plans)}
 
 
-class Image:
-    """A VkImage with its views; see `Resource`.
+class Image(Resource):
+    """A VkImage with its views.
 
     Life cycle of its layout, for each filling: UNDEFINED; where copies and clears write, while it is filled; then
     ``rest_layout``, which is what commands and readbacks find it in, unless the scenario's barriers move it
@@ -66,11 +67,12 @@ class Image:
     NVIDIA H100 with driver 580: they read garbage, and what they wrote was read wrong by storage images).
     """
 
+    plan: ImagePlan
+
     def __init__(self, device: Device, stack: ExitStack, plan: ImagePlan, tiling: Tiling) -> None:
         """Raises OutOfMemoryError and DeviceError with the place."""
-        self._device = device
+        super().__init__(device, plan)
         self._stack = stack
-        self.plan = plan
         self.tiling = tiling
         self.aspect_mask = 0
         for aspect in plan.format.aspects:
@@ -83,8 +85,6 @@ class Image:
         )
         self._fill_layout = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL if tiling == "OPTIMAL" else vk.IMAGE_LAYOUT_GENERAL
         self._layouts = [self.rest_layout] * plan.mips
-        self._allocation: Allocation | None = None
-        self._offset_bytes = 0
         self._views: dict[tuple[int, int], Any] = {}
         purpose = f"image {plan.uid!r}, {plan.width}x{plan.height} texels of {plan.format.name}"
         info = new(
@@ -147,7 +147,7 @@ class Image:
         return self.plan.offset_bytes + self.start_bytes + self.row_pitch_bytes * self.plan.parts[0].row_count
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
-        self._allocation, self._offset_bytes = allocation, offset_bytes
+        super().bind(allocation, offset_bytes + self.start_bytes)
         code = self._device.fn.vkBindImageMemory(self._device.handle, self.handle, allocation.handle, offset_bytes)
         check(code, "vkBindImageMemory", f"image {self.plan.uid!r}")
         if self.buffer is not None:
@@ -155,17 +155,8 @@ class Image:
 
     @property
     def mapped(self) -> bool:
-        return (
-            self._allocation is not None
-            and self._allocation.mapped is not None
-            and self.tiling == "LINEAR"
-            and len(self.plan.parts) == 1
-            and not self.has_padded_rows
-        )
-
-    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        assert self._allocation is not None, "bound before it is used"
-        return self._allocation.view(self._offset_bytes + self.start_bytes + offset_bytes, size_bytes)
+        is_packed = self.tiling == "LINEAR" and len(self.plan.parts) == 1 and not self.has_padded_rows
+        return is_packed and super().mapped
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         part = self._part_at(offset_bytes)

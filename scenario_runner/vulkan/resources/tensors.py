@@ -21,6 +21,7 @@ from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.resources.creation import Resource
 from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, allocate, choose_type, readable_size
 
 if TYPE_CHECKING:
@@ -86,15 +87,15 @@ class _Object:
         check(code, "vkBindTensorMemoryARM", self._what)
 
 
-class Tensor:
-    """A VkTensorARM with its view; see `Resource`.
+class Tensor(Resource):
+    """A VkTensorARM with its view.
 
     Where it is LINEAR, its bytes are copied through a buffer over the same memory, row by row where they are not
     packed. Where only the device knows how elements lie, they go through a packed tensor beside it, its shadow; those
     of a tensor that shares the memory of an OPTIMAL image are the texels of the image, and are read through it.
     """
 
-    needs_preparation = False
+    plan: TensorPlan
 
     def __init__(
         self,
@@ -110,11 +111,8 @@ class Tensor:
 
         Raises UnsupportedError for a format that the device has no tensors of, OutOfMemoryError, with the place.
         """
-        self._device = device
+        super().__init__(device, plan)
         self._stack = stack
-        self.plan = plan
-        self._allocation: Allocation | None = None
-        self._offset_bytes = 0
         self._view: Any = None
         self._shadow: _Object | None = None
         self._start_bytes = start_bytes
@@ -158,7 +156,7 @@ class Tensor:
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
         offset_bytes += self._start_bytes
-        self._allocation, self._offset_bytes = allocation, offset_bytes
+        super().bind(allocation, offset_bytes)
         self._object.bind(allocation, offset_bytes)
         if self._image is not None:
             return
@@ -175,19 +173,12 @@ class Tensor:
 
     @property
     def mapped(self) -> bool:
-        return self._packed and self._allocation is not None and self._allocation.mapped is not None
-
-    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
-        assert self._allocation is not None, "bound before it is used"
-        return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
+        return self._packed and super().mapped
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         if self._image is not None:
             return self._image.portion(offset_bytes, room_bytes)
         return self._rows.portion(offset_bytes, room_bytes)
-
-    def record_prepare(self, commands: Any) -> None:
-        """Tensors need none."""
 
     def record_clear(self, commands: Any) -> None:
         size = align(self._rows.end_bytes, WORD_SIZE_BYTES)
