@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,27 +45,11 @@ def _of_scenario(method: _Method) -> _Method:
     Errors of it name the scenario's file, if no other.
     """
 
-    def confined(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
-        if not self.sandbox:
-            return method(self, scenario, *args, **kwargs)
-        from scenario_runner.files.source import confined
-
-        folders = [kwargs[name] for name in ("output_dir", "capture_dir") if kwargs.get(name) is not None]
-        folders += () if self._graph_reports is None else self._graph_reports.folders
-        folders += () if kwargs.get("dump") is None else [kwargs["dump"].folder]
-        files = [*self._sandbox_files, *(() if self._measured is None else [self._measured.path])]
-        if isinstance(scenario, str | os.PathLike):
-            folders.append(os.path.dirname(os.path.abspath(scenario)))
-            files.append(scenario)
-        else:
-            folders.append(getattr(scenario, "base_dir", "."))
-        with confined(folders, files):
-            return method(self, scenario, *args, **kwargs)
-
     @wraps(method)
     def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
         try:
-            return confined(self, scenario, *args, **kwargs)
+            with self._confined(scenario, kwargs):
+                return method(self, scenario, *args, **kwargs)
         except ScenarioRunnerError as error:
             error.at(path=path_of(scenario))
             raise
@@ -142,15 +126,7 @@ class Runner:
 
             self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
         self._graph_reports = graph_reports
-        if isinstance(pipeline_cache, bool | str | os.PathLike):
-            caching = None
-            if pipeline_cache is not False:
-                from scenario_runner.run.pipeline_caching import PipelineCaching
-
-                caching = PipelineCaching(None if pipeline_cache is True else pipeline_cache, cache_dir=cache_dir)
-        else:
-            caching = pipeline_cache
-        self._pipeline_caching = caching
+        self._pipeline_caching = _caching(pipeline_cache, cache_dir)
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -330,6 +306,23 @@ class Runner:
                 cache.store(plan, facts)
         return plan
 
+    def _confined(self, scenario: AnyScenario, arguments: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """The sandbox of a scenario with these arguments of a method, where the Runner has one."""
+        if not self.sandbox:
+            return nullcontext()
+        from scenario_runner.files.source import confined
+
+        folders = [arguments[name] for name in ("output_dir", "capture_dir") if arguments.get(name) is not None]
+        folders += () if self._graph_reports is None else self._graph_reports.folders
+        folders += () if arguments.get("dump") is None else [arguments["dump"].folder]
+        files = [*self._sandbox_files, *(() if self._measured is None else [self._measured.path])]
+        if isinstance(scenario, str | os.PathLike):
+            folders.append(os.path.dirname(os.path.abspath(scenario)))
+            files.append(scenario)
+        else:
+            folders.append(getattr(scenario, "base_dir", "."))
+        return confined(folders, files)
+
     def _execute(
         self,
         scenario: AnyScenario,
@@ -359,31 +352,29 @@ class Runner:
             caching, reports = self._pipeline_caching, self._graph_reports
             if reports is not None:
                 reports.announce(plan)
-            with nullcontext() if caching is None else caching.used(objects.device, plan):
-                execute(
-                    objects,
-                    plan,
-                    RunOptions(
-                        repeat,
-                        keep_state,
-                        dry_run,
-                        self.timeout_s,
-                        measured is not None,
-                        timings is not None,
-                        None if self.renderdoc is None else self.renderdoc.of(plan),
-                    ),
-                    on_frame=None
-                    if not any(sink.captures for sink in sinks)  # nobody sees what frames capture
-                    else lambda iteration, frame, pieces: share(
+            options = RunOptions(
+                repeat,
+                keep_state,
+                dry_run,
+                self.timeout_s,
+                None if self.renderdoc is None else self.renderdoc.of(plan),
+                on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
+            )
+            if any(sink.captures for sink in sinks):  # else nobody sees what frames capture
+                options = options._replace(
+                    on_frame=lambda iteration, frame, pieces: share(
                         pieces, [sink.frame(iteration, frame) for sink in sinks]
-                    ),
-                    on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
-                    on_measured=None
-                    if measured is None
-                    else lambda found: measured.add(plan.name, objects.device.physical.name, found),
-                    on_timed=None if timings is None else timings.take,
-                    on_graphs=None if reports is None else lambda graphs: reports.write(objects.device, plan, graphs),
+                    )
                 )
+            if measured is not None:
+                name = objects.device.physical.name
+                options = options._replace(on_measured=lambda found: measured.add(plan.name, name, found))
+            if timings is not None:
+                options = options._replace(on_timed=timings.take)
+            if reports is not None:
+                options = options._replace(on_graphs=lambda graphs: reports.write(objects.device, plan, graphs))
+            with nullcontext() if caching is None else caching.used(objects.device, plan):
+                execute(objects, plan, options)
             self._opened.raise_validation_errors()
         except ScenarioRunnerError as error:
             give_places(error, scenario)
@@ -430,6 +421,15 @@ class Runner:
         """
         self._opened.close()
         self._opened.raise_validation_errors()
+
+
+def _caching(given: bool | StrPath | PipelineCaching, cache_dir: str | None) -> PipelineCaching | None:
+    """What keeps pipelines for other processes. Raises MissingFileError or FileError for its folder."""
+    if not isinstance(given, bool | str | os.PathLike) or given is False:
+        return given or None
+    from scenario_runner.run.pipeline_caching import PipelineCaching
+
+    return PipelineCaching(None if given is True else given, cache_dir=cache_dir)
 
 
 def _device_extensions(names: Collection[str]) -> frozenset[str]:

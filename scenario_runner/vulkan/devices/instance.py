@@ -58,23 +58,13 @@ class Instance:
         self.validation = validation
         self.layers = tuple(layers)
         self._stack = ExitStack()
-        lib = loader.load()
-        version = ffi.new("uint32_t*")
-        enumerate_version = loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")
-        check(enumerate_version(version), "vkEnumerateInstanceVersion")
-        if version[0] < API_1_2:
-            raise errors.NoDeviceError(
-                f"the Vulkan loader supports version {version_text(version[0])}; 1.2 or newer is needed",
-                help="install a newer Vulkan loader",
-            )
+        _check_loader_version()
         names = list(layers)
         extensions = []
         if validation:
             if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
-                raise errors.UnsupportedError(
-                    f"the validation layer {VALIDATION_LAYER} is not installed",
-                    help=install_here("validation"),
-                )
+                message = f"the validation layer {VALIDATION_LAYER} is not installed"
+                raise errors.UnsupportedError(message, help=install_here("validation"))
             names.append(VALIDATION_LAYER)
         names += [tool for tool in layer_list.tools if tool not in names]
         self.labels = bool(validation) or (
@@ -82,14 +72,15 @@ class Instance:
         )
         if self.labels:
             extensions.append(_DEBUG_UTILS)
+        application = new(
+            "VkApplicationInfo",
+            pApplicationName="scenario-runner",
+            pEngineName="scenario-runner",
+            apiVersion=API_1_3,
+        )
         info = new(
             "VkInstanceCreateInfo",
-            pApplicationInfo=new(
-                "VkApplicationInfo",
-                pApplicationName="scenario-runner",
-                pEngineName="scenario-runner",
-                apiVersion=API_1_3,
-            ),
+            pApplicationInfo=application,
             ppEnabledLayerNames=names,
             ppEnabledExtensionNames=extensions,
         )
@@ -99,7 +90,7 @@ class Instance:
         if validation == "sync":
             chain(info, *hazard_settings())
         handle = ffi.new("VkInstance*")
-        code = lib.vkCreateInstance(info, ffi.NULL, handle)
+        code = loader.load().vkCreateInstance(info, ffi.NULL, handle)
         if code < 0:
             raise (errors.NoDeviceError if code in (-3, -9) else error_class(code))(
                 f"vkCreateInstance failed with {result_name(code)}"
@@ -173,6 +164,16 @@ class Instance:
     def close(self) -> None:
         """Destroy the instance; every device made from it must be closed before. Calling it again does nothing."""
         self._stack.close()
+
+
+def _check_loader_version() -> None:
+    version = ffi.new("uint32_t*")
+    check(loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(version), "vkEnumerateInstanceVersion")
+    if version[0] < API_1_2:
+        raise errors.NoDeviceError(
+            f"the Vulkan loader supports version {version_text(version[0])}; 1.2 or newer is needed",
+            help="install a newer Vulkan loader",
+        )
 
 
 def version_text(version: int) -> str:

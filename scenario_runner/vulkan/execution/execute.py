@@ -77,22 +77,28 @@ OnOutputs = Callable[[Pieces], None]
 
 
 class RunOptions(NamedTuple):
-    """How a plan is run.
+    """How a plan is run, and what is called with what a run gives.
 
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
-    everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound).
-    ``instrument`` measures shaders, on a device that was opened with what `instrumentation.required` says.
-    ``timestamps`` measures every operation on the device.
-    ``capture`` lets RenderDoc capture parts of the first iteration.
+    everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound). ``capture``
+    lets RenderDoc capture parts of the first iteration.
+
+    ``on_measured`` has shaders measured, on a device that was opened with what `instrumentation.required` says, and is
+    called with the measurements at the end. ``on_timed`` has every operation measured on the device, and is called with
+    the timestamps and the bytes of each graph's session. ``on_graphs`` is called with the pipelines of the plan's
+    graphs, not in a dry run.
     """
 
     repeat: int = 1
     keep_state: bool = False
     dry_run: bool = False
     timeout_s: float | None = None
-    instrument: bool = False
-    timestamps: bool = False
     capture: FrameCapture | None = None
+    on_frame: OnFrame | None = None
+    on_outputs: OnOutputs | None = None
+    on_measured: Callable[[Instrumentation], None] | None = None
+    on_timed: Callable[[Timestamps, list[int]], None] | None = None
+    on_graphs: Callable[[Sequence[Any]], None] | None = None
 
 
 class Execution:
@@ -157,93 +163,98 @@ class Execution:
         """The memory of the session of each graph pipeline of the plan."""
         return [graph.session_bytes for graph in self.graphs]
 
-    def run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
+    def run(self, options: RunOptions) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
         try:
-            self._run(options, on_frame, on_outputs)
+            self._run(options)
         except BaseException:
             self._submission.settle()
             raise
 
-    def _run(self, options: RunOptions, on_frame: OnFrame | None, on_outputs: OnOutputs | None) -> None:
-        if options.instrument:
+    def _run(self, options: RunOptions) -> None:
+        if options.on_measured is not None:
             from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
 
             self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
-        if options.timestamps:
+        if options.on_timed is not None:
             from scenario_runner.vulkan.execution.timestamps import Timestamps
 
             self.timestamps = Timestamps(self.device, self._stack)
         timer = progress.current()
-        transfer = self._transfer
-        everything = list(self.resources.values())
-        capture = options.capture
-        if capture is not None:
-            capture.begin_run()
-        progress.doing("filling its resources")
-        with progress.phase("upload", "resources"):
-            transfer.fill(everything, options.timeout_s)
+        if options.capture is not None:
+            options.capture.begin_run()
+        self._fill("filling its resources", options.timeout_s)
         for iteration in range(options.repeat):
             if timer is not None:
                 timer.iteration = iteration
             if not (iteration and options.keep_state):
                 self._start_flows()
             if iteration and not options.keep_state:
-                progress.doing("filling its resources again")
-                with progress.phase("upload", "resources"):
-                    transfer.fill(everything, options.timeout_s)
+                self._fill("filling its resources again", options.timeout_s)
             for index, frame in enumerate(self.plan.frames):
                 progress.doing(*_work(frame))
-                parts = self._parts(frame)
-                if capture is not None and not iteration:
-                    parts = [each for part in parts for each in capture.parts(part)]
-                for part in parts:
-                    is_last = part is parts[-1]
-                    if capture is not None and not iteration:
-                        capture.begin(part, first=part is parts[0])
-                    # with optical flows, recording changes what was recorded before
-                    keep = options.repeat > 1 and len(parts) == 1 and not self._flows
-                    commands = self._commands(index, part, keep=keep, is_last=is_last)
-                    if options.dry_run:
-                        continue
-                    if log.hears(__name__, "INFO"):
-                        _tell(part)
-                    try:
-                        with progress.phase("submit", "frame", str(index)):
-                            boundary = self._boundary(iteration, frame) if is_last else None
-                            self._submission.submit(commands, boundary)
-                        with progress.phase("wait", "frame", str(index)):
-                            self._submission.wait(frame.title, options.timeout_s)
-                        if self.timestamps is not None:
-                            with progress.phase("readback", "timestamps"):
-                                self.timestamps.collect(commands, iteration, index)
-                        if capture is not None and not iteration:
-                            capture.end(part, last=is_last)
-                    except errors.ScenarioRunnerError as error:
-                        raise error.at(pointer=frame.pointer) from None
-                if options.dry_run:
-                    continue
-                progress.doing("reading results back")
-                self._follow_layouts(frame)
-                if self.instrumentation is not None:
-                    self.instrumentation.collect(iteration, index, frame)
-                if on_frame is not None and (frame.boundary or frame.captures):
-                    with (
-                        progress.phase("readback", "frame", str(index)),
-                        closing(self._read(frame.captures, options.timeout_s)) as pieces,
-                    ):
-                        on_frame(iteration, frame, pieces)
+                self._run_frame(iteration, index, frame, options)
+                if not options.dry_run:
+                    self._end_frame(iteration, index, frame, options)
         if timer is not None:
             timer.iteration = None
-        if on_outputs is not None and not options.dry_run:
+        if options.on_outputs is not None and not options.dry_run:
             # closed at once when the receiver fails: what is still being copied must end before its memory goes
             with (
                 progress.phase("readback", "outputs"),
                 closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
             ):
-                on_outputs(pieces)
+                options.on_outputs(pieces)
+        if options.capture is not None:
+            options.capture.end_run()
+
+    def _fill(self, what: str, timeout_s: float | None) -> None:
+        progress.doing(what)
+        with progress.phase("upload", "resources"):
+            self._transfer.fill(list(self.resources.values()), timeout_s)
+
+    def _run_frame(self, iteration: int, index: int, frame: FramePlan, options: RunOptions) -> None:
+        """Record a frame, in parts where it must be, and but for a dry run let the device carry it out."""
+        capture = None if iteration else options.capture
+        parts = self._parts(frame)
         if capture is not None:
-            capture.end_run()
+            parts = [each for part in parts for each in capture.parts(part)]
+        # with optical flows, recording changes what was recorded before
+        keep = options.repeat > 1 and len(parts) == 1 and not self._flows
+        for part in parts:
+            is_last = part is parts[-1]
+            if capture is not None:
+                capture.begin(part, first=part is parts[0])
+            commands = self._commands(index, part, keep=keep, is_last=is_last)
+            if options.dry_run:
+                continue
+            if log.hears(__name__, "INFO"):
+                _tell(part)
+            try:
+                with progress.phase("submit", "frame", str(index)):
+                    self._submission.submit(commands, self._boundary(iteration, frame) if is_last else None)
+                with progress.phase("wait", "frame", str(index)):
+                    self._submission.wait(frame.title, options.timeout_s)
+                if self.timestamps is not None:
+                    with progress.phase("readback", "timestamps"):
+                        self.timestamps.collect(commands, iteration, index)
+                if capture is not None:
+                    capture.end(part, last=is_last)
+            except errors.ScenarioRunnerError as error:
+                raise error.at(pointer=frame.pointer) from None
+
+    def _end_frame(self, iteration: int, index: int, frame: FramePlan, options: RunOptions) -> None:
+        """Read back what a frame that has finished left behind."""
+        progress.doing("reading results back")
+        self._follow_layouts(frame)
+        if self.instrumentation is not None:
+            self.instrumentation.collect(iteration, index, frame)
+        if options.on_frame is not None and (frame.boundary or frame.captures):
+            with (
+                progress.phase("readback", "frame", str(index)),
+                closing(self._read(frame.captures, options.timeout_s)) as pieces,
+            ):
+                options.on_frame(iteration, frame, pieces)
 
     def _start_flows(self) -> None:
         """Let every optical flow begin anew: what it has seen in an earlier iteration is forgotten."""
@@ -356,21 +367,8 @@ def _work(frame: FramePlan) -> tuple[str, str]:
     return f"running the commands {first} to {last}", "/commands"
 
 
-def execute(
-    objects: DeviceObjects,
-    plan: Plan,
-    options: RunOptions,
-    on_frame: OnFrame | None = None,
-    on_outputs: OnOutputs | None = None,
-    on_measured: Callable[[Instrumentation], None] | None = None,
-    on_timed: Callable[[Timestamps, list[int]], None] | None = None,
-    on_graphs: Callable[[Sequence[Any]], None] | None = None,
-) -> None:
+def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
-
-    ``on_measured`` is called at the end with what `RunOptions.instrument` asks for, ``on_graphs`` with the pipelines of
-    the plan's graphs; neither in a dry run. ``on_timed``
-    is called with what `RunOptions.timestamps` asks for and the bytes of each graph's session.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
@@ -378,13 +376,13 @@ def execute(
     with ExitStack() as stack:
         try:
             execution = Execution(objects, plan, stack)
-            execution.run(options, on_frame, on_outputs)
-            if execution.instrumentation is not None and on_measured is not None:
-                on_measured(execution.instrumentation)
-            if execution.timestamps is not None and on_timed is not None:
-                on_timed(execution.timestamps, execution.session_bytes)
-            if on_graphs is not None and not options.dry_run:
-                on_graphs(execution.graphs)
+            execution.run(options)
+            if execution.instrumentation is not None and options.on_measured is not None:
+                options.on_measured(execution.instrumentation)
+            if execution.timestamps is not None and options.on_timed is not None:
+                options.on_timed(execution.timestamps, execution.session_bytes)
+            if options.on_graphs is not None and not options.dry_run:
+                options.on_graphs(execution.graphs)
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
