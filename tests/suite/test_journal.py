@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.suite.journal import FILE_NAME, PREVIOUS_NAME, End, Ended, Journal, header
-from scenario_runner.suite.merging import Incomplete, MergedJournals
+from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, header
+from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.records import Hashes, Item, Outcome, OutputCheck, Result
 from tests.suite.collected import Collected
 
@@ -51,13 +51,6 @@ def test_results_come_back(tmp_path: Path) -> None:
         assert merged.result("b") == results[0]
         assert [run.header.command for run in merged.runs] == [("x",)]
         assert list(merged.incomplete()) == []
-
-
-def test_a_journal_begins_anew(tmp_path: Path) -> None:
-    """The journal of the run before stays under another name."""
-    write(tmp_path, result("a"))
-    path = write(tmp_path, result("b"))
-    assert (verdicts(path), verdicts(tmp_path / PREVIOUS_NAME)) == ({"b": "Pass"}, {"a": "Pass"})
 
 
 def test_a_journal_goes_on(tmp_path: Path) -> None:
@@ -101,34 +94,6 @@ def test_the_last_line_is_truncated(tmp_path: Path, end: Ended | None) -> None:
     assert "ends in the middle of a line" in problems.shown[0]
 
 
-@pytest.mark.parametrize(
-    "end, ended, message",
-    [
-        (None, "did not end", "the suite did not end, as after a kill: there are results of 2 items"),
-        ("stopped", "stopped", "the suite was stopped: there are results of 2 items"),
-        ("interrupted", "interrupted", "the suite was interrupted: there are results of 2 items"),
-        (
-            "stopped by an error",
-            "stopped by an error",
-            "the suite was stopped by an error: there are results of 2 items",
-        ),
-    ],
-)
-def test_a_suite_that_did_not_end(tmp_path: Path, end: Ended | None, ended: str, message: str) -> None:
-    """Its journal says so, with what there is, until the suite has gone on to its end."""
-    path = write(tmp_path, result("a"), result("b"), end=end)
-    with MergedJournals([str(path)], Collected()) as merged:
-        assert list(merged.incomplete()) == [Incomplete(str(path), ended, message)]
-    with Journal(str(tmp_path), resume=True) as journal:
-        journal.begin(header("hash", items=3))
-    with MergedJournals([str(path)], Collected()) as merged:  # killed again, and now the number of items is known
-        (incomplete,) = merged.incomplete()
-        assert incomplete.message.endswith("there are results of 2 items, and 3 items were to run")
-    write(tmp_path, result("c"), resume=True)
-    with MergedJournals([str(path)], Collected()) as merged:
-        assert (len(merged), list(merged.incomplete())) == (3, [])
-
-
 def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
     """It is named among the others, with its own count."""
     paths = [
@@ -139,32 +104,6 @@ def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
     with MergedJournals([str(path) for path in paths], Collected()) as merged:
         (incomplete,) = merged.incomplete()
         assert (incomplete.path, incomplete.message[-22:]) == (str(paths[1]), "are results of 2 items")
-
-
-def test_one_of_several_journals_is_unusable(tmp_path: Path) -> None:
-    """It is an error with its own exit code, and the results of the others count."""
-    path = write(tmp_path, result("a"))
-    other = tmp_path / "other.jsonl"
-    other.write_text('{"journal": 1}\n')
-    (tmp_path / "empty.jsonl").touch()
-    problems = Collected()
-    unusable = (tmp_path / name for name in ("none.jsonl", "empty.jsonl"))
-    assert verdicts(other, path, *unusable, problems=problems) == {"a": "Pass"}
-    assert [each.code for each in problems.diagnostics] == ["SR-SUITE-011", "SR-SUITE-006", "SR-SUITE-011"]
-    assert problems.exit_code == 4
-
-
-def test_a_damaged_line(tmp_path: Path) -> None:
-    """A line in the middle that is no result is told with its number, and the others count."""
-    path = write(tmp_path, result("a"), result("b"))
-    lines = path.read_text().splitlines()
-    lines.insert(2, '{"item": {"id": 1}}')
-    lines.insert(3, "\0\0\0")
-    path.write_text("\n".join(lines) + "\n")
-    problems = Collected()
-    assert set(verdicts(path, problems=problems)) == {"a", "b"}
-    assert [each.line for each in problems.diagnostics] == [3, 4]
-    assert problems.exit_code == 0
 
 
 @pytest.mark.parametrize(

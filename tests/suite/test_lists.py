@@ -38,17 +38,6 @@ def test_patterns_of_the_command_line(tmp_path: Path) -> None:
     assert [patterns.match(name) for name in ("xxy", "the only one", "z")] == [True, True, False]
 
 
-def test_a_bad_pattern_is_a_problem_and_the_others_hold(tmp_path: Path) -> None:
-    """The problem has the file, the line and the text of the pattern."""
-    problems = Collected()
-    path = written(tmp_path / "skips", "good\nbad(\n")
-    patterns = read_patterns([path], problems)
-    (problem,) = problems.shown
-    assert problem.startswith(f"SR-SUITE-001 {path}:2: the pattern 'bad(' is invalid: ")
-    assert problems.exit_code == 2
-    assert patterns.match("good")
-
-
 def test_lists_that_include_each_other(tmp_path: Path) -> None:
     """A circle is a problem at the line that closes it."""
     problems = Collected()
@@ -135,20 +124,3 @@ def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
     assert found == []
     with pytest.raises(UsageError, match="worse"):  # later each ends what runs, at once
         given_patterns(["worse(", "worst("], problems)
-
-
-def test_names_are_given_once_in_all_baselines(tmp_path: Path) -> None:
-    """The second line is the wrong one, and the error names both."""
-    paths = [written(tmp_path / name, "x,Fail\n") for name in "ab"]
-    with pytest.raises(UsageError, match=f"b:1: 'x' .* and at {tmp_path}/a:1"):
-        read_baselines(paths, Collected())
-
-
-def test_lists_tell_what_no_name_has_matched(tmp_path: Path) -> None:
-    """Names and patterns that fit nothing that was seen are told in their order."""
-    baseline = read_baselines([written(tmp_path / "b", "x,Fail\ngone,Fail\n")], Collected())
-    skips = read_patterns([written(tmp_path / "s", "x\nold\n")], Collected())
-    lists = Lists(baseline, skips, Patterns())
-    for name in ("x", "y"):
-        lists.see(name)
-    assert [(entry, place.line) for entry, place in lists.unmatched()] == [("gone", 2), ("old", 2)]

@@ -83,17 +83,6 @@ def test_lists_and_attempts_make_verdicts() -> None:
     assert (session.bad, session.is_complete) == (2, True)
 
 
-def test_fail_fast_starts_nothing_more() -> None:
-    """After so many failures the rest has no result."""
-    workers = Scripted(b="Fail Fail", c="Crash Crash", d="Fail")
-    session = new_session(lists(d="Fail"), Limits(fail_fast=2))
-    assert list(run(session, "a d b c e f", workers)) == ["a", "d", "b", "c"]
-    assert not session.is_complete
-    session = new_session(lists(), Limits(fail_fast=1))
-    assert list(run(session, "a b", Scripted(b="Fail Fail"))) == ["a", "b"]
-    assert session.is_complete  # nothing was left
-
-
 def test_what_is_left_after_many_failures_is_skipped() -> None:
     """It has a result that says why."""
     taken: list[Result] = []
@@ -156,12 +145,6 @@ def suite(tmp_path: Path) -> Suite:
     return suite
 
 
-def test_unchanged_items_do_not_run_again(suite: Suite) -> None:
-    """Their results are taken over, failures too."""
-    assert suite.again() == ([], {"a": "Pass", "b": "Fail", "c": "Pass"})
-    assert suite.again() == ([], {"a": "Pass", "b": "Fail", "c": "Pass"})
-
-
 @pytest.mark.parametrize("changed", ["b.json", "b.glsl", "b.check.json", "b.expected/x.npy"])
 def test_an_item_that_changed_runs_again(suite: Suite, changed: str) -> None:
     """A change of the scenario, a source, the expectations or an expected file makes its result void."""
@@ -187,16 +170,6 @@ def test_nobody_waits_for_a_pipe(suite: Suite, name: str) -> None:
     thread.start()
     thread.join(10)
     assert not thread.is_alive()
-
-
-def test_another_program_counts(suite: Suite) -> None:
-    """A result of another version, or of other options, is void."""
-    assert suite.again(program="2")[0] == ["a", "b", "c"]
-
-
-def test_lists_may_have_changed(suite: Suite) -> None:
-    """The attempts are judged anew, and the journal has the new verdict."""
-    assert suite.again(lists(b="Fail")) == ([], {"a": "Pass", "b": "ExpectedFail", "c": "Pass"})
 
 
 def test_what_was_skipped_runs(suite: Suite) -> None:

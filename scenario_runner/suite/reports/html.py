@@ -38,7 +38,7 @@ _PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
 _PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _TEXT_MAX: Final = 65536  # characters of a stack or of what a process wrote
 _REASON_MAX: Final = 500
-_OUTPUTS_MAX, _WORST_MAX, _BEFORE_MAX, _DIAGNOSTICS_MAX, _ATTEMPTS_MAX = 64, 64, 500, 200, 20
+_ENTRIES_MAX, _ATTEMPTS_MAX = 200, 20
 
 
 def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = _LIMITS) -> list[str]:
@@ -140,34 +140,18 @@ class _Page:
         return {"attempts": attempts, "driver": visible(result.driver)}
 
     def _attempt(self, attempt: Outcome) -> dict[str, Any]:
-        given = {
-            "status": attempt.status,
-            "seconds": attempt.seconds,
-            "reason": visible(shortened(attempt.reason, _TEXT_MAX)),
-            "exit_code": attempt.exit_code,
-            "diagnostics": [_visible(each) for each in attempt.diagnostics[:_DIAGNOSTICS_MAX]],
-            "outputs": [self._output(each) for each in attempt.outputs[:_OUTPUTS_MAX]],
-            "stack": visible(shortened(attempt.stack, _TEXT_MAX)),
-            "python_stack": visible(shortened(attempt.python_stack, _TEXT_MAX)),
-            "output": visible(shortened(attempt.output, _TEXT_MAX)),
-            "before_count": max(attempt.before_count, len(attempt.before)),
-            "before": [one_line(each, 4096) for each in attempt.before[-_BEFORE_MAX:]],
-        }
-        return {name: value for name, value in given.items() if value or name in ("status", "seconds")}
+        given = _printable(attempt._replace(outputs=()).as_json())
+        if attempt.before:
+            given["before_count"] = max(attempt.before_count, len(attempt.before))
+        if attempt.outputs:
+            given["outputs"] = [self._output(each) for each in attempt.outputs[:_ENTRIES_MAX]]
+        return {"seconds": 0.0, **given}
 
     def _output(self, output: OutputCheck) -> dict[str, Any]:
-        metrics = {
-            visible(name): value if math.isfinite(value) else str(value) for name, value in output.metrics.items()
-        }
-        given = {
-            "name": visible(output.name),
-            "status": output.status,
-            "message": visible(output.message),
-            "metrics": metrics,
-            "worst": [[visible(text) for text in each] for each in output.worst[:_WORST_MAX]],
-            "files": list(self._files(output)) if output.status != "Pass" else [],
-        }
-        return {name: value for name, value in given.items() if value or name in ("name", "status")}
+        given = _printable(output._replace(files={})._asdict())
+        if output.status != "Pass":
+            given["files"] = list(self._files(output))
+        return {name: value for name, value in given.items() if value}
 
     def _files(self, output: OutputCheck) -> Iterator[dict[str, str]]:
         for what, path in self._info.files_of(output).items():
@@ -205,8 +189,18 @@ def _page_file(name: str) -> bytes:
         return file.read().rstrip()
 
 
-def _visible(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: visible(value) if isinstance(value, str) else value for name, value in given.items()}
+def _printable(value: Any) -> Any:
+    """Data for JSON without control characters, infinite numbers, and more than a reader wants."""
+    match value:
+        case str():
+            return visible(shortened(value, _TEXT_MAX))
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {visible(name): _printable(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_printable(each) for each in value[:_ENTRIES_MAX]]
+    return value
 
 
 def _json(value: Any) -> str:
