@@ -165,7 +165,8 @@ def _write_pictures(
         pictures["error"] = _error_picture(bound, plane, shown)
     files: dict[str, str] = {}
     for what, picture in pictures.items():
-        files |= _write_picture(picture, what, results_folder, stem)
+        files[what] = f"{stem}.{what}.png"
+        write_picture(os.path.join(results_folder, files[what]), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
     return files
 
 
@@ -200,10 +201,3 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
     picture = heat(errors, greatest if greatest > 0 else 1.0)
     picture[covered] = IGNORED_COLOR
     return shrunk(picture, _MOST_TEXELS, _MOST_TEXELS, brightest=True)
-
-
-def _write_picture(picture: Array, what: str, results_folder: str, stem: str) -> dict[str, str]:
-
-    path = f"{stem}.{what}.png"
-    write_picture(os.path.join(results_folder, path), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
-    return {what: path}

@@ -235,9 +235,7 @@ def flip(pairs: Sequence[Pair]) -> float:
     """
 
     actual, expected = (_picture(pairs, side) for side in (0, 1))
-    for what, picture in (("the output", actual), ("what is expected", expected)):
-        if not numpy.isfinite(picture).all():
-            raise ValueError(f"{what} has values that are not finite")
+    _check(actual, expected)
     if (actual == expected).all():
         return 0.0
     import flip_evaluator

@@ -16,17 +16,9 @@ if TYPE_CHECKING:
 
     from scenario_runner.plan.model.plan import ResourcePlan
     from scenario_runner.plan.model.resources import ImagePart, ImagePlan
+    from scenario_runner.viewing.content import Channel
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
-
-
-class Channel(NamedTuple):
-    """The values of one channel of a plane, flat. ``full_range`` is as in `viewing.content.Channel`."""
-
-    name: str
-    raw: Array
-    element: Element
-    full_range: tuple[int, int] | None = None
 
 
 class Plane(NamedTuple):
@@ -72,16 +64,17 @@ class Plane(NamedTuple):
             )
 
     def channels(self, data: memoryview | bytes | bytearray) -> list[Channel]:
-        """The bytes of this plane as channels; those of an image in the order R, G, B, A."""
+        """The bytes of this plane as flat channels; those of an image in the order R, G, B, A."""
         import numpy
+
+        from scenario_runner.viewing.content import Channel
+        from scenario_runner.viewing.reading import channels_of
 
         if self.image is None or self.part is None:
             assert self.element is not None
             return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
-        from scenario_runner.viewing.reading import channels_of
-
         found = channels_of(self.image.uid, self.image.format, self.part, data)
-        return [Channel(each.name, each.raw.reshape(-1), each.element, each.full_range) for each in found]
+        return [each._replace(raw=each.raw.reshape(-1)) for each in found]
 
     def flags_of(self, flags: Array, number: int) -> Array:
         """The flags of one of the `channels`; those of all elements are in the order of memory where each element has
