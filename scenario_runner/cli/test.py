@@ -47,8 +47,6 @@ def main(argv: Sequence[str]) -> int:
     """Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
     itself."""
     options = parse(argv)
-    from scenario_runner.suite.problems import SuiteProblems
-
     set_up_logging(options.log_level)
     with SuiteDisplay(verbose=options.verbose) as display:
 

@@ -38,6 +38,7 @@ from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.elements import Mismatch, Rule, compare
+from scenario_runner.suite.tolerance.metrics import METRICS, pairs_of, verdict
 from scenario_runner.text import counted, distinct
 
 _DEFAULT = EvaluationOptions()
@@ -285,8 +286,6 @@ def _measured(
     bound: Bound, content: Content, actual: memoryview, ignored: Any, metrics: dict[str, float], status: str
 ) -> tuple[str, list[str]]:
     """The verdict on all metrics, joined with the one before; their values go into ``metrics``."""
-    from scenario_runner.suite.tolerance.metrics import METRICS, pairs_of, verdict
-
     held = memoryview(bytearray(bound.output.size_bytes))
     content.read_into(held, 0)
     pairs = pairs_of(bound.planes, actual, held, ignored, without_nan=bound.expected.nan == "any")

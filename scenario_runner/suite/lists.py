@@ -16,6 +16,7 @@ from scenario_runner.streams import read_file
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import STATUSES, Expected, expected_status
+from scenario_runner.text import close_files_help
 
 
 class Place(NamedTuple):
@@ -193,8 +194,6 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         refuse("SR-SUITE-006", path, f"the list is not UTF-8 text: {error.reason}")
     except FileNotFoundError as error:
-        from scenario_runner.text import close_files_help
-
         refuse("SR-SUITE-006", path, "the list does not exist", close_files_help(path, error))
     except (OSError, ValueError) as error:
         refuse("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}")

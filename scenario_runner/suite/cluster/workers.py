@@ -72,9 +72,7 @@ def connected(address: str) -> Iterator[Client]:
             "--cluster needs the package 'distributed', which is not installed",
             "pip install 'scenario-runner[cluster]'",
         )
-    import distributed
-
-    silence(distributed.__name__)  # what is lost is ours to report
+    silence("distributed")  # what is lost is ours to report
     if address.startswith(_LOCAL):
         count = address.removeprefix(_LOCAL)
         if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= 1000):

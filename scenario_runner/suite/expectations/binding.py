@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError
 from scenario_runner.files.codec import all_codecs, is_known
+from scenario_runner.scenario.model_base import close_match, listed
 from scenario_runner.suite.expectations.content import Content, element_of_tensor, encoded, held_content, open_content
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import MOST_CAPTURES, Output, Outputs, expected_files, extension_of
 from scenario_runner.suite.expectations.reading import Expectations
 from scenario_runner.suite.tolerance.elements import Rule
+from scenario_runner.suite.tolerance.metrics import METRICS
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.text import close_files_help
 from scenario_runner.viewing.element import ELEMENTS, Element
@@ -197,8 +199,6 @@ def _path(expectations: Expectations, name: str) -> str:
 
 
 def _unknown(expectations: Expectations, name: str, outputs: Mapping[str, Output]) -> Diagnostic:
-    from scenario_runner.scenario.model_base import close_match, listed
-
     names = [output for output in outputs if ("/" in output) == ("/" in name)] or list(outputs)
     there = f"the outputs: {listed(names[:20])}" if names else "the scenario has no resource with a dst"
     help = f"{there}; a resource is one where it has a 'dst'"
@@ -213,8 +213,6 @@ def _left_out(expectations: Expectations, outputs: Outputs) -> Diagnostic:
 
 
 def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:
-    from scenario_runner.scenario.model_base import close_match
-
     message = f"is the expectation of {stem!r:.100}, which is no output of the scenario{close_match(stem, by_file)}"
     help = "a resource is an output where it has a 'dst'; captured frames are in folders such as 'frame_0'"
     return Diagnostic("SR-EXPECT-004", "error", None, message, help, path=path)
@@ -396,8 +394,6 @@ class _Binder:
                 message = f"blocks of {resource.format.name} are not decoded to numbers, which {keys} would need"
                 self._add("SR-EXPECT-009", "", message, "let a shader copy them into an uncompressed image")
         if bound.expected.metrics is not None:
-            from scenario_runner.suite.tolerance.metrics import METRICS
-
             for name in bound.expected.metrics.model_fields_set:
                 for code, message, help in METRICS[name].misfits(bound.planes):
                     self._add(code, f"/metrics/{name}", message, help)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError
-from scenario_runner.files.codec import codec_for, codec_of, is_known
+from scenario_runner.files.codec import codec_for, codec_of, is_known, stored_levels
 from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import reason_of
 from scenario_runner.formats import find_format
 from scenario_runner.plan.model.records import BufferPlan
-from scenario_runner.run.resource_files import FileNames
+from scenario_runner.plan.model.resources import ImagePlan, TensorPlan, image_parts
+from scenario_runner.run.resource_files import FileNames, create_resource_file
 from scenario_runner.scenario import Scenario
 from scenario_runner.viewing.element import Element
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import FramePlan, Plan, ResourcePlan
 
     Take = Callable[[str, memoryview], None]
-    from scenario_runner.plan.model.resources import ImagePlan
-
 MOST_CAPTURES: Final = 100_000
 """So many captured resources of all iterations can be compared; each takes half a kilobyte of memory."""
 
@@ -113,8 +112,6 @@ def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
     """How many bytes of a resource the file of its ``dst`` holds."""
     if resource.kind != "image" or resource.mips == 1:
         return resource.size_bytes
-    from scenario_runner.files.codec import stored_levels
-
     levels = stored_levels(destination, resource.mips)
     return min(resource.size_bytes, resource.parts[levels * len(resource.format.aspects) - 1].end_bytes)
 
@@ -151,14 +148,10 @@ def _described(resource: Any) -> ResourcePlan | None:
     if format is None:
         return None
     if resource.kind == "tensor":
-        from scenario_runner.plan.model.resources import TensorPlan
-
         shape = tuple(resource.dims)
         if any(length <= 0 for length in shape) or format.numpy_dtype is None:
             return None
         return TensorPlan(resource.uid, "", prod(shape) * format.block_size_bytes, format, shape)
-    from scenario_runner.plan.model.resources import ImagePlan, image_parts
-
     dims = resource.dims
     if len(dims) != 4 or not dims[1] or not dims[2]:
         return None
@@ -285,8 +278,6 @@ def write_output(
 ) -> None:
     """Write the bytes of an output. A buffer has items of the type of ``element``, by default signed bytes, as the
     file of its ``dst`` has. Raises FileError."""
-    from scenario_runner.run.resource_files import create_resource_file
-
     resource = output.resource
     assert resource is not None
     if resource.kind == "buffer":

@@ -7,9 +7,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import ValidationError
+
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import SourceFile
+from scenario_runner.scenario.model_base import close_match, findings, shown
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import line_and_column, scan
 from scenario_runner.streams import MAX_SCENARIO_BYTES
@@ -17,6 +20,7 @@ from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.expectations.devices import VENDORS, Device, comparisons, matching, merged, vendor_id
 from scenario_runner.suite.expectations.model import Check, Least, Most, Output
 from scenario_runner.suite.records import Item
+from scenario_runner.suite.tolerance.metrics import METRICS
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
@@ -151,8 +155,6 @@ def _unreadable(path: str, message: str, help: str | None) -> ExpectationError:
 
 def _parsed(text: str, path: str, pointer: str, tree: Any) -> Check:
     """The model of what stands at a pointer of a text; ``tree`` is the same as data, None where nobody parsed it."""
-    from pydantic import ValidationError
-
     try:
         checked = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
         tree = checked if not pointer else tree
@@ -188,10 +190,6 @@ def _not_json(word: str) -> Any:
 
 def _diagnosed(text: str, path: str, pointer: str) -> list[Diagnostic]:
     """All that is wrong with a text, in its order; an error of the syntax stands alone."""
-    from pydantic import ValidationError
-
-    from scenario_runner.scenario.model_base import findings, shown
-
     faults = [fault for fault in scan(text) if (fault.pointer or "").startswith(pointer)]
     if faults and faults[-1].fatal:
         faults = faults[-1:]
@@ -247,8 +245,6 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
 
         for index, code in enumerate(check.codes):
             if code not in CODES:
-                from scenario_runner.scenario.model_base import close_match
-
                 message = f"no error has the code {code!r:.60}{close_match(code, CODES)}"
                 yield Diagnostic("SR-EXPECT-003", "error", f"/codes/{index}", message, "docs/codes.md lists them")
         exit_codes = {error_class(code).exit_code for code in check.codes}
@@ -272,7 +268,6 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
 
 def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
     """A name that no feature has would make the result NotSupported on every device."""
-    from scenario_runner.scenario.model_base import close_match
     from scenario_runner.vulkan.devices.requirements import known_features
 
     known = known_features()
@@ -288,8 +283,6 @@ def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:
         message = "expected comparisons such as '>=24.1 <25'"
         yield Diagnostic("SR-EXPECT-003", "error", f"{here}/driver_version", message)
     if condition.vendor is not None and vendor_id(condition.vendor) is None:
-        from scenario_runner.scenario.model_base import close_match
-
         message = f"no vendor is called {condition.vendor!r:.60}{close_match(condition.vendor, VENDORS)}"
         help = f"an id such as 0x10de, or one of {', '.join(VENDORS)}"
         yield Diagnostic("SR-EXPECT-003", "error", f"{here}/vendor", message, help)
@@ -322,8 +315,6 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
 
 
 def _of_metrics(metrics: Any) -> Iterator[Diagnostic]:
-    from scenario_runner.suite.tolerance.metrics import METRICS
-
     for name in metrics.model_fields_set:
         bounds: Most | Least = getattr(metrics, name)
         here = f"/metrics/{name}"
