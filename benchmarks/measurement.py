@@ -23,11 +23,10 @@ class Sample:
 
 @dataclass
 class Outcome:
-    """All runs of one workload by program; ``failures`` says why a program has none; ``limit`` is that of copying."""
+    """All runs of one workload by program; ``failures`` says why a program has none."""
 
     workload: Workload
     samples: dict[str, list[Sample]] = field(default_factory=dict)
-    limit: list[Sample] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     file_bytes: int = 0
 
@@ -88,9 +87,6 @@ class Bench:
                     continue
                 if turn:
                     outcome.samples.setdefault(program.name, []).append(sample)
-            limit = workload.limit(folder)
-            if turn and limit is not None:
-                outcome.limit.append(self._start(limit, folder, workload.timeout_s))
         return outcome
 
     def time(self, command: list[str]) -> float:

@@ -13,7 +13,7 @@ HEADINGS = ("workload", "", "ours", "reference", "ours / reference", "must", "ai
 
 
 def rows(outcome: Outcome) -> list[tuple[str, ...]]:
-    """The lines of the table for one workload: time, memory, and the limit where there is one."""
+    """The lines of the table for one workload."""
     workload = outcome.workload
     ratios = outcome.ratios() or (None, None)
     lines = [
@@ -30,10 +30,6 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
         lines.append(
             ("", "memory / file", what, "", _ratio(held), f"<= {bound.must:g}", "", bound.verdict(held.median))
         )
-    if outcome.limit:
-        time = _spread([sample.wall_s for sample in outcome.limit], _seconds)
-        memory = _spread([float(sample.peak_bytes) for sample in outcome.limit], _mebibytes)
-        lines.append(("", "limit", f"copying the bytes: {time}, {memory}", "", "", "", "", ""))
     lines += [("", "failed", f"{program}: {why}", "", "", "", "", "") for program, why in outcome.failures.items()]
     return lines
 
@@ -42,7 +38,7 @@ def print_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None
     """Aligned columns."""
     table = [tuple(headings), *map(tuple, lines)]
     # what spans the table does not widen its columns
-    narrow = [line for line in table if line[1] not in ("limit", "failed")]
+    narrow = [line for line in table if line[1] != "failed"]
     widths = [max(len(cell) for cell in column) for column in zip(*narrow, strict=True)]
     for line in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
@@ -101,7 +97,6 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     return {
         "title": outcome.workload.title,
         "runs": {program: [asdict(sample) for sample in samples] for program, samples in outcome.samples.items()},
-        "limit": [asdict(sample) for sample in outcome.limit],
         "failures": outcome.failures,
         "file_bytes": outcome.file_bytes,
         "table": [dict(zip(HEADINGS[1:], line[1:], strict=True)) for line in rows(outcome)],

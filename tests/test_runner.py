@@ -153,21 +153,6 @@ def test_files_are_written_on_request(runner: Runner, scene: Scene, tmp_path: Pa
     assert scene.output("x").tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
-@pytest.mark.parametrize("dtype", ["<i4", ">i4", "<f8", ">i2", "|u1", "<c8"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_npy_files(runner: Runner, scene: Scene, version: tuple[int, int], dtype: str, order: Any) -> None:
-    """Every version, byte order and memory order of .npy files arrives as little-endian bytes in C order."""
-    array = numpy.array(numpy.arange(24).reshape(2, 3, 4) * 3 - 20, dtype="<i8").astype(dtype).copy(order=order)
-    with (scene.folder / "in.npy").open("wb") as file:
-        numpy.lib.format.write_array(file, array, version=version)
-    scene.buffer("x", size=array.nbytes, src="in.npy")
-    result = runner.run(scene.write())
-    expected = array.astype(array.dtype.newbyteorder("<")).tobytes(order="C")
-    assert result["x"].tobytes() == expected
-    assert scene.output("x").tobytes() == expected
-
-
 def test_results_outlive_the_runner() -> None:
     """Results are copies: they stay valid, and writable, when the Runner is closed."""
     with Runner() as runner:

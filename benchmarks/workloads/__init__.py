@@ -6,7 +6,7 @@ from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
 from benchmarks.workloads.drawings import Drawings, Fill
 from benchmarks.workloads.graphs import GraphConstants, GraphDispatches
-from benchmarks.workloads.images import DdsFiles, FilterChain, ImageCopy
+from benchmarks.workloads.images import FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
 from benchmarks.workloads.many import Many
 from benchmarks.workloads.pipelines import Pipelines
@@ -31,7 +31,6 @@ def all_workloads() -> dict[str, Workload]:
         LargeBuffers(),
         ImageCopy(),
         FilterChain(),
-        DdsFiles(),
         GraphDispatches(),
         GraphDispatches(1000),
         GraphConstants(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from benchmarks.bounds import Bound
 from benchmarks.programs import Program
-from benchmarks.workloads.workload import Run, Workload, compile_shader, shader, write_scenario
+from benchmarks.workloads.workload import Workload, compile_shader, shader, write_scenario
 
 COPY = """#version 450
 layout(local_size_x = 16, local_size_y = 16) in;
@@ -38,25 +37,6 @@ FORMAT = "VK_FORMAT_R16G16B16A16_SFLOAT"
 FILTERS = 10
 GROUP = 16
 PERIOD = 251  # a prime, so that the pattern falls differently into every row
-# The least there is to do: read as many bytes as there are, write as many, through one small piece of memory.
-FILE_COPY = """
-import sys
-piece = memoryview(bytearray(1 << 20))
-with open(sys.argv[1], "rb", buffering=0) as source, open(sys.argv[2], "wb", buffering=0) as target:
-    while size := source.readinto(piece):
-        target.write(piece[:size])
-"""
-# What our codec needs for the same: texels into memory of the size of the image, and out of it.
-CODEC = """
-import mmap, sys
-from scenario_runner.files.codec import create_image, open_image, read_image_header
-format, width, height, _ = read_image_header(sys.argv[1])
-with open_image(sys.argv[1], format, width, height) as reader:
-    texels = memoryview(mmap.mmap(-1, reader.level_size_bytes()))
-    reader.read_into(texels)
-with create_image(sys.argv[2], format, width, height, (len(texels),)) as writer:
-    writer.write(texels)
-"""
 
 
 class _Images(Workload):
@@ -116,9 +96,6 @@ class ImageCopy(_Images):
     def _expected(self) -> np.ndarray:
         return self._texels()
 
-    def limit(self, folder: Path) -> list[str] | None:
-        return [sys.executable, "-I", "-S", "-c", FILE_COPY, str(folder / "picture.dds"), str(folder / "copy.dds")]
-
 
 class FilterChain(_Images):
     """Ten filters over images of 34 MB; nine of them stay on the device."""
@@ -136,35 +113,6 @@ class FilterChain(_Images):
         for _ in range(FILTERS):
             values = 0.5 * (values + np.concatenate([values[:, 1:], values[:, -1:]], axis=1))
         return values
-
-    limit = ImageCopy.limit
-
-
-class DdsFiles(Workload):
-    """Ours alone: the codec without a device, against copying the file."""
-
-    name = "dds-files"
-    title = "decode and encode a 4096x4096 RGBA16F .dds file, no device"
-    ours_alone = True
-
-    def __init__(self) -> None:
-        self._side = 4096
-
-    def make(self, folder: Path, *, quick: bool) -> None:
-        if quick:
-            self._side = 64
-        texels = np.arange(self._side * self._side * 4, dtype=np.uint32).astype(np.uint16).view(np.float16)
-        _write_dds(folder / "picture.dds", texels.reshape(self._side, self._side, 4))
-
-    def run(self, folder: Path, program: Program, output: Path) -> Run:
-        return Run([[sys.executable, "-c", CODEC, str(folder / "picture.dds"), str(output / "result.dds")]])
-
-    def check(self, folder: Path, program: Program, output: Path) -> None:
-        got, expected = (np.fromfile(path, np.uint8)[148:] for path in (output / "result.dds", folder / "picture.dds"))
-        assert len(got) == self._side * self._side * 8
-        assert np.array_equal(got, expected), "the texels are not those of the file"
-
-    limit = ImageCopy.limit
 
 
 def _bindings(source: str, target: str) -> list[dict[str, Any]]:

@@ -61,10 +61,6 @@ class Workload(ABC):
         """The size of what is loaded, for workloads with a ``file_bound``."""
         return 0
 
-    def limit(self, folder: Path) -> list[str] | None:
-        """A command that does the least that any program must do for this workload; None where there is no such."""
-        return None
-
 
 def write_scenario(path: Path, commands: list[dict[str, Any]], resources: list[dict[str, Any]]) -> None:
     """Write a scenario file in words that every dialect of the format has."""

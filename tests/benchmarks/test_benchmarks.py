@@ -57,7 +57,6 @@ def test_workloads_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert sample["wall_s"] > 0
         assert sample["peak_bytes"] > 10 << 20, "an interpreter with a driver is larger than that"
         assert {line["reached"] for line in workload["table"]} <= {"", "must", "aim", "missed"}
-    assert len(results["workloads"]["large-buffers"]["limit"]) == 1
     constants = results["workloads"]["graph-constants"]["file_bytes"]
     assert constants > 4 * 500 * 100 * 4, "four tables and what is around them"
     printed = capsys.readouterr().out

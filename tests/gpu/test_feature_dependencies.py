@@ -9,12 +9,11 @@ import pytest
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.model.records import Requirements
 from scenario_runner.vulkan.api._generated.extensions import DEPENDENCIES
-from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.instance import Instance
-from scenario_runner.vulkan.devices.physical_device import CORE, PhysicalDevice, choose
-from scenario_runner.vulkan.devices.requirements import IMPLIED, Enabled, dependent_extensions, enabled_for
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.devices.requirements import Enabled, dependent_extensions, enabled_for
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +58,6 @@ def test_variable_pointers_bring_those_of_storage_buffers(physical: PhysicalDevi
     enabled = _enabled(physical, capabilities="VariablePointers")
     assert enabled is not None
     assert {feature.member for feature in enabled.features} == {"variablePointers", "variablePointersStorageBuffer"}
-
-
-def test_every_implied_feature_is_in_the_registry() -> None:
-    """Both sides of each implication name members that feature structures have."""
-    members = {member for _, _, _, names in FEATURES.values() for member in names} | {*CORE_FEATURES}
-    for member, (structure, implied) in IMPLIED.items():
-        assert member in members
-        assert implied in (CORE_FEATURES if structure == CORE else FEATURES[structure][3])
 
 
 def test_dependencies_of_extensions_are_those_of_the_specification() -> None:

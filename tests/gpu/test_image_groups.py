@@ -95,24 +95,6 @@ def test_a_buffer_that_counts_on_padding(scene: Scene, both: Runner) -> None:
     assert (got[: 7 * pitch].reshape(7, pitch)[:, :5] == content).all()
 
 
-def test_mip_levels_in_a_group(scene: Scene, runner: Runner) -> None:
-    """An image with levels cannot share memory, and the error says why."""
-    add_image(scene, "x", "R32_SFLOAT", size=(8, 8), mips=2, **group())
-    scene.buffer("b", size=256, **group())
-    with pytest.raises(UnsupportedError, match="image 'x' has 2 mip levels and shares the memory of group 'g'"):
-        runner.run(scene.write())
-
-
-def test_optimal_tiling_in_a_group(scene: Scene, runner: Runner) -> None:
-    """An OPTIMAL image cannot share memory with a buffer, and the error says why and what to do."""
-    add_image(scene, "x", "R32_SFLOAT", size=(8, 8), tiling="OPTIMAL", **group())
-    scene.buffer("b", size=256, **group())
-    problem = scene.refusal(runner.run, UnsupportedError)
-    assert "image 'x' has OPTIMAL tiling and shares the memory of group 'g'" in problem.message
-    assert problem.help == "leave tiling out, or use LINEAR"
-    assert problem.pointer == "/resources/0/image/tiling"
-
-
 def test_two_contents_for_one_memory(scene: Scene, runner: Runner) -> None:
     """Content for two members that overlap is an error, whether it comes from files or from arrays."""
     content = numpy.zeros((8, 16), numpy.float32)
@@ -159,3 +141,21 @@ def test_a_content_behind_padded_rows(scene: Scene, both: Runner) -> None:
         return
     assert "the initial content of 'b' overlaps that of image 'x', whose rows are " in str(refusal)
     assert refusal.problems[0].pointer == "/resources/1/buffer/memory_group"
+
+
+@pytest.mark.parametrize(
+    "keys, message, place, help",
+    [
+        ({"mips": 2}, "has 2 mip levels and", "/mips", None),
+        ({"tiling": "OPTIMAL"}, "has OPTIMAL tiling and", "/tiling", "leave tiling out, or use LINEAR"),
+    ],
+)
+def test_images_that_share_nothing(
+    scene: Scene, runner: Runner, keys: dict[str, Any], message: str, place: str, help: str | None
+) -> None:
+    """An image with levels, or of OPTIMAL tiling, cannot share memory with a buffer; the error says why."""
+    add_image(scene, "x", "R32_SFLOAT", size=(8, 8), **keys, **group())
+    problem = scene.buffer("b", size=256, **group()).refusal(runner.run, UnsupportedError)
+    assert problem.message.startswith(f"image 'x' {message} shares the memory of group 'g'")
+    assert problem.pointer == f"/resources/0/image{place}"
+    assert help is None or problem.help == help

@@ -16,13 +16,13 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.model.records import Requirements
 from scenario_runner.vulkan.devices.instance import Instance
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
-from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reopen, wanted_layers
+from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, wanted_layers
 from scenario_runner.vulkan.devices.requirements import enabled_for
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.program import Program
 from tests.scenes import Scene, glsl
 
 LAYERS = (GRAPH_LAYER, TENSOR_LAYER)
-NEEDED = (TENSORS, DATA_GRAPH)
 
 
 def sums(scene: Scene) -> Path:
@@ -32,14 +32,6 @@ def sums(scene: Scene) -> Path:
     scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
     places = bindings(["left", "right", "sum", "difference"])
     return scene.command("dispatch_graph", graph_ref="graph", bindings=places).write()
-
-
-def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The real program in a process of its own."""
-    command = [sys.executable, "-m", "scenario_runner", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **environment}, check=False, timeout=120
-    )
 
 
 def mapped_layers(path: Path) -> list[str]:
@@ -63,39 +55,32 @@ def test_a_scenario_without_tensors_loads_no_layer(scene: Scene, shader_cache: P
     assert mapped_layers(sums(Scene(scene.folder))) == ["libVkLayer_Graph.so", "libVkLayer_Tensor.so"]
 
 
-def test_off_says_what_is_missing(scene: Scene) -> None:
+def test_off_says_what_is_missing(scene: Scene, program: Program) -> None:
     """Without the layers a device that lacks the extensions is refused, with what would help."""
-    ended = program(str(sums(scene)), "--ml-emulation", "off")
-    assert ended.returncode == UnsupportedError.exit_code
-    assert "tensor 'left' needs tensors (VkPhysicalDeviceTensorFeaturesARM)" in ended.stderr
-    assert "help: the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto" in ended.stderr
+    ended = program(sums(scene), "--ml-emulation", "off")
+    assert ended.code == UnsupportedError.exit_code
+    assert "tensor 'left' needs tensors (VkPhysicalDeviceTensorFeaturesARM)" in ended.err
+    assert "help: the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto" in ended.err
     assert not list(scene.folder.glob("*.out.npy"))
 
 
 @pytest.mark.parametrize("mode", ["auto", "on"])
-def test_the_command_line_needs_no_environment(scene: Scene, mode: str) -> None:
+def test_the_command_line_needs_no_environment(scene: Scene, program: Program, mode: str) -> None:
     """A run from the command line finds and enables the layers by itself."""
-    ended = program(str(sums(scene)), "--ml-emulation", mode)
-    assert ended.returncode == 0, ended.stderr
+    ended = program(sums(scene), "--ml-emulation", mode)
+    assert ended.code == 0, ended.err
     assert (numpy.load(scene.folder / "sum.out.npy") == random((4, 16)) + random((4, 16), seed=2)).all()
 
 
-def test_an_unwritable_cache_folder_is_no_obstacle(scene: Scene) -> None:
+def test_an_unwritable_cache_folder_is_no_obstacle(scene: Scene, program: Program) -> None:
     """The layers' manifests go elsewhere then."""
     scene.file("file", "in the way")
-    ended = program(str(sums(scene)), SCENARIO_RUNNER_CACHE=str(scene.folder / "file"))
-    assert ended.returncode == 0, ended.stderr
-
-
-def test_the_environment_is_left_as_it_was() -> None:
-    """Variables that point the loader at the layers are gone when the instance is there."""
-    before = dict(os.environ)
-    open_layered(LAYERS, validation=False).close()
-    assert dict(os.environ) == before
+    ended = program(sums(scene), env={"SCENARIO_RUNNER_CACHE": str(scene.folder / "file")})
+    assert ended.code == 0, ended.err
 
 
 def test_several_threads_may_open_the_layers() -> None:
-    """Instances made side by side all get the layers."""
+    """Instances made side by side all get the layers; the variables that point the loader at them are gone then."""
 
     def make(_: int) -> bool:
         instance = open_layered(LAYERS, validation=False)
@@ -127,35 +112,7 @@ def test_what_graph_modules_declare_is_enabled() -> None:
         plain.close()
 
 
-def test_the_device_stays_the_same() -> None:
-    """Through the layers the chosen device is still the one with its index and UUID, and has the extensions now."""
-    instance = Instance()
-    physical = instance.physical_devices[-1]
-    wanted = (physical.index, physical.uuid, physical.name)
-    layered, same = reopen(instance, physical, LAYERS, validation=False)
-    try:
-        assert (same.index, same.uuid, same.name) == wanted
-        assert set(NEEDED) <= set(same.extensions)
-        assert wanted_layers(same, NEEDED, "auto") == ()
-    finally:
-        layered.close()
-
-
-def test_what_each_mode_asks_for() -> None:
-    """Auto fills in what the device lacks, off nothing, and nothing is needed without tensors."""
-    instance = Instance()
-    try:
-        physical = instance.physical_devices[0]
-        if set(NEEDED) & set(physical.extensions):
-            pytest.skip("this device has the extensions itself")
-        assert wanted_layers(physical, NEEDED, "auto") == LAYERS
-        assert wanted_layers(physical, (), "auto") == ()
-        assert wanted_layers(physical, NEEDED, "off") == ()
-    finally:
-        instance.close()
-
-
-def test_layers_enabled_by_the_environment_are_not_enabled_twice(scene: Scene) -> None:
+def test_layers_enabled_by_the_environment_are_not_enabled_twice(scene: Scene, program: Program) -> None:
     """With the layers in VK_INSTANCE_LAYERS the device looks as if it had the extensions itself."""
     import emulation_layer
 
@@ -163,13 +120,13 @@ def test_layers_enabled_by_the_environment_are_not_enabled_twice(scene: Scene) -
     manifests = folder / "share" / "vulkan" / "explicit_layer.d"
     for number, name in enumerate(("VkLayer_Graph.json", "VkLayer_Tensor.json")):
         scene.file(f"layers/{number}/{name}", (manifests / name).read_bytes())
-    ended = program(
-        str(sums(scene)),
-        VK_INSTANCE_LAYERS=f"{GRAPH_LAYER}:{TENSOR_LAYER}",
-        VK_LAYER_PATH=f"{scene.folder}/layers/0:{scene.folder}/layers/1",
-        LD_LIBRARY_PATH=str(folder / "lib"),
-    )
-    assert ended.returncode == 0, ended.stderr
+    environment = {
+        "VK_INSTANCE_LAYERS": f"{GRAPH_LAYER}:{TENSOR_LAYER}",
+        "VK_LAYER_PATH": f"{scene.folder}/layers/0:{scene.folder}/layers/1",
+        "LD_LIBRARY_PATH": str(folder / "lib"),
+    }
+    ended = program(sums(scene), env=environment)
+    assert ended.code == 0, ended.err
 
 
 def test_one_runner_runs_both_kinds(scene: Scene, shader_cache: Path) -> None:

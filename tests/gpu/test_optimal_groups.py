@@ -188,10 +188,13 @@ void main() {
     assert "image 'image' of OPTIMAL tiling and tensor 't', which shares its memory, are used by one" in problem.message
 
 
-def test_a_buffer_beside_them(scene: Scene) -> None:
-    """A buffer cannot share the memory: only the device knows where the texels lie."""
-    image(scene, 4, 5)
+@pytest.mark.parametrize("member", ["image", "tensor"])
+def test_a_buffer_beside_them(scene: Scene, member: str) -> None:
+    """A buffer cannot share the memory: only the device knows where the texels or elements lie."""
+    if member == "image":
+        image(scene, 4, 5)
     tensor(scene, "t", dims=[5, 4, 4], **OPTIMAL)
     scene.buffer("b", size=320, **GROUP)
-    with pytest.raises(UnsupportedError, match="image 'image' has OPTIMAL tiling and shares the memory of group"):
+    uid = "image 'image'" if member == "image" else "tensor 't'"
+    with pytest.raises(UnsupportedError, match=f"{uid} has OPTIMAL tiling and shares the memory of group 'shared'"):
         Runner().plan(scene.write())

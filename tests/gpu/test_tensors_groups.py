@@ -185,11 +185,3 @@ def test_a_tensor_over_depths_and_stencils(scene: Scene) -> None:
     tensor(image(scene, 4, 5, format="VK_FORMAT_D32_SFLOAT_S8_UINT", shader_access="readonly"), "t", dims=[20], **GROUP)
     with pytest.raises(ScenarioError, match="where its depths and its stencils lie is up to the device"):
         Runner().plan(scene.write())
-
-
-def test_an_optimal_tensor_shares_nothing(scene: Scene) -> None:
-    """Only the device knows where the elements of an OPTIMAL tensor lie."""
-    tensor(scene, "t", dims=[4], tiling="OPTIMAL", **GROUP)
-    scene.buffer("b", size=16, **GROUP)
-    with pytest.raises(UnsupportedError, match="tensor 't' has OPTIMAL tiling and shares the memory of group 'shared'"):
-        Runner().plan(scene.write())
