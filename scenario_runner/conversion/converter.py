@@ -41,16 +41,6 @@ _OPTIONS_HELP = "model-converter --help shows its options"
 _CHUNK_SIZE_BYTES = 1 << 20
 
 
-class Refusal(NamedTuple):
-    """Why the converter made nothing. ``line`` counts in the text that it was given; None where it names none.
-
-    ``is_invalid`` tells a model that breaks a rule of MLIR or TOSA from one that cannot be lowered."""
-
-    reason: str
-    line: int | None = None
-    is_invalid: bool = False
-
-
 class ConverterFailedError(UnsupportedError):
     """The converter was ended by a signal or its time limit, or did not say why it made nothing."""
 
@@ -58,11 +48,17 @@ class ConverterFailedError(UnsupportedError):
 
 
 class ConverterRefusedError(Exception):
-    """The converter made nothing; the caller knows what that is about."""
+    """The converter made nothing, for a ``reason``; the caller knows what that is about.
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.reason)
-        self.refusal = refusal
+    ``line`` counts in the text that it was given; None where it names none. ``is_invalid`` tells a model that breaks a
+    rule of MLIR or TOSA from one that cannot be lowered.
+    """
+
+    def __init__(self, reason: str, line: int | None, is_invalid: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+        self.is_invalid = is_invalid
 
 
 class Input(NamedTuple):
@@ -217,4 +213,4 @@ def _refused(program: Program, said: bytes) -> ConverterRefusedError | ScenarioR
         reason = "; ".join(errors or lines)
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}…"
-    return ConverterRefusedError(Refusal(reason, line or None, is_invalid))
+    return ConverterRefusedError(reason, line or None, is_invalid)

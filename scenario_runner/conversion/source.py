@@ -320,15 +320,14 @@ def refused(
     """The error for a model that the converter does not convert. ``has_lines`` says that it got the user's lines."""
     if isinstance(error, ConverterFailedError):
         return error.at(path=source.name)
-    reason, line, is_invalid = error.refusal
-    if not is_invalid:
-        message = f"the converter cannot lower this model: {reason}"
+    if not error.is_invalid:
+        message = f"the converter cannot lower this model: {error.reason}"
         return error_of([Diagnostic("SR-CUSTOM-032", "error", None, message, path=source.name)])
     help = None
-    if "does not dominate" in reason:
+    if "does not dominate" in error.reason:
         help = "a value is used before it is made: the operations of a model form no cycle"
-    line = line if source.form == "text" and has_lines else None
-    return unreadable(source.name, f"is not a valid TOSA model: {reason}", help, line=line)
+    line = error.line if source.form == "text" and has_lines else None
+    return unreadable(source.name, f"is not a valid TOSA model: {error.reason}", help, line=line)
 
 
 def unreadable(path: str, message: str, help: str | None = None, *, line: int | None = None) -> ScenarioRunnerError:

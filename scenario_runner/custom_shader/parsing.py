@@ -21,10 +21,6 @@ _ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
 """Codes whose place is a key, not its value."""
 
 
-class _NotUsableError(Exception):
-    """JSON's parser, or a rule for keys, refuses the text."""
-
-
 def parse_attributes(
     text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
 ) -> Attributes:
@@ -93,41 +89,21 @@ def placed(found: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
 
 def load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
     """JSON as data, or what is wrong with the text; each key of an object occurs once."""
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refused), []
-    except (ValueError, RecursionError, _NotUsableError) as error:
-        return None, _syntax_problems(text, path, error)
-
-
-def _syntax_problems(text: str, path: str, error: Exception) -> list[Diagnostic]:
     if not text.strip():
-        return [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
+        return None, [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
     faults = scan(text, with_null=True)
-    if faults and faults[-1].fatal:
-        faults = faults[-1:]
-    problems = []
-    for fault in faults:
-        line, column = line_and_column(text, fault.offset)
-        pointer = fault.pointer or None
-        problems.append(
-            Diagnostic(fault.code, "error", pointer, fault.message, fault.help, path=path, line=line, column=column)
-        )
-    return problems or [
-        Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {str(error)[:200]}", path=path)
-    ]
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        raise _NotUsableError("a key appears twice")
-    for key, value in pairs:
-        (key + value if isinstance(value, str) else key).encode()  # half of a surrogate pair is an error of the text
-    return mapping
-
-
-def _refused(word: str) -> None:
-    raise _NotUsableError(f"{word} is not a number of JSON")
+    if faults:
+        problems = []
+        for fault in faults[-1:] if faults[-1].fatal else faults:
+            place = line_and_column(text, fault.offset)
+            pointer = fault.pointer or None
+            problems.append(Diagnostic(fault.code, "error", pointer, fault.message, fault.help, path, *place))
+        return None, problems
+    try:
+        return json.loads(text), []
+    except ValueError as error:
+        message = f"the text is not JSON: {str(error)[:200]}"
+        return None, [Diagnostic("SR-JSON-001", "error", None, message, path=path)]
 
 
 _ATTRIBUTES, _NAME, _DOMAIN = "implementation_attrs", "operator_name", "domain_name"

@@ -185,8 +185,8 @@ class Glslang(Compiler):
 
 
 # What glslangValidator sees differently: glslc has smaller limits behind GLSL's constants of these names, knows
-# __FILE__ without being asked, and counts lines in another way in old versions of GLSL.
-_DIFFERS = (b"gl_Max", b"__FILE__", b"__LINE__")
+# __FILE__ and the names of files in #line without being asked, and counts lines in another way in old versions of GLSL.
+_DIFFERS = re.compile(rb'gl_Max|__FILE__|__LINE__|^[ \t]*#[ \t]*line\b[^\n]*"', re.M)
 
 
 class Shaderc(Compiler):
@@ -227,7 +227,7 @@ class Shaderc(Compiler):
             return False
         if options.debug or options.optimise not in ("", "0"):
             return False
-        return not any(word in assembled.text for word in _DIFFERS) and not _names_files(assembled.text)
+        return _DIFFERS.search(assembled.text) is None
 
     def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
         """A warning counts as an error: the preferred compiler then says its own words about that shader."""
@@ -239,11 +239,6 @@ class Shaderc(Compiler):
                 before = request.stage
             argv.append(str(index))
         return argv
-
-
-def _names_files(text: bytes) -> bool:
-    """Whether a ``#line`` directive names a file, which glslc allows without being asked."""
-    return b'"' in text and re.search(rb'^[ \t]*#[ \t]*line\b[^\n]*"', text, re.M) is not None
 
 
 class ArmGlslc(Compiler):

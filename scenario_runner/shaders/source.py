@@ -18,8 +18,8 @@ import stat
 from typing import Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, SandboxError, ScenarioError, error_of, file_error_code
-from scenario_runner.files.source import CODE, check_opened, check_path, is_confined
+from scenario_runner.errors import FileError, SandboxError, ScenarioError, error_of
+from scenario_runner.files.source import CODE, SourceFile, check_path, file_error, is_confined
 
 _EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0"
 _LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s"}
@@ -151,7 +151,7 @@ _OPENS_FILE = rb"(?:#|%:|\?\?=)\s*(include|import|embed)"
 def own_include(text: bytes) -> str:
     """The name of the first directive that makes a compiler open a file; empty where there is none."""
     text = re.sub(_SPLICE, b"", text) if b"\\" in text else text
-    if not any(_has_word(text, word) for word in _WORDS):
+    if not any(word in text for word in _WORDS):
         return ""
     found = re.search(_OPENS_FILE, without_comments(text))
     return found[1].decode() if found else ""
@@ -167,14 +167,6 @@ def without_comments(text: bytes) -> bytes:
         return found[1] or b" " + b"\n" * found[0].count(b"\n")
 
     return re.sub(_COMMENT_OR_STRING, replaced, text, flags=re.S)
-
-
-def _has_word(text: bytes, word: bytes) -> bool:
-    """Whether some word begins so; GL_GOOGLE_include_directive does not."""
-    at = text.find(word)
-    while at > 0 and (text[at - 1 : at].isalnum() or text[at - 1] == ord("_")):
-        at = text.find(word, at + 1)
-    return at >= 0
 
 
 MAX_BYTES = 16 << 20
@@ -231,48 +223,10 @@ def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
 
 def read_source(path: str) -> bytes:
     """The bytes of a source file of at most ``MAX_BYTES``. Raises FileError."""
-    check_path(path)
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise FileError(
-                Diagnostic(
-                    "SR-FILE-001",
-                    "error",
-                    None,
-                    "the shader source is not a regular file",
-                    "name a file of text",
-                    path=path,
-                )
-            )
-        with open(path, "rb", buffering=0) as file:
-            check_opened(path, file.fileno())
-            # to ask for so many bytes takes memory for them, and longer than to read a usual source
-            data = file.read(MAX_BYTES + 1) if status.st_size > MAX_BYTES else file.readall()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        from scenario_runner.text import close_files_help
-
-        problem = Diagnostic(
-            file_error_code(error),
-            "error",
-            None,
-            f"cannot read the shader source: {reason}",
-            close_files_help(path, error),
-            path=path,
-        )
-        raise error_of([problem]) from error
-    if len(data) > MAX_BYTES:
-        raise FileError(
-            Diagnostic(
-                "SR-FILE-001",
-                "error",
-                None,
-                f"a shader source of more than {MAX_BYTES >> 20} MiB is not read",
-                path=path,
-            )
-        )
-    return data
+    with SourceFile(path) as file:
+        if file.size_bytes > MAX_BYTES:
+            raise file_error(path, f"a shader source of more than {MAX_BYTES >> 20} MiB is not read")
+        return file.read(file.size_bytes)
 
 
 class _Assembly:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from scenario_runner.content_cache import ContentCache
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import LimitError, SpirvError, UsageError
+from scenario_runner.shaders.compilers import on_path
 from scenario_runner.shaders.processes import Processes, run_program, work_off
 from scenario_runner.spirv import read_module
 from scenario_runner.temporary import temporary_folder
@@ -55,9 +56,7 @@ def find_validator() -> Validator | None:
     named = os.environ.get(VARIABLE)
     if named == OFF:
         return None
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    name = "spirv-val.exe" if os.name == "nt" else "spirv-val"
-    for path in [named] if named else [os.path.join(folder, name) for folder in folders if folder]:
+    for path in [named] if named else on_path("spirv-val"):
         try:
             status = os.stat(path)
         except (OSError, ValueError):

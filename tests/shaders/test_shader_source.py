@@ -173,7 +173,7 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
         compile_all([CompileRequest(path=path, label="s") for path in paths])
     assert [problem.path for problem in caught.value.problems] == paths
     assert str(caught.value).splitlines()[0] == (
-        f"{paths[0]}: shader 's': cannot read the shader source: no such file or directory"
+        f"{paths[0]}: shader 's': cannot be opened: no such file or directory"
     )
 
 
