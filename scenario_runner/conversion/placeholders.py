@@ -121,7 +121,7 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
 
 
 def equal_operands(function: Function) -> list[tuple[int, ...]]:
-    """For each shader the binding at which the skeleton has each operand: (0, 0, 1) where the operands are (a, a, b).
+    """List the bindings that operands have in the skeleton, by shader: (0, 0, 1) where the operands are (a, a, b).
 
     The converter binds a value once: operands are at the bindings of their places among those that differ.
     """

@@ -214,7 +214,7 @@ _FLATBUFFER_AT = 4
 
 
 class Source(NamedTuple):
-    """Where a model comes from: a file, or ``memory``. ``name`` is what messages call it.
+    """The source of a model: a file, or ``memory``. ``name`` is what messages call it.
 
     ``is_plain`` says that it is one function without custom operations, which the converter can be given as it is. A
     file is not kept in memory. ``function`` is that of a FlatBuffer.
@@ -274,7 +274,7 @@ def _looked_at(source: Source, content: bytes | SourceFile) -> Source:
 
 
 def _is_one_operation(content: bytes) -> bool:
-    """Whether the module of MLIR bytecode holds one operation, which is a function.
+    """Tell whether the module of MLIR bytecode holds one operation, which is a function.
 
     Source: MLIR bytecode format. The section of the operations begins with a block that has the module, whose region
     is a section of its own.

@@ -43,7 +43,7 @@ class Text(NamedTuple):
 
 
 def unescaped(string: str) -> str:
-    """What a string with its quotes says. Raises NotUnderstoodError where that is not UTF-8."""
+    """Read a string with its quotes. Raises NotUnderstoodError where that is not UTF-8."""
 
     def byte(match: re.Match[bytes]) -> bytes:
         code = match[1]
@@ -86,7 +86,7 @@ class Cursor:
         return match
 
     def looks_at(self, token: str) -> bool:
-        """Whether ``token`` is next."""
+        """Tell whether ``token`` is next."""
         self.skip_space()
         return self.text.startswith(token, self.at)
 
@@ -430,7 +430,7 @@ def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
 
 
 def _results(text: str, at: int) -> tuple[int, list[str]]:
-    """Where the operation whose name is at ``at`` begins, and the names of its results."""
+    """Find the start of the operation whose name is at ``at``, and the names of its results."""
     size = _RESULT_CHARACTERS
     while True:
         start = max(0, at - size)

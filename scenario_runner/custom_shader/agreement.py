@@ -132,7 +132,7 @@ class CheckedShader(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Whether no finding is an error."""
+        """True where no finding is an error."""
         return all(finding.severity != "error" for finding in self.findings)
 
 

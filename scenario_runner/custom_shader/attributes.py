@@ -18,7 +18,7 @@ Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
 
 
 class SamplerSettings(NamedTuple):
-    """How a combined image sampler samples: numbers of VkFilter, VkSamplerAddressMode and VkBorderColor."""
+    """Settings of a combined image sampler: numbers of VkFilter, VkSamplerAddressMode and VkBorderColor."""
 
     min_filter: int
     mag_filter: int
@@ -28,7 +28,7 @@ class SamplerSettings(NamedTuple):
 
 
 class View(NamedTuple):
-    """How the shader sees one operand or result.
+    """View of the shader on one operand or result.
 
     ``name`` is the beginning of its keys, such as "input_0". ``descriptor_type`` is the number of a VkDescriptorType
     (`vgf.descriptor_type`). ``logical_type`` is what ``_type`` says, empty where it is not given.
@@ -61,7 +61,7 @@ class PushConstant(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where attributes were read: ``text`` is JSON, ``path`` what messages call it, ``pointer`` their place in it."""
+    """Source of attributes: ``text`` is JSON, ``path`` what messages call it, ``pointer`` their place in it."""
 
     text: str = ""
     path: str = ""

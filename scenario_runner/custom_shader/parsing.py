@@ -58,7 +58,7 @@ def examine_tree(
 
 
 def place_of(operation: str) -> str:
-    """What messages call the text of the attributes of an operation."""
+    """Name the text of the attributes of an operation in messages."""
     return f"<attributes of {operation!r:.200}>"
 
 

@@ -350,7 +350,7 @@ class Reader:
         return {name: value for name, value in sampler.items() if name in known}
 
     def _check_view(self, view: View, descriptor_type: str) -> None:
-        """What the keys of one input or output say against each other."""
+        """Report contradictions between the keys of one input or output."""
         problem = _format_problem(view.format, view.descriptor_type)
         if problem:
             message = f"{view.format.name} {problem}, but {view.name}_vkdescriptortype is {descriptor_type}"
@@ -430,7 +430,7 @@ def _sampler_settings(sampler: Sampler) -> SamplerSettings:
 
 
 def _format_problem(format: Format, descriptor_type: int) -> str:
-    """Why a format cannot be that of a descriptor type; empty where it can."""
+    """Say why a format cannot be that of a descriptor type; empty where it can."""
     if descriptor_type == TENSOR:
         return "" if format.components == 1 and not format.is_packed else f"has {format.components} components"
     if descriptor_type == STORAGE_IMAGE and format.is_compressed:

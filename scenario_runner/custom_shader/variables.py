@@ -44,7 +44,7 @@ _NUMBERS: Final = {"sfloat": "float", "sint": "int", "uint": "uint"}
 
 
 def check_variables(view: View, slot: Slot, type: ValueType | None) -> Iterator[Diagnostic]:
-    """What is wrong with ``view``, whose operand or result has the type ``type``, for the variables at its place."""
+    """Compare ``view``, whose operand or result has the type ``type``, with the variables at its place."""
     wanted = TYPE_OF_KIND.get(slot.kind)
     if wanted is None:
         return  # said where the shader is
@@ -110,7 +110,7 @@ def element_of(block: Block) -> Scalar | None:
 
 
 def _reads_as(element: Scalar, format: Format) -> bool:
-    """Whether numbers of a format are what a shader calls ``element``. Words of 32 bits may hold anything, since
+    """Tell whether numbers of a format are what a shader calls ``element``. Words of 32 bits may hold anything, since
     smaller types need features of the device."""
     if (element.kind == "uint" and element.width_bits == 32) or format.is_packed or format.is_compressed:
         return True
@@ -175,7 +175,7 @@ def _wrong(message: str) -> Diagnostic:
 
 
 def check_push_constants(attributes: Attributes, interface: Interface) -> list[Diagnostic]:
-    """What ``push_constants`` and the shader's block say differently."""
+    """Compare ``push_constants`` with the shader's block."""
     declared, block = attributes.push_constants, interface.push_constants
     if block is None or not block.members:
         if not declared:

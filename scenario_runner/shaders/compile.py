@@ -58,7 +58,7 @@ def compile_each(
     jobs: int | None = None,
     timeout_s: float = COMPILE_TIMEOUT_S,
 ) -> list[Compiled | ScenarioRunnerError]:
-    """As `compile_all`, but what `compile_all` would raise stands in the place of the module that there is not."""
+    """Compile as `compile_all` does; in place of a module that cannot be made stands the error."""
     cache = ShaderCache(cache_dir) if use_cache else None
     found: dict[str, list[Compiler]] = {}
     unique: dict[bytes, Job] = {}

@@ -80,7 +80,7 @@ class Compiler(_Found):
 
     @classmethod
     def candidates(cls) -> list[str]:
-        """Where files of it may be, the preferred one first."""
+        """List the places where it may be, the preferred one first."""
         return [path for name in cls.programs for path in on_path(name)]
 
     @classmethod
@@ -95,7 +95,7 @@ class Compiler(_Found):
 
     @property
     def knows_tensors(self) -> bool:
-        """Whether GL_ARM_tensors is known."""
+        """True where GL_ARM_tensors is known."""
         return False
 
     def target_for(self, language: str, asked: str, tensors: bool) -> str:
@@ -110,7 +110,7 @@ class Compiler(_Found):
         raise NotImplementedError
 
     def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
-        """Whether a shader can be compiled together with others. ``preferred`` tells whether this compiler would
+        """Tell whether a shader can be compiled together with others. ``preferred`` tells whether this compiler would
         compile it alone, too; another one may only take what comes out the same."""
         return False
 
@@ -124,14 +124,14 @@ class Compiler(_Found):
 
 
 def on_path(name: str) -> list[str]:
-    """Where a program of this name would be on PATH."""
+    """List the places of a program of this name on PATH."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     program = name + ".exe" if sys.platform == "win32" else name
     return [os.path.join(folder, program) for folder in folders if folder]
 
 
 def is_library(path: str) -> bool:
-    """Whether a path is that of a shared library, by its name."""
+    """Tell a shared library by its name."""
     return re.fullmatch(_LIBRARY, os.path.basename(path)) is not None
 
 
@@ -165,11 +165,11 @@ class Glslang(Compiler):
 
     @property
     def knows_tensors(self) -> bool:
-        """Whether GL_ARM_tensors is known; derived from the version."""
+        """True for versions that know GL_ARM_tensors."""
         return numbers(self.version)[:2] >= TENSORS_SINCE
 
     def target_for(self, language: str, asked: str, tensors: bool) -> str:
-        """For HLSL an old one: its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have."""
+        """Give HLSL an old one: its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have."""
         return min(asked, "vulkan1.1") if language == "HLSL" else super().target_for(language, asked, tensors)
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
@@ -207,7 +207,7 @@ class Shaderc(Compiler):
 
     @property
     def knows_tensors(self) -> bool:
-        """Whether GL_ARM_tensors is known; derived from the version of the glslang in it."""
+        """True where the glslang in it knows GL_ARM_tensors."""
         found = re.search(r"glslang (?:\d+:)?(\d+\.\d+)", self.version)
         return found is not None and numbers(found[1]) >= TENSORS_SINCE
 
@@ -219,7 +219,7 @@ class Shaderc(Compiler):
         return [self.path, *called, "-o", OUTPUT_NAME, SOURCE_NAME]
 
     def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
-        """Whether the module is the same whether this or glslangValidator makes it.
+        """Tell whether glslangValidator would make the same module.
 
         With debug information a module holds its file's name, and optimised by glslc it has lost the names in it.
         """
@@ -292,7 +292,7 @@ class Dxc(Compiler):
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """What it says of its library."""
+        """Find the version of its library."""
         found = re.search(r"dxcompiler\S*:? *(.{1,120})", answer)
         return " ".join(found[1].split()) if found else None
 
@@ -302,7 +302,7 @@ class Dxc(Compiler):
 
 
 def options_of(request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
-    """What dxc is told about a shader. Registers are bindings and spaces are sets, without shifts."""
+    """List the options of dxc for a shader. Registers are bindings and spaces are sets, without shifts."""
     extra = ["-Zi"] if options.debug else []
     extra += {"": [], "s": ["-O3"]}.get(options.optimise, [f"-O{options.optimise}"])
     extra += [f"-fspv-target-env={min(target, 'vulkan1.3')}"]
@@ -351,7 +351,7 @@ class DxcLibrary(Dxc):
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """What our process says, and nothing else does."""
+        """Find the version in the words of our process."""
         found = re.match(r"scenario-runner: dxcompiler library (.{1,120})", answer)
         return found[1] if found else None
 
@@ -374,7 +374,7 @@ class DxcLibrary(Dxc):
 
 
 def has_dxc_wheels() -> bool:
-    """Whether the package exists for this kind of machine: Linux with glibc on x86-64."""
+    """Tell whether the package exists for this machine: Linux with glibc on x86-64."""
     import platform
 
     return platform.libc_ver()[0] == "glibc" and platform.machine() == "x86_64"

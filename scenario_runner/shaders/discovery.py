@@ -258,7 +258,7 @@ def check_request(request: CompileRequest) -> None:
 
 
 def able_compilers(request: CompileRequest, text: bytes, found: list[Compiler]) -> list[Compiler]:
-    """Those of ``found`` that can do what the request needs. Raises CompilerNotFoundError naming what is missing."""
+    """Choose those of ``found`` that fit a request. Raises CompilerNotFoundError naming what is missing."""
     language = request.language
     if not found:
         advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"

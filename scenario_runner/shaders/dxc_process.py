@@ -1,4 +1,4 @@
-"""What the process does that calls a DXC library. Imports nothing but the standard library, and of that little: each
+"""The process that calls a DXC library. Imports nothing but the standard library, and of that little: each
 process begins anew, and `typing` alone takes as long as five shaders.
 
 Its arguments are:
@@ -54,7 +54,7 @@ class _Object:
         return function(self.pointer, *arguments)
 
     def out(self) -> Any:
-        """For a parameter that is given an object."""
+        """Give the place for an object that a parameter returns."""
         return ctypes.byref(self.pointer)
 
     def release(self) -> None:
@@ -131,7 +131,7 @@ def _compile(compiler: _Object, includes: _Object, source: str, options: Sequenc
 
 
 def _bytes(result: _Object, method: int) -> bytes:
-    """What the IDxcBlob holds that a method gives."""
+    """Copy the bytes of the IDxcBlob that a method gives."""
     blob = _Object()
     if result.call(method, blob.out()) < 0 or not blob.pointer:
         return b""

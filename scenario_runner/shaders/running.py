@@ -68,7 +68,7 @@ class SourceLines:
 
 
 def _marked(line: str, column: int | None, message: str) -> tuple[int | None, int]:
-    """Where the mark begins, from 0, and how long it is."""
+    """Find the start of the mark, from 0, and its length."""
     word = _QUOTED.match(message)
     if word:
         places = [found.start() for found in re.finditer(rf"(?<!\w){re.escape(word[1])}(?!\w)", line)]
@@ -106,7 +106,7 @@ def _names(request: CompileRequest, assembled: Assembled) -> dict[str, str]:
 
 
 def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:
-    """What a compiler wrote in its ``style``, as one problem: the first error's place, text and source line; the
+    """Make one problem of the messages of a compiler: the first error's place, text and source line; the
     further ones follow, with theirs."""
     names = _names(request, assembled)
     said: list[tuple[str | None, int | None, int | None, str]] = []
@@ -406,5 +406,5 @@ def _read_module(path: str) -> bytes:
 
 
 def _is_module(data: bytes) -> bool:
-    """Whether this can be a SPIR-V module, by its size and first word."""
+    """Tell a SPIR-V module by its size and first word."""
     return 20 <= len(data) <= MAX_FILE_BYTES and len(data) % 4 == 0 and data[:4] == _SPIRV_MAGIC

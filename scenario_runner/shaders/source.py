@@ -113,7 +113,7 @@ TARGETS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
 
 
 class CompileRequest(NamedTuple):
-    """What the scenario's ``shader`` resource says about a source.
+    """A source as the scenario's ``shader`` resource describes it.
 
     Either ``path`` names the file, or ``source`` holds the text and ``name`` labels it in messages. ``build_options``
     is the scenario's string (see `parse_build_options`); a relative ``-I`` in it counts from ``base_dir`` (the
@@ -136,7 +136,7 @@ class CompileRequest(NamedTuple):
 
     @property
     def place(self) -> str:
-        """What messages call the source: the path as it was given, or the name of a text."""
+        """The name of the source in messages: the path as it was given, or the name of a text."""
         return self.path if self.path is not None else self.name
 
 
@@ -326,7 +326,7 @@ class _Assembly:
         return body
 
     def include(self, raw: bytes, folders: tuple[str, ...], open_files: tuple[str, ...]) -> bytes:
-        """What stands for one include: the file's text, or an #error, which matters only where it is reached."""
+        """Give the text for one include: the file's text, or an #error, which matters only where it is reached."""
         name = os.fsdecode(raw).replace("\\", "/")
         # The folder of the file that includes, those of its includers, then the include folders.
         for folder in (*reversed(folders), *self.dirs):

@@ -84,7 +84,7 @@ def validator_version(validator: Validator) -> str | None:
 def complaint(
     validator: Validator, code: bytes, *, has_extensions: bool, folder: str, processes: Processes | None = None
 ) -> str | None:
-    """What the validator has against a module; empty for a valid one, None where it cannot tell.
+    """Ask the validator for what is wrong with a module; empty for a valid one, None where it cannot tell.
 
     ``folder`` must not exist yet. A number that the validator does not know is proven wrong only in a module
     without extensions (``has_extensions``): every newer opcode and operand comes with one. Raises OSError where it
@@ -117,7 +117,7 @@ _HELP = f"generate the module again (spirv-val found the error; {VARIABLE}={OFF}
 
 
 class Checked(NamedTuple):
-    """What is wrong with modules, by uid: ``errors`` by our own rules, ``complaints`` by the validator's.
+    """Errors of modules, by uid: ``errors`` by our own rules, ``complaints`` by the validator's.
 
     A module with a complaint can be read, and our rules for interfaces and layouts may say more of what is wrong.
     """
@@ -185,7 +185,7 @@ def check_module(name: str, code: bytes) -> bool:
 
 
 def _ask(validator: Validator, modules: Mapping[bytes, bool]) -> dict[bytes, str]:
-    """What the validator says of each module, as `complaint` does; some processes side by side.
+    """Ask the validator about each module, as `complaint` does; some processes side by side.
 
     Those of which it cannot tell have nothing against them. Those for which it failed are left out.
     """

@@ -188,7 +188,7 @@ class Constants:
         if opcode == op.CONSTANT_NULL or opcode == op.UNDEF:
             return self._null(self.types.type(words[at + 1], at), id)
         if opcode in _REPLICATES:
-            length = self._length(self.types.type(words[at + 1], at), id)
+            _, length = self._inside(self.types.type(words[at + 1], at), id)
             return (self._values[words[at + 3]],) * length
         if not op.CONSTANT_TRUE <= opcode <= op.SPEC_CONSTANT:
             raise index.error(f"the id {id} is used as a constant, but opcode {opcode} at word {at} makes none")
@@ -209,30 +209,26 @@ class Constants:
             return {"bool": False, "float": 0.0}.get(type.kind, 0)
         if isinstance(type, Struct):
             return tuple([self._null(member.type, id) for member in type.members])
-        length = self._length(type, id)
-        if isinstance(type, Vector):
-            return (self._null(type.component, id),) * length
-        if isinstance(type, Matrix):
-            return (self._null(type.column, id),) * length
-        if isinstance(type, Tensor):
-            return (self._null(type.element, id),) * length
-        assert isinstance(type, Array)
-        return (self._null(type.element, id),) * length
+        inner, length = self._inside(type, id)
+        return (self._null(inner, id),) * length
 
-    def _length(self, type: Type, id: int) -> int:
-        """Count the parts of a composite."""
-        length = 0
-        if isinstance(type, Vector):
-            length = type.components
-        elif isinstance(type, Matrix):
-            length = type.columns
-        elif isinstance(type, Array):
-            length = type.length
-        elif isinstance(type, Tensor) and type.rank == 1 and type.shape is not None:
-            length = type.shape[0]
+    def _inside(self, type: Type, id: int) -> tuple[Type, int]:
+        """Return the type of the parts of a composite, and their number."""
+        inner: Type
+        match type:
+            case Vector():
+                inner, length = type.component, type.components
+            case Matrix():
+                inner, length = type.column, type.columns
+            case Array():
+                inner, length = type.element, type.length
+            case Tensor(rank=1, shape=(length,)):
+                inner = type.element
+            case _:
+                inner, length = type, 0
         if not 0 < length <= MAX_ELEMENTS:
             raise self._index.error(f"the constant {id} of the type {type} is not one this reader can compute")
-        return length
+        return inner, length
 
     def _operate(self, id: int, at: int, count: int) -> Value:
         index = self._index

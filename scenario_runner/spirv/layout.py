@@ -165,7 +165,7 @@ class _Checker:
         """Return the alignment of a type in bytes."""
         while isinstance(type, Array | RuntimeArray):
             if self._rule == "extended":
-                return align_up(self._element_alignment(type, row_major), 16)
+                return align_up(self._alignment(_innermost(type), row_major), 16)
             type = type.element
         if isinstance(type, Matrix):
             alignment = self._alignment(matrix_vectors(type, row_major)[0], row_major)
@@ -179,11 +179,6 @@ class _Checker:
         if isinstance(type, Struct):
             return self._struct_alignment(type)
         return POINTER_SIZE_BYTES if isinstance(type, Pointer) else 1
-
-    def _element_alignment(self, type: Type, row_major: bool) -> int:
-        while isinstance(type, Array | RuntimeArray):
-            type = type.element
-        return self._alignment(type, row_major)
 
     def _struct_alignment(self, struct: Struct) -> int:
         alignment = self._alignments.get(id(struct))

@@ -172,9 +172,7 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(FileError) as caught:
         compile_all([CompileRequest(path=path, label="s") for path in paths])
     assert [problem.path for problem in caught.value.problems] == paths
-    assert str(caught.value).splitlines()[0] == (
-        f"{paths[0]}: shader 's': cannot be opened: no such file or directory"
-    )
+    assert str(caught.value).splitlines()[0] == (f"{paths[0]}: shader 's': cannot be opened: no such file or directory")
 
 
 @given(st.text(alphabet=st.sampled_from('#include "x<>/*\\\n\r once pragma version 450'), max_size=60))
