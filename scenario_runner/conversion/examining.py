@@ -55,8 +55,10 @@ def examine(
     variables = [os.environ.get(name) for name in _VARIABLES]
     key = repr(((sys.version, program_version(), check, compiler, variables), described)).encode()
     cache = ContentCache(None, "checked", max_entries=4096, max_total_bytes=256 << 20)
-    examined = _kept(cache, key) if use_cache else None
-    if examined is None:
+    kept = cache.load(key) if use_cache else None
+    if kept is not None:
+        examined: _Examined = pickle.loads(kept)
+    else:
         examined = _examined(shaders, check, compiler, use_cache)
         if use_cache and not any(finding.severity == "error" for finding in examined.findings):
             cache.store(key, pickle.dumps(examined))
@@ -88,17 +90,6 @@ def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[i
     y, x = [1, 1, *sizes][-2:]
     extent = (x, y, prod(sizes[:-2]))
     return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]
-
-
-def _kept(cache: ContentCache, key: bytes) -> _Examined | None:
-    kept = cache.load(key)
-    if kept is None:
-        return None
-    try:
-        found = pickle.loads(kept)
-    except Exception:
-        return None  # an entry that is not ours
-    return found if isinstance(found, _Examined) else None
 
 
 def _texts(values: Sequence[Value]) -> list[str]:

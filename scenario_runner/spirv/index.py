@@ -91,19 +91,16 @@ class Index:
         if size % 4:
             raise self.error(f"the size of a SPIR-V module is a multiple of 4 bytes, this one has {size} bytes")
         words = array("I")
-        if words.itemsize != 4:  # pragma: no cover - no CPython platform has another size
-            words = array("L")
         words.frombytes(memoryview(data).cast("B"))
-        order = sys.byteorder
-        if words[0] != MAGIC:
+        swapped = words[0] != MAGIC
+        if swapped:
             words.byteswap()
-            order = "big" if order == "little" else "little"
             if words[0] != MAGIC:
                 first = bytes(memoryview(data).cast("B")[:4])
                 raise self.error(
                     f"a SPIR-V module begins with the word 0x07230203, this one with the bytes {first.hex(' ')}"
                 )
-        return words, order == "big"
+        return words, swapped == (sys.byteorder == "little")
 
     def _version(self) -> tuple[int, int]:
         word = self.words[1]
@@ -280,10 +277,7 @@ class Index:
 
     def string_and_end(self, at: int, end: int) -> tuple[str, int]:
         """Return the text of a literal and the offset after it; bytes that are not UTF-8 become U+FFFD."""
-        part = self.words[at:end]
-        if sys.byteorder == "big":  # pragma: no cover - the first character is in the low-order byte of a word
-            part.byteswap()
-        text = part.tobytes()
+        text = self.words[at:end].tobytes()
         length = text.find(b"\0")
         if length < 0:
             raise self.error(f"the text at word {at} does not end with a zero byte")

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ import pytest
 from scenario_runner import arm_glslc
 from scenario_runner.errors import CompilerNotFoundError
 from scenario_runner.shaders import CompileRequest, compile_all, discovery, find_compilers
-from scenario_runner.shaders.compilers import COMPILERS, Dxc
 from scenario_runner.system_packages import install_here
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
@@ -217,17 +215,3 @@ def test_another_compiler_is_another_entry(program: Callable[[str, str], Path], 
     for path in (*paths, *paths):
         compile_all([CompileRequest(source=MINIMAL)], compiler=path)
     assert (tmp_path / "compiled").read_text() == "x\n" * 2
-
-
-def test_compiler_is_plain_data() -> None:
-    """A compiler can be compared and has no state."""
-    assert Dxc("p", "1", "i") == Dxc("p", "1", "i")
-    assert Dxc("p", "1", "i").languages == ("HLSL",)
-    assert not hasattr(Dxc("p", "1", "i"), "__dict__")
-
-
-def test_the_table_of_compilers() -> None:
-    """Each class has a flavour of its own, and those that one variable names stand together."""
-    assert len({kind.flavour for kind in COMPILERS}) == len(COMPILERS)
-    groups = [variable for variable, _ in groupby(kind.variable for kind in COMPILERS)]
-    assert len(set(groups)) == len(groups)

@@ -5,22 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import struct
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scenario_runner.errors import CompileError, FileError, ScenarioError
-from scenario_runner.shaders import BuildOptions, Compiled, CompileRequest, compile_all, compile_each
-from scenario_runner.shaders.compilers import Shaderc
-from scenario_runner.shaders.discovery import Job
-from scenario_runner.shaders.running import MAX_SHADERS, batches
-from scenario_runner.shaders.source import assemble
+from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each
 
 SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; } data_out;\n"
@@ -324,69 +317,6 @@ def test_a_named_compiler_is_the_only_one(
     assert sizes() == [4]
     with pytest.raises(CompileError, match=r"^bad\.comp:5:3: 'nope' : undeclared identifier\n"):
         compile_all([CompileRequest(source=BAD, name="bad.comp"), *sources(*values)], jobs=1)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead but not yet collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def test_ctrl_c_during_a_batch(counted: Callable[..., Callable[[], list[int]]], tmp_path: Path) -> None:
-    """Ctrl-C while batches run ends them and what they started, and leaves no temporary files."""
-    pids = tmp_path / "pids"
-    write = f"open({str(pids)!r}, 'a').write(f'{{child.pid}}\\n')"
-    counted(f"child = subprocess.Popen(['sleep', '600']); {write}; time.sleep(600)")
-    program = (
-        "from scenario_runner.shaders import CompileRequest, compile_all\n"
-        f"texts = [{HEAD!r} + f'void main() {{{{}}}} // TROUBLE {{number}}' for number in range(8)]\n"
-        "try:\n    compile_all([CompileRequest(source=text) for text in texts], jobs=2)\n"
-        "except KeyboardInterrupt:\n    print('interrupted')\n"
-    )
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(temporary)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
-    )
-    deadline = time.monotonic() + 60
-    while not pids.exists() or pids.read_text().count("\n") < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
-    assert (output, errors) == (b"interrupted\n", b"")
-    started = [int(pid) for pid in pids.read_text().split()]
-    deadline = time.monotonic() + 60
-    while any(alive(pid) for pid in started) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(alive(pid) for pid in started)
-    assert not list(temporary.iterdir())
-
-
-def test_batches_are_of_about_the_same_size(glslang: str) -> None:
-    """Shaders are dealt out by length over the processes, and no process gets more than a command line holds."""
-    compiler = Shaderc("/bin/glslc", "1", "i")
-
-    def job(length: int) -> Job:
-        request = CompileRequest(source="#version 450\n" + "/" * length)
-        return Job(request, BuildOptions(), assemble(request, BuildOptions()), [compiler])
-
-    jobs = [job(length) for length in (10, 5000, 20, 4000, 30, 3000)]
-    alone = Job(jobs[0].request, BuildOptions(debug=True), jobs[0].assembled, [compiler])
-    split = batches([*jobs, alone], 3)
-    assert sorted(sorted(len(one.request.source or "") // 1000 for one in batch) for batch in split) == [
-        [0, 3],
-        [0, 4],
-        [0, 5],
-    ]
-    assert [len(batch) for batch in batches([job(n) for n in range(2)], 8)] == [1, 1]
-    assert all(len(batch) <= MAX_SHADERS for batch in batches([job(0)] * (2 * MAX_SHADERS + 1), 1))
 
 
 def test_each_has_its_module_or_its_failure(tmp_path: Path) -> None:
