@@ -165,7 +165,7 @@ def _fitting(named_by: str) -> str:
 def _ask(path: str) -> tuple[str, str, str]:
     """Flavour, version and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
     that no known compiler gives."""
-    from scenario_runner.shaders.processes import make_runnable, run_program
+    from scenario_runner.shaders.processes import Processes, make_runnable
 
     answers: dict[tuple[str, ...], str] = {}
     for kind in COMPILERS:
@@ -175,7 +175,7 @@ def _ask(path: str) -> tuple[str, str, str]:
         if tuple(question) not in answers:
             try:
                 make_runnable(question[0])
-                done = run_program(question, folder=None, timeout_s=_PROBE_TIMEOUT_S)
+                done = Processes().run(question, folder=None, timeout_s=_PROBE_TIMEOUT_S)
             except OSError as error:
                 return "", "", f"it cannot be started: {(error.strerror or str(error)).lower()}"
             if done.failure:

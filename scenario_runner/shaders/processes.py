@@ -40,8 +40,44 @@ class Processes:
         self._before = ("", "")
         self.stopped = False
 
+    def run(self, argv: list[str], *, folder: str | None, timeout_s: float) -> Finished:
+        """Run ``argv`` in ``folder`` to its end, or kill it after ``timeout_s`` seconds.
+
+        Raises OSError or LimitError when it cannot be started.
+        """
+        said = bytearray()
+        failure = ""
+        with self._noted(argv[0]):
+            with self._lock:
+                if self.stopped:
+                    raise InterruptedError("the compilation was stopped")
+                program = Program(
+                    argv,
+                    timeout_s,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                )
+                self._running.add(program)
+            try:
+                _limit(program.pid)
+                assert program.stdout is not None
+                while chunk := os.read(program.stdout.fileno(), 1 << 16):
+                    said += chunk
+                    if len(said) > MAX_OUTPUT_BYTES:
+                        failure = f"wrote more than {MAX_OUTPUT_BYTES >> 20} MiB of messages"
+                        program.kill()
+                        break
+                code = program.wait()
+            finally:
+                program.end()
+                with self._lock:
+                    self._running.discard(program)
+        return Finished(code, said[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"), failure or program.failure)
+
     @contextlib.contextmanager
-    def noted(self, program: str) -> Iterator[None]:
+    def _noted(self, program: str) -> Iterator[None]:
         """Note in `progress` that this program is waited for, and when none is any more what was noted before."""
         with self._lock:
             if not self._awaited:
@@ -56,57 +92,12 @@ class Processes:
                 if not self._awaited:
                     progress.doing(*self._before)
 
-    @contextlib.contextmanager
-    def started(self, argv: list[str], folder: str | None, timeout_s: float) -> Iterator[Program]:
-        """Start one; on the way out it is dead. Raises as `Program` does."""
-        with self._lock:
-            if self.stopped:
-                raise InterruptedError("the compilation was stopped")
-            program = Program(
-                argv,
-                timeout_s,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
-            self._running.add(program)
-        try:
-            _limit(program.pid)
-            yield program
-        finally:
-            program.end()
-            with self._lock:
-                self._running.discard(program)
-
     def stop(self) -> None:
         """Kill all, and start no more."""
         with self._lock:
             self.stopped = True
             for program in self._running:
                 program.kill()
-
-
-def run_program(
-    argv: list[str], *, folder: str | None, timeout_s: float, processes: Processes | None = None
-) -> Finished:
-    """Run ``argv`` in ``folder`` to its end, or kill it after ``timeout_s`` seconds.
-
-    Raises OSError or LimitError when it cannot be started.
-    """
-    said = bytearray()
-    failure = ""
-    processes = processes or Processes()
-    with processes.noted(argv[0]), processes.started(argv, folder, timeout_s) as program:
-        assert program.stdout is not None
-        while chunk := os.read(program.stdout.fileno(), 1 << 16):
-            said += chunk
-            if len(said) > MAX_OUTPUT_BYTES:
-                failure = f"wrote more than {MAX_OUTPUT_BYTES >> 20} MiB of messages"
-                program.kill()
-                break
-        code = program.wait()
-    return Finished(code, said[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"), failure or program.failure)
 
 
 def make_runnable(path: str) -> None:

@@ -18,7 +18,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError
 from scenario_runner.shaders.compilers import OUTPUT_NAME, SOURCE_NAME, Compiler, MessageStyle, dxc_install_line
 from scenario_runner.shaders.discovery import Job, ShaderCache, names
-from scenario_runner.shaders.processes import MAX_FILE_BYTES, Processes, make_runnable, run_program, work_off
+from scenario_runner.shaders.processes import MAX_FILE_BYTES, Finished, Processes, make_runnable, work_off
 from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled, CompileRequest, read_source
 
 _MOST_CHARACTERS = 100
@@ -214,7 +214,7 @@ def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, ti
 
     def alone(job: Job, folder: str) -> None:
         try:
-            compile_alone(job, folder, processes, timeout_s)
+            compile_alone(job, folder, partial(processes.run, folder=folder, timeout_s=timeout_s))
         except ScenarioRunnerError as error:
             job.failure = error
         except OSError as error:
@@ -240,8 +240,8 @@ def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, ti
         cache.evict()
 
 
-def compile_alone(job: Job, folder: str, processes: Processes, timeout_s: float) -> None:
-    """Fill ``module`` and ``made_by``, or raise CompileError or CompilerNotFoundError.
+def compile_alone(job: Job, folder: str, run: Callable[[list[str]], Finished]) -> None:
+    """Fill ``module`` and ``made_by``, or raise CompileError or CompilerNotFoundError; ``run`` starts processes there.
 
     A further compiler is tried only where those before do not know an extension. ``folder`` must not exist yet.
     """
@@ -251,7 +251,7 @@ def compile_alone(job: Job, folder: str, processes: Processes, timeout_s: float)
     refusals = []
     for compiler in job.compilers:
         try:
-            job.module, said = _compile_with(compiler, job, folder, processes, timeout_s)
+            job.module, said = _compile_with(compiler, job, folder, run)
         except _NextCompilerError as error:
             refusals.append(error)
             continue
@@ -265,15 +265,13 @@ class _NextCompilerError(CompileError):
     """A refusal that another compiler may not share."""
 
 
-def _compile_with(
-    compiler: Compiler, job: Job, folder: str, processes: Processes, timeout_s: float
-) -> tuple[bytes, str]:
+def _compile_with(compiler: Compiler, job: Job, folder: str, run: Callable[[list[str]], Finished]) -> tuple[bytes, str]:
     """The module, and the messages of the compiler."""
     request = job.request
     try:
         argv = compiler.arguments(request, job.options, job.target(compiler))
         make_runnable(argv[0])
-        done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
+        done = run(argv)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CompilerNotFoundError(f"the shader compiler {compiler.path!r} cannot be started: {reason}") from error
@@ -282,7 +280,7 @@ def _compile_with(
             job, compiler, done.failure, "the shader may be too much for it, or another compiler may do better"
         )
     if done.code != 0:
-        said = _all_errors(compiler, argv, done.output, folder, processes, timeout_s)
+        said = _all_errors(compiler, argv, done.output, run)
         problem = compile_problem(request, job.assembled, said, compiler.style)
         if _UNSUPPORTED in done.output:
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
@@ -307,14 +305,12 @@ def _defect(job: Job, compiler: Compiler, does: str, help: str | None = None) ->
     return CompileError(Diagnostic("SR-SHADER-010", "error", None, text, help, path=job.request.place))
 
 
-def _all_errors(
-    compiler: Compiler, argv: list[str], said: str, folder: str, processes: Processes, timeout_s: float
-) -> str:
+def _all_errors(compiler: Compiler, argv: list[str], said: str, run: Callable[[list[str]], Finished]) -> str:
     """The messages of a compiler that is asked to go on behind the first error; ``said`` where that brings no more."""
     first = next((line.split(": ", 2)[-1] for line in said.splitlines() if line.startswith("ERROR: ")), None)
     for more in compiler.asking_again:
         try:
-            done = run_program([argv[0], *more, *argv[1:]], folder=folder, timeout_s=timeout_s, processes=processes)
+            done = run([argv[0], *more, *argv[1:]])
         except (OSError, ValueError):
             break
         if not done.failure and first is not None and first in done.output:
@@ -367,7 +363,7 @@ def _compile_together(jobs: Sequence[Job], folder: str, processes: Processes, ti
     try:
         argv = compiler.batch_arguments(jobs[0].target(compiler), [(job.request, job.options) for job in jobs])
         make_runnable(argv[0])
-        done = run_program(argv, folder=folder, timeout_s=timeout_s, processes=processes)
+        done = processes.run(argv, folder=folder, timeout_s=timeout_s)
     except (OSError, ValueError):
         return None  # compiling them alone says more
     written = [index for index in range(len(jobs)) if _wrote(folder, index)]

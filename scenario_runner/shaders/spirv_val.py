@@ -18,7 +18,7 @@ from scenario_runner.content_cache import ContentCache
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import LimitError, SpirvError, UsageError
 from scenario_runner.shaders.compilers import on_path
-from scenario_runner.shaders.processes import Processes, run_program, work_off
+from scenario_runner.shaders.processes import Processes, work_off
 from scenario_runner.spirv import read_module
 from scenario_runner.temporary import temporary_folder
 
@@ -74,7 +74,7 @@ def find_validator() -> Validator | None:
 def validator_version(validator: Validator) -> str | None:
     """Its own word, such as "2023.1"; None where it has none."""
     try:
-        done = run_program([validator.path, "--version"], folder=None, timeout_s=TIMEOUT_S)
+        done = Processes().run([validator.path, "--version"], folder=None, timeout_s=TIMEOUT_S)
     except (OSError, LimitError):
         return None
     found = re.search(r"^SPIRV-Tools v(\S{1,80})", done.output, re.M)
@@ -94,7 +94,7 @@ def complaint(
     os.mkdir(folder)
     with open(path, "wb") as file:
         file.write(code)
-    done = run_program([validator.path, *OPTIONS, path], folder=folder, timeout_s=TIMEOUT_S, processes=processes)
+    done = (processes or Processes()).run([validator.path, *OPTIONS, path], folder=folder, timeout_s=TIMEOUT_S)
     if done.failure:
         raise OSError(f"{validator.path} {done.failure}")
     if done.code == 0:
