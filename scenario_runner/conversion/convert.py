@@ -144,9 +144,7 @@ class _MixedConversion:
             self.found += found
             self._stop_at(("error", "warning") if strict else ("error",))
             skeleton = skeleton_of(self._function) if call is None else self._converted(call)
-        vgf = mended(skeleton, self._function, shaders, self._equal)
-        if self._source.function is not None:
-            vgf = named(vgf, self._function)
+        vgf = named(mended(skeleton, self._function, shaders, self._equal), self._function)
         for problem in find_problems(vgf, self._model.path):
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))

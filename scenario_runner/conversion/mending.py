@@ -307,17 +307,9 @@ def skeleton_of(function: Function) -> Vgf:
         constants=(),
         inputs=builder.inputs(),
         outputs=tuple(Slot(builder.number[v.name], builder.written[v.name]) for v in function.returned),
-        input_names=_names("input", function.input_names, len(function.arguments), function),
-        output_names=_names("output", function.output_names, len(function.returned), function),
+        input_names=tuple(f"input_{i}" for i in range(len(function.arguments))),
+        output_names=tuple(f"output_{i}" for i in range(len(function.returned))),
     )
-
-
-def _names(direction: str, names: tuple[str, ...] | None, count: int, function: Function) -> tuple[str, ...]:
-    """The names of the function, where there is one for each input and each output."""
-    inputs, outputs = function.input_names or (), function.output_names or ()
-    if names is None or len(inputs) != len(function.arguments) or len(outputs) != len(function.returned):
-        return tuple(f"{direction}_{i}" for i in range(count))
-    return names
 
 
 class _Builder:

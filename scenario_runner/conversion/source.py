@@ -209,8 +209,7 @@ class _Front:
 
 _BYTECODE = b"ML\xefR"
 _IS_ALIGNED, _OPERATIONS_SECTION, _HAS_PROPERTIES_AND_REGIONS = 0x80, 4, 0x50
-_FLATBUFFER = b"TOSA"
-_FLATBUFFER_AT = 4
+_IDENTIFIER_AT = 4
 
 
 class Source(NamedTuple):
@@ -254,8 +253,8 @@ def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -
         return _looked_at(Source(name, "text", False, model), model)
     name = os.fspath(model)
     with SourceFile(name) as file:
-        start = file.read(_FLATBUFFER_AT + len(_FLATBUFFER))
-        is_flatbuffer = start.endswith(_FLATBUFFER)
+        start = file.read(_IDENTIFIER_AT + len(_IDENTIFIER))
+        is_flatbuffer = start.endswith(_IDENTIFIER)
         return _looked_at(Source(name, "text", False), file if is_flatbuffer else file.read(file.size_bytes))
 
 
@@ -264,7 +263,7 @@ def _looked_at(source: Source, content: bytes | SourceFile) -> Source:
     if isinstance(content, bytes) and content.startswith(_BYTECODE):
         is_plain = b"custom" not in content and _is_one_operation(content)
         return source._replace(form="bytecode", is_plain=is_plain)
-    if not isinstance(content, bytes) or content[_FLATBUFFER_AT:].startswith(_FLATBUFFER):
+    if not isinstance(content, bytes) or content[_IDENTIFIER_AT:].startswith(_IDENTIFIER):
         try:
             function = parse_flatbuffer(content)
         except DamagedError as error:

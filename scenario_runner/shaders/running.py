@@ -21,6 +21,15 @@ from scenario_runner.shaders.discovery import Job, ShaderCache, names
 from scenario_runner.shaders.processes import MAX_FILE_BYTES, Finished, Processes, make_runnable, work_off
 from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled, CompileRequest, read_source
 
+BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
+MAX_SHADERS = 1000  # in one process: a command line has its bounds
+MAX_LOG = 1 << 20
+_SPIRV_MAGIC = b"\x03\x02\x23\x07"
+_FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, with which every module of a shader ends
+_UNSUPPORTED = "extension not supported"
+_TOO_MUCH = "the shader may be too much for it, or another compiler may do better"
+_MAX_ERRORS = 1000
+_MAX_LINE = 500
 _MOST_CHARACTERS = 100
 _QUOTED = re.compile(r"'([^']+)'")
 
@@ -53,17 +62,13 @@ class SourceLines:
 
     def _lines(self, path: str) -> list[str]:
         if path not in self._files:
-            request = self._request
-            text: bytes | str = b""
-            if path == request.place and request.path is None:
-                text = request.source or ""
+            text = ""
+            if path == self._request.place and self._request.path is None:
+                text = self._request.source or ""
             else:
-                try:
-                    text = read_source(request.path if path == request.place and request.path is not None else path)
-                except ScenarioRunnerError:
-                    pass  # gone, or a name that a #line directive made up
-            decoded = text if isinstance(text, str) else text.decode(errors="replace")
-            self._files[path] = re.split(r"\r\n|\r|\n", decoded)
+                with contextlib.suppress(ScenarioRunnerError):  # gone, or a name that a #line directive made up
+                    text = read_source(path).decode(errors="replace")
+            self._files[path] = re.split(r"\r\n|\r|\n", text)
         return self._files[path]
 
 
@@ -80,10 +85,6 @@ def _marked(line: str, column: int | None, message: str) -> tuple[int | None, in
         lengths = [len(each) for each in _QUOTED.findall(message) if line.startswith(each, column - 1)]
         return column - 1, max(lengths, default=1)
     return None, 1
-
-
-_MAX_ERRORS = 1000
-_MAX_LINE = 500
 
 
 def log_warnings(request: CompileRequest, assembled: Assembled, said: str, style: MessageStyle) -> None:
@@ -195,15 +196,6 @@ def _help(request: CompileRequest, assembled: Assembled, output: str) -> str | N
     return None
 
 
-BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
-MAX_SHADERS = 1000  # in one process: a command line has its bounds
-MAX_LOG = 1 << 20
-_SPIRV_MAGIC = b"\x03\x02\x23\x07"
-_FUNCTION_END = b"\x38\x00\x01\x00"  # SPIR-V's OpFunctionEnd, with which every module of a shader ends
-_UNSUPPORTED = "extension not supported"
-_TOO_MUCH = "the shader may be too much for it, or another compiler may do better"
-
-
 def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, timeout_s: float) -> None:
     """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time."""
     processes = Processes()
@@ -276,9 +268,7 @@ def _compile_with(compiler: Compiler, job: Job, folder: str, run: Callable[[list
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise CompilerNotFoundError(f"the shader compiler {compiler.path!r} cannot be started: {reason}") from error
     if done.failure:
-        raise _defect(
-            job, compiler, done.failure, "the shader may be too much for it, or another compiler may do better"
-        )
+        raise _defect(job, compiler, done.failure, _TOO_MUCH)
     if done.code != 0:
         said = _all_errors(compiler, argv, done.output, run)
         problem = compile_problem(request, job.assembled, said, compiler.style)
