@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import re
+import json
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout, suppress
-from importlib import import_module
+from importlib.resources import files
 from typing import Final
 
 from scenario_runner.cli import COMMANDS
 from scenario_runner.cli.arguments import Parser
 
-_WITHOUT_OPTIONS: Final = ("help", "completion")
-_OPTION: Final = re.compile(r"--[a-z][a-z-]*")
 _BASH: Final = """\
 _scenario_runner() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} options
@@ -40,7 +36,8 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
     shell = parser.parse_args(argv).shell
-    options = {name: _options(name) for name in COMMANDS if name not in _WITHOUT_OPTIONS}
+    # generated, as the help texts take a second to make and shells run this when they start
+    options = json.loads((files(__package__) / "options.json").read_text(encoding="utf-8"))
     if shell == "fish":
         print(_fish(options))
         return 0
@@ -50,15 +47,6 @@ def main(argv: Sequence[str]) -> int:
     cases.append(f'    *) options="{" ".join(options["run"])}" ;;')
     print(_BASH.format(cases="\n".join(cases), commands=" ".join(COMMANDS)), end="")
     return 0
-
-
-def _options(command: str) -> list[str]:
-    """The options that the help text of a command lists."""
-    text = io.StringIO()
-    with redirect_stdout(text), suppress(SystemExit):
-        import_module(f"scenario_runner.cli.{command.replace('-', '_')}").main(["--help"])
-    listed = (line.strip().split("  ")[0] for line in text.getvalue().splitlines() if line.startswith("  -"))
-    return sorted({option for words in listed for option in _OPTION.findall(words)})
 
 
 def _fish(options: Mapping[str, Sequence[str]]) -> str:

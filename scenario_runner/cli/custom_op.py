@@ -141,14 +141,10 @@ def _checked_file(path: str, options: argparse.Namespace) -> CheckedFile:
         examined, types = (_of_model if is_model else _of_document)(path, content)
     except ScenarioRunnerError as error:
         return CheckedFile(path, [], list(error.at(path=path).problems))
-    good = [index for index, each in enumerate(examined) if each.attributes is not None]
-    checked = check_shaders(
-        [each.attributes for each in examined if each.attributes is not None],
-        [types[index] for index in good],
-        **compiler_arguments(options),
-    )
-    by_index = dict(zip(good, checked, strict=True))
-    operations = [Operation(each, by_index.get(index)) for index, each in enumerate(examined)]
+    attributes = [each.attributes for each in examined if each.attributes is not None]
+    known = [values for each, values in zip(examined, types, strict=True) if each.attributes is not None]
+    checked = iter(check_shaders(attributes, known, **compiler_arguments(options)))
+    operations = [Operation(each, None if each.attributes is None else next(checked)) for each in examined]
     findings = [finding for operation in operations for finding in operation.findings]
     return CheckedFile(path, operations, findings, is_model)
 

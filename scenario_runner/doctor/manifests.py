@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
 # A manifest is a few kilobytes (the validation layer's 60 KB); whatever is much larger is something else.
 _BYTES_MAX = 4 << 20
-_FILES_MAX = 1000
 DRIVER_OVERRIDES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 
 
@@ -34,23 +33,25 @@ class Manifest(NamedTuple):
 
 def drivers(environ: Mapping[str, str]) -> list[Manifest]:
     """Driver manifests in the loader's order."""
-    override = next((name for name in DRIVER_OVERRIDES if environ.get(name)), None)
-    places = [(place, "VK_ADD_DRIVER_FILES") for place in _entries(environ, "VK_ADD_DRIVER_FILES")]
-    if override:
-        places += [(place, override) for place in _entries(environ, override)]
-    else:
-        places += [(os.path.join(base, "vulkan", "icd.d"), "system") for base in _bases(environ)]
-    return [_read(path, source, "ICD") for path, source in _files(places)]
+    return _manifests(environ, "ICD", "VK_ADD_DRIVER_FILES", DRIVER_OVERRIDES, "icd.d")
 
 
 def explicit_layers(environ: Mapping[str, str]) -> list[Manifest]:
     """Manifests of the layers that a program can enable, in the loader's order."""
-    places = [(place, "VK_ADD_LAYER_PATH") for place in _entries(environ, "VK_ADD_LAYER_PATH")]
-    if environ.get("VK_LAYER_PATH"):
-        places += [(place, "VK_LAYER_PATH") for place in _entries(environ, "VK_LAYER_PATH")]
-    else:
-        places += [(os.path.join(base, "vulkan", "explicit_layer.d"), "system") for base in _bases(environ)]
-    return [_read(path, source, "layer") for path, source in _files(places)]
+    return _manifests(environ, "layer", "VK_ADD_LAYER_PATH", ("VK_LAYER_PATH",), "explicit_layer.d")
+
+
+def _manifests(
+    environ: Mapping[str, str], kind: str, added: str, overrides: Sequence[str], folder: str
+) -> list[Manifest]:
+    """The manifests that the variable ``added`` names, then those of the first of ``overrides`` that is set, or else
+    those in the system's folders."""
+    override = next((name for name in overrides if environ.get(name)), None)
+    variables = (added, override) if override else (added,)
+    places = [(place, name) for name in variables for place in _listed(environ, name, "")]
+    if not override:
+        places += [(os.path.join(base, "vulkan", folder), "system") for base in _bases(environ)]
+    return [_read(path, source, kind) for path, source in _files(places)]
 
 
 def layer_manifest(path: str) -> Manifest:
@@ -58,29 +59,22 @@ def layer_manifest(path: str) -> Manifest:
     return _read(path, "package", "layer")
 
 
-def _entries(environ: Mapping[str, str], variable: str) -> list[str]:
-    return [entry for entry in environ.get(variable, "").split(os.pathsep) if entry]
-
-
 def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Each manifest once; a file that a variable names is listed though it does not exist."""
     seen = set()
-    found = 0
     for place, source in places:
-        try:
-            if os.path.isdir(place):
+        paths = [place]
+        if os.path.isdir(place):
+            try:
                 paths = [os.path.join(place, name) for name in sorted(os.listdir(place)) if name.endswith(".json")]
-            elif source == "system" and not os.path.lexists(place):
+            except OSError:
                 continue
-            else:
-                paths = [place]
-        except (OSError, ValueError):
+        elif source == "system" and not os.path.lexists(place):
             continue
         for path in paths:
             real = os.path.realpath(path)
-            if real not in seen and found < _FILES_MAX:
+            if real not in seen:
                 seen.add(real)
-                found += 1
                 yield path, source
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 from pathlib import Path
 
@@ -148,6 +149,12 @@ def test_help_is_in_groups(program: Program) -> None:
     assert [line.split()[0] for line in commands.splitlines()] == list(COMMANDS)
     assert "  --timeout S " in device
     assert "\ndevice:\n  --device D " in program("test", "--help").out
+
+
+def test_completion_knows_every_option(checkout: Path) -> None:
+    """The list of options is that of the help texts: ``python tools/generate_options.py`` writes it."""
+    options = runpy.run_path(str(checkout / "tools" / "generate_options.py"))["options"]()
+    assert json.loads((checkout / "scenario_runner" / "cli" / "options.json").read_text()) == options
 
 
 def test_completion(program: Program, tmp_path: Path) -> None:
