@@ -14,27 +14,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
+from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.plan.plan_cache import PlanCache, Settings
+from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
-from scenario_runner.run.output_files import FileWriter, share
-from scenario_runner.run.session import DeviceOptions, OpenedDevice
-from scenario_runner.vulkan.devices.physical_device import checked_names
+from scenario_runner.run.output_files import FileWriter, Sink, share
+from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
+from scenario_runner.vulkan.devices.ml_emulation import Mode
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, checked_names
 from scenario_runner.vulkan.execution.execute import RunOptions, execute
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
     from scenario_runner.run.capture_tools import RenderDocCaptures
-    from scenario_runner.run.driver_start import InstanceStart
     from scenario_runner.run.dump_files import DumpRequest
-    from scenario_runner.run.output_files import Sink
     from scenario_runner.run.pipeline_caching import PipelineCaching
     from scenario_runner.run.report_files import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.result import Prepared, Result
-    from scenario_runner.run.session import Validation
     from scenario_runner.run.timings import Timings
-    from scenario_runner.vulkan.devices.ml_emulation import Mode
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -6,17 +6,15 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.graphs import find_port, input_ports, output_ports
 from scenario_runner.graphs.model import format_name
 from scenario_runner.graphs.scenario_template import COMMAND, scenario_for
 from scenario_runner.plan.graph_models import read_model
 from scenario_runner.scenario import Scenario, from_dict, loads
-
-if TYPE_CHECKING:
-    from scenario_runner.diagnostics import Diagnostic
 
 _OPTIONS = {"tensor": "--input", "buffer": "--input", "image": "--input", "raw_data": "--push-constants"}
 

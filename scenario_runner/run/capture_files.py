@@ -12,10 +12,10 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner import system_limits
 from scenario_runner.diagnostics import Diagnostic
@@ -23,14 +23,9 @@ from scenario_runner.errors import FileError
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error
-from scenario_runner.plan.model.plan import frame_folder
+from scenario_runner.plan.model.plan import FramePlan, Plan, frame_folder
 from scenario_runner.run.resource_files import FileNames, ResourceWriter, create_resource_file, pointing_at
 from scenario_runner.streams import read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scenario_runner.plan.model.plan import FramePlan, Plan
 
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"

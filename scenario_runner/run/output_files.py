@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scenario_runner import log, progress
 from scenario_runner.errors import error_of
+from scenario_runner.files.codec import ContentWriter
 from scenario_runner.files.output import OutputSet
 from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
+from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.run.resource_files import ResourceWriter, create_resource_file
 
 if TYPE_CHECKING:
-    from scenario_runner.files.codec import ContentWriter
-    from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.run.capture_files import CaptureFiles
 
 

@@ -19,19 +19,16 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from scenario_runner import log, progress
 from scenario_runner.content_cache import KINDS, bound, default_cache_dir, is_trusted, read_own, replace_own, touch
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
 from scenario_runner.files.source import check_existing_folder, reason_of
+from scenario_runner.plan.model.plan import Plan
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 FOLDER = "pipelines"
 """Where the files are by default, in the user's cache folder."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import ContentWriter, codec_of, create_image
 from scenario_runner.files.output import CreateOutput
 from scenario_runner.plan.destinations import at_pointer
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan, ResourcePlan
+from scenario_runner.plan.model.plan import Plan, ResourcePlan
 
 
 def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> ContentWriter:

@@ -8,7 +8,10 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import progress
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.formats import Format
+from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.run.given_scenario import Inputs, give_places, given_inputs
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.text import counted
@@ -16,9 +19,6 @@ from scenario_runner.text import counted
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.diagnostics import Diagnostic
-    from scenario_runner.formats import Format
-    from scenario_runner.plan.model.plan import FramePlan, Plan
     from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
 

@@ -8,23 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from scenario_runner import log, progress
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ValidationLayerError, error_of
-from scenario_runner.plan.limits import NAMES, exceeded_limits
-from scenario_runner.vulkan.devices.device import Device
-from scenario_runner.vulkan.devices.instance import Instance
-from scenario_runner.vulkan.devices.ml_emulation import reopen, wanted_layers
-from scenario_runner.vulkan.devices.physical_device import choose
+from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
+from scenario_runner.plan.model.plan import Plan
+from scenario_runner.run.driver_start import InstanceStart
+from scenario_runner.vulkan.devices.device import Device, Warm
+from scenario_runner.vulkan.devices.instance import Checks, Instance
+from scenario_runner.vulkan.devices.ml_emulation import Mode, reopen, wanted_layers
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
 from scenario_runner.vulkan.devices.requirements import Enabled, enabled_for, with_graphics
 from scenario_runner.vulkan.execution.execute import DeviceObjects
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.limits import Limits
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.run.driver_start import InstanceStart
-    from scenario_runner.vulkan.devices.device import Warm
-    from scenario_runner.vulkan.devices.instance import Checks, Instance
-    from scenario_runner.vulkan.devices.ml_emulation import Mode
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.execution.execute import DeviceObjects
     from scenario_runner.vulkan.pipelines.graphs import GraphReports
 
 

@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
@@ -23,15 +23,10 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import Functions, check, type_source
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.instance import Checks, Instance
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, reason_against, wanted_layers
-from scenario_runner.vulkan.devices.physical_device import chain_of, choose
-from scenario_runner.vulkan.devices.requirements import enabled_for
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.instance import Checks, Instance
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.devices.requirements import Enabled
-
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, chain_of, choose
+from scenario_runner.vulkan.devices.requirements import Enabled, enabled_for
 
 _Object = TypeVar("_Object")
 

@@ -14,14 +14,14 @@ import threading
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from scenario_runner import errors
 from scenario_runner.content_cache import default_cache_dir, is_trusted, replace_own
 from scenario_runner.temporary import make_folder
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.devices.instance import Instance
+from scenario_runner.vulkan.devices.instance import Checks, Instance
 from scenario_runner.vulkan.devices.layers import (
     FILES,
     GRAPH_LAYER,
@@ -31,11 +31,7 @@ from scenario_runner.vulkan.devices.layers import (
     manifest_path,
     package_folder,
 )
-from scenario_runner.vulkan.devices.physical_device import CORE, Feature
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.instance import Checks, Instance
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+from scenario_runner.vulkan.devices.physical_device import CORE, Feature, PhysicalDevice
 
 Mode = Literal["auto", "on", "off"]
 

@@ -9,7 +9,7 @@ Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCre
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
@@ -18,10 +18,7 @@ from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATUR
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.devices.ml_emulation import features_for_layers
-from scenario_runner.vulkan.devices.physical_device import CORE, Feature
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+from scenario_runner.vulkan.devices.physical_device import CORE, Feature, PhysicalDevice
 
 _MULTIVIEW: Final = ("VkPhysicalDeviceVulkan11Features", "multiview")
 _SHADING_RATE: Final = ("VkPhysicalDeviceFragmentShadingRateFeaturesKHR", "primitiveFragmentShadingRate")

@@ -24,7 +24,6 @@ from scenario_runner.vulkan.resources.memory import MemoryBlocks
 if TYPE_CHECKING:
     from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
     from scenario_runner.vulkan.execution.frame_capture import FrameCapture
-    from scenario_runner.vulkan.execution.recording import Labels
     from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation
     from scenario_runner.vulkan.pipelines.optical_flow import FlowInputs

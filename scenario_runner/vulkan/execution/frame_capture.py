@@ -6,18 +6,13 @@ import ctypes
 import json
 import os
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import UsageError, error_of
-from scenario_runner.plan.model.plan import frame_folder
+from scenario_runner.plan.model.plan import FramePlan, Plan, frame_folder
 from scenario_runner.vulkan.devices.layers import RENDERDOC_LAYER, RENDERDOC_VARIABLE, available_layers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scenario_runner.plan.model.plan import FramePlan, Plan
 
 LIBRARY_VARIABLE = "SCENARIO_RUNNER_RENDERDOC"
 """Environment variable with the path of librenderdoc.so, for installations outside the system's search path."""

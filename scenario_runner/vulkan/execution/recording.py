@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner.kinds import OPERATIONS, load
-from scenario_runner.plan.model.plan import FramePlan
+from scenario_runner.plan.model.plan import FramePlan, Operation, Plan
 from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
@@ -21,7 +21,6 @@ from scenario_runner.vulkan.devices.layers import with_ml_emulation
 from scenario_runner.vulkan.pipelines.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Operation, Plan
     from scenario_runner.vulkan.execution.timestamps import Timestamps
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.device import Device
 
 
 class CommandPool:

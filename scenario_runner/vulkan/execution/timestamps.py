@@ -14,25 +14,21 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.errors import DeviceError
 from scenario_runner.kinds import MEASURED
+from scenario_runner.plan.model.plan import Operation
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import enumerated, new
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.devices.requirements import Enabled
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from scenario_runner.plan.model.plan import Operation
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 EXTENSIONS: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 # The clock of time.perf_counter_ns, where the system has clocks of POSIX.

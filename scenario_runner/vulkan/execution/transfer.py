@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner import errors, system_limits
+from scenario_runner.plan.model.records import Source
 from scenario_runner.vulkan.api._generated import constants as vk
+from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.execution.submission import CommandPool, Submission
 from scenario_runner.vulkan.resources.buffers import bind_buffer, create_buffer
+from scenario_runner.vulkan.resources.creation import Resource
 from scenario_runner.vulkan.resources.memory import Allocation, align, allocate, choose_type, populate
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.records import Source
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.resources.creation import Resource
 
 # Half of the staging buffer: no more than this, and no less than the other.
 _LARGEST_HALF_BYTES = 16 << 20

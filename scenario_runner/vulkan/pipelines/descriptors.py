@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.plan.model.records import DescriptorList, LayoutBinding
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.resources.creation import Resource
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.resources.creation import Resource
 
 DESCRIPTOR_TYPES = {
     "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,

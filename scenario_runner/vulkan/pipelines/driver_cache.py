@@ -16,18 +16,16 @@ Source: Vulkan specification, "Pipeline Cache" and "Pipeline Creation Feedback".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner import log
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.devices.requirements import Enabled
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 _FEEDBACK = "VK_EXT_pipeline_creation_feedback"
 _API_1_3 = 1 << 22 | 3 << 12

@@ -15,7 +15,7 @@ import mmap
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors, system_limits
 from scenario_runner.plan.model.commands import GraphConstantPlan, GraphPipelinePlan, in_memory
@@ -24,15 +24,12 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.devices.requirements import Enabled
 from scenario_runner.vulkan.pipelines.pipeline import PipelineCache, create_shader_module, created
-from scenario_runner.vulkan.resources.memory import allocate, choose_type
+from scenario_runner.vulkan.resources.memory import Allocation, allocate, choose_type
 from scenario_runner.vulkan.resources.tensors import describe, settled
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.resources.memory import Allocation
 
 NEURAL_EXTENSION: Final = "VK_ARM_data_graph_neural_accelerator_statistics"
 _NEURAL_FEATURE: Final = (

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.plan.model.plan import FramePlan, Plan
@@ -25,12 +25,9 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import arm_ffi, check
 from scenario_runner.vulkan.api.structs import chain, new
-from scenario_runner.vulkan.devices.physical_device import Feature
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.physical_device import Feature, PhysicalDevice
 from scenario_runner.vulkan.devices.requirements import Enabled
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 EXTENSION: Final = "VK_ARM_shader_instrumentation"
 _NEEDED: Final = (

@@ -16,22 +16,22 @@ from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import all_formats, format_of_value
 from scenario_runner.plan.model.commands import OpticalFlowDispatch, OpticalFlowPlan
+from scenario_runner.plan.model.plan import FramePlan, Operation, Plan
+from scenario_runner.plan.model.records import Descriptor, DescriptorList
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
 from scenario_runner.vulkan.pipelines.graphs import create_graph_pipeline, create_session
+from scenario_runner.vulkan.pipelines.pipeline import PipelineCache
 from scenario_runner.vulkan.resources.companion_image import CompanionImage
 from scenario_runner.vulkan.resources.image_support import usage_flags
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.commands import Connection, FlowConnection
-    from scenario_runner.plan.model.plan import FramePlan, Operation, Plan
-    from scenario_runner.plan.model.records import Descriptor, DescriptorList
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-    from scenario_runner.vulkan.pipelines.pipeline import PipelineCache
 
 IMAGE_USAGES: Final[dict[Connection, int]] = {
     "input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,

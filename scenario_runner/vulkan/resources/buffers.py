@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.plan.model.records import BufferPlan, Descriptor
@@ -12,13 +13,9 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.resources.creation import Resource
 from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, readable_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scenario_runner.vulkan.devices.device import Device
 
 _USAGE = (
     vk.BUFFER_USAGE_TRANSFER_SRC_BIT

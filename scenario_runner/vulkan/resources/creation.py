@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.byte_data import overlap
@@ -18,12 +18,10 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.model.plan import ResourcePlan, memory_groups
+from scenario_runner.plan.model.records import Descriptor
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.resources.memory import Allocation, MemoryBlocks, Needs, align, choose_type
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.model.records import Descriptor
 
 
 class Resource:

@@ -17,12 +17,12 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER
 from scenario_runner.vulkan.devices.physical_device import CORE
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.resources import ImagePlan
-    from scenario_runner.vulkan.devices.device import Device
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
 

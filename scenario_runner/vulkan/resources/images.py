@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
+from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
 from scenario_runner.plan.model.resources import ImagePart, ImagePlan, SamplerPlan
 from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
 from scenario_runner.vulkan.api._generated import constants as vk
@@ -34,14 +36,10 @@ from scenario_runner.vulkan.resources.image_support import (
     runs,
     usage_flags,
 )
-from scenario_runner.vulkan.resources.memory import Needs, align, readable_size
+from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, readable_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
     from scenario_runner.vulkan.resources.companion_image import CompanionImage
-    from scenario_runner.vulkan.resources.memory import Allocation
 
 
 def create_images(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.system_limits import control_groups
@@ -18,9 +18,7 @@ from scenario_runner.text import size_in_units
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check, error_class, result_name
 from scenario_runner.vulkan.api.structs import new
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.device import Device
 
 _MEMINFO = "/proc/meminfo"
 _MADV_POPULATE_WRITE = 23  # Linux 5.14

@@ -7,29 +7,27 @@ Source: VkPhysicalDeviceTensorPropertiesARM; valid usage of VkTensorDescriptionA
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.model.records import Descriptor
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.resources.buffers import WORD_SIZE_BYTES, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.resources.creation import Resource
 from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, allocate, choose_type, readable_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scenario_runner.plan.model.plan import Plan
-    from scenario_runner.vulkan.devices.device import Device
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
     from scenario_runner.vulkan.resources.images import Image
 
 USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER_DST_BIT_ARM
