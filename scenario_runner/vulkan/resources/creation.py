@@ -14,7 +14,7 @@ from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.byte_data import overlap
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.model.plan import ResourcePlan, memory_groups
@@ -163,8 +163,8 @@ def _allocated(
 ) -> Allocation:
     try:
         return memory.take(stack, size_bytes, type_index, purpose)
-    except errors.ScenarioRunnerError as error:
-        raise error.at(pointer=pointer) from None
+    except errors.ScenarioRunnerError as failure:
+        raise failure.at(pointer=pointer) from None
 
 
 def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
@@ -178,14 +178,8 @@ def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
         )
     index = choose_type(device, type_bits, 0, preferred)
     if index is None:
-        raise errors.UnsupportedError(
-            Diagnostic(
-                "SR-MEMORY-008",
-                "error",
-                resource.plan.pointer,
-                f"{device.physical.name!r} has no memory type for {resource.plan.uid!r} and its memory group",
-            )
-        )
+        message = f"{device.physical.name!r} has no memory type for {resource.plan.uid!r} and its memory group"
+        raise errors.UnsupportedError(error("SR-MEMORY-008", resource.plan.pointer, message))
     return index
 
 
@@ -211,15 +205,10 @@ def _check_group(device: Device, group: str, members: Sequence[Any]) -> None:
             if _is_image(image) and image.tiling == "LINEAR" and _overlap(image, other):
                 message = _disagreement(image, other)
                 if message is not None:
-                    problems.append(
-                        Diagnostic(
-                            "SR-MEMORY-007",
-                            "error",
-                            f"{image.plan.pointer}/memory_group",
-                            f"memory group {group!r} on {device.physical.name!r}: {message}",
-                            "choose a width whose rows need no padding, or let a shader copy the texels",
-                        )
-                    )
+                    pointer = f"{image.plan.pointer}/memory_group"
+                    message = f"memory group {group!r} on {device.physical.name!r}: {message}"
+                    help = "choose a width whose rows need no padding, or let a shader copy the texels"
+                    problems.append(error("SR-MEMORY-007", pointer, message, help))
                     break
     if problems:
         raise errors.error_of(problems)
@@ -276,9 +265,8 @@ def _contents_collide(one: Any, other: Any) -> bool:
 def _collision(device: Device, group: str, one: Resource, other: Resource) -> Diagnostic:
     first: Any
     first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
-    return Diagnostic(
+    return error(
         "SR-MEMORY-001",
-        "error",
         f"{second.plan.pointer}/memory_group",
         f"memory group {group!r} on {device.physical.name!r}: the initial content of {second.plan.uid!r} overlaps that"
         f" of image {first.plan.uid!r}, whose rows are {first.row_pitch_bytes} bytes apart so that it ends at byte"

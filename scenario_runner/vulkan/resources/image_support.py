@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from scenario_runner import errors
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model.records import ImageLayout
 from scenario_runner.vulkan.api._generated import constants as vk
@@ -86,15 +86,8 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
                 break
             lacking.append(f"with {tiling} tiling {missing}")
         else:
-            what = "; ".join(lacking)
-            problems.append(
-                Diagnostic(
-                    "SR-FEATURE-003",
-                    "error",
-                    plan.pointer,
-                    f"image {plan.uid!r} of {plan.format.name} is not possible on {device.physical.name!r}: {what}",
-                )
-            )
+            what = f"image {plan.uid!r} of {plan.format.name} is not possible on {device.physical.name!r}"
+            problems.append(error("SR-FEATURE-003", plan.pointer, f"{what}: {'; '.join(lacking)}"))
     if problems:
         raise errors.error_of(problems)
     return chosen

@@ -13,10 +13,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.model.records import Descriptor
 from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
+from scenario_runner.text import counted
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
@@ -129,8 +130,8 @@ class Tensor(Resource):
                 plain = TensorDescription(description.format, description.dims)
                 self._shadow = _Object(device, stack, plain, USAGE_TRANSFER, f"the copy of {what}")
                 self._buffer = self._shadow.add_buffer(stack, plan.size_bytes)
-        except errors.ScenarioRunnerError as error:
-            raise error.at(pointer=plan.pointer) from None
+        except errors.ScenarioRunnerError as failure:
+            raise failure.at(pointer=plan.pointer) from None
         self.handle: Any = self._object.handle
         needs = self._object.needs
         self.needs = needs._replace(size_bytes=start_bytes + needs.size_bytes)
@@ -253,6 +254,12 @@ def settled(description: TensorDescription, resources: Mapping[str, Any]) -> Ten
     return description._replace(strides=tuple(strides), image=None)
 
 
+_USES = {
+    "shader": vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM,
+    "graph": vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM,
+}
+
+
 def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bool = False) -> list[Diagnostic]:
     """Everything about the tensors of ``plan`` that ``physical`` cannot do; it must have VK_ARM_tensors.
 
@@ -263,135 +270,106 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
         return []
     limits = new("VkPhysicalDeviceTensorPropertiesARM")
     physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, chain(new("VkPhysicalDeviceProperties2"), limits))
-    used = _uses(plan)
-    problems = []
+    users = _users(plan)
+    problems: list[Diagnostic] = []
     for tensor in tensors:
-        problems += [
-            Diagnostic(
-                "SR-LIMIT-011",
-                "error",
-                tensor.pointer,
-                f"tensor {tensor.uid!r} {what}; {name} of {physical.name!r} is {limit}",
-            )
-            for what, name, limit in _beyond(tensor, limits)
-        ]
-        features = format_features(physical, tensor.format.value, linear=tensor.linear)
-        for use, bit in (
-            ("shader", vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM),
-            ("graph", vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM),
-        ):
-            user = used.get((tensor.uid, use))
-            if user is not None and not features & bit:
-                problems.append(
-                    Diagnostic(
-                        "SR-FEATURE-003",
-                        "error",
-                        f"{tensor.pointer}/format",
-                        f"{user} uses tensor {tensor.uid!r}; {physical.name!r} has no {tensor.format.name} tensors for"
-                        f" {use}s",
-                    )
-                )
-        if not emulated and not features & vk.FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM:
-            problems += _without_aliasing(tensor, physical.name)
+        problems += _beyond(tensor, limits, physical.name)
+        problems += _format_problems(tensor, users, physical, emulated=emulated)
     if emulated:
         problems += _beyond_inside(plan, physical, limits)
         problems += _over_images(plan, tensors, physical)
-    counted = [(pipeline.set_layouts, pipeline.label, pipeline.pointer) for pipeline in plan.pipelines]
-    for layouts, label, pointer in counted:
-        count = sum(binding.kind == "tensor" for bindings in layouts for binding in bindings)
-        limit = limits.maxPerStageDescriptorSetStorageTensors
-        if count > limit:
-            problems.append(
-                Diagnostic(
-                    "SR-LIMIT-006",
-                    "error",
-                    pointer,
-                    f"shader {label!r} uses {count} tensors; maxPerStageDescriptorSetStorageTensors of"
-                    f" {physical.name!r} is {limit}",
-                )
-            )
+    most = int(limits.maxPerStageDescriptorSetStorageTensors)
+    for pipeline in plan.pipelines:
+        count = sum(binding.kind == "tensor" for bindings in pipeline.set_layouts for binding in bindings)
+        if count > most:
+            message = f"shader {pipeline.label!r} uses {count} tensors; maxPerStageDescriptorSetStorageTensors of"
+            problems.append(error("SR-LIMIT-006", pipeline.pointer, f"{message} {physical.name!r} is {most}"))
     return problems
 
 
-def _without_aliasing(tensor: TensorPlan, device: str) -> list[Diagnostic]:
-    """A tensor that needs what the device does not have. The emulation layers have it, and do not report it."""
-    if tensor.linear or tensor.image is None:
-        return []
-    message = (
-        f"tensor {tensor.uid!r} shares the memory of image {tensor.image!r}, both of OPTIMAL tiling; {device!r} lacks"
-        f" VK_FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM for {tensor.format.name}"
-    )
-    place = f"{tensor.pointer}/memory_group"
-    return [Diagnostic("SR-FEATURE-003", "error", place, message, "give both the tiling LINEAR")]
+def _format_problems(
+    tensor: TensorPlan, users: Mapping[tuple[str, str], str], physical: PhysicalDevice, *, emulated: bool
+) -> Iterator[Diagnostic]:
+    """Uses of a tensor that its format has not on the device."""
+    features = format_features(physical, tensor.format.value, linear=tensor.linear)
+    for use, bit in _USES.items():
+        user = users.get((tensor.uid, use))
+        if user is not None and not features & bit:
+            what = f"{physical.name!r} has no {tensor.format.name} tensors for {use}s"
+            yield error("SR-FEATURE-003", f"{tensor.pointer}/format", f"{user} uses tensor {tensor.uid!r}; {what}")
+    # the emulation layers let an image and a tensor share memory, and do not report it
+    can_alias = emulated or features & vk.FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM
+    if not (can_alias or tensor.linear or tensor.image is None):
+        message = (
+            f"tensor {tensor.uid!r} shares the memory of image {tensor.image!r}, both of OPTIMAL tiling;"
+            f" {physical.name!r} lacks VK_FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM for {tensor.format.name}"
+        )
+        yield error("SR-FEATURE-003", f"{tensor.pointer}/memory_group", message, "give both the tiling LINEAR")
 
 
-def _beyond(tensor: TensorPlan, limits: object) -> Iterator[tuple[str, str, int]]:
+def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnostic]:
+    """The first limit that a tensor goes beyond: with too many dimensions it has no other sensible numbers."""
     dims = tensor.dims
-    strides = tensor.strides or ()
+    stride = max(tensor.strides or (), default=0)
     for name, asked, what in (
         ("maxTensorDimensionCount", len(dims), f"has {len(dims)} dimensions"),
         ("maxTensorElements", prod(dims), f"has {prod(dims)} elements"),
         ("maxPerDimensionTensorElements", max(dims), f"has a dimension of {max(dims)}"),
-        ("maxTensorStride", max(strides, default=0), f"has a stride of {max(strides, default=0)} bytes"),
+        ("maxTensorStride", stride, f"has a stride of {stride} bytes"),
         ("maxTensorSize", tensor.size_bytes, f"has {tensor.size_bytes} bytes"),
     ):
         limit = int(getattr(limits, name))
         if asked > limit:
-            yield what, name, limit
-            return  # what has too many dimensions has no other sensible numbers
+            message = f"tensor {tensor.uid!r} {what}; {name} of {device!r} is {limit}"
+            yield error("SR-LIMIT-011", tensor.pointer, message)
+            return
 
 
 def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Diagnostic]:
+    """What the emulation layers cannot build of graphs."""
     for graph in plan.graph_pipelines:
         if graph.kind != "graph":
             continue
         reason, help = graph.unbuildable
         if reason:
             message = f"{graph.label}: {reason.replace('{device}', repr(physical.name))}"
-            yield Diagnostic("SR-FEATURE-002", "error", graph.pointer, message, help)
+            yield error("SR-FEATURE-002", graph.pointer, message, help)
         what, shape = graph.largest
         count, limit = prod(shape), int(limits.maxTensorElements)
         if count > limit:
-            yield Diagnostic(
-                "SR-LIMIT-011",
-                "error",
-                graph.pointer,
-                f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
-                f" {physical.name!r} is {limit}",
-            )
+            message = f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
+            yield error("SR-LIMIT-011", graph.pointer, f"{message} {physical.name!r} is {limit}")
 
 
 def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice) -> Iterator[Diagnostic]:
+    """Tensors at the beginning of an image that the emulation layers end the process with."""
     images = {(each.group, each.offset_bytes): each.uid for each in plan.resources.values() if each.kind == "image"}
     for tensor in tensors:
         image = None if tensor.group is None else images.get((tensor.group, tensor.offset_bytes))
         if image is not None and not 2 <= len(tensor.dims) <= 4:
-            yield Diagnostic(
-                "SR-FEATURE-002",
-                "error",
-                f"{tensor.pointer}/dims",
-                f"tensor {tensor.uid!r} has {len(tensor.dims)} dimension{'s' * (len(tensor.dims) > 1)} and begins where"
-                f" image {image!r} does; the ML emulation layers, through which {physical.name!r} has tensors, end the"
-                " process unless it has 2 to 4",
-                "add dimensions of 1",
+            message = (
+                f"tensor {tensor.uid!r} has {counted(len(tensor.dims), 'dimension')} and begins where image {image!r}"
+                f" does; the ML emulation layers, through which {physical.name!r} has tensors, end the process unless"
+                " it has 2 to 4"
             )
+            yield error("SR-FEATURE-002", f"{tensor.pointer}/dims", message, "add dimensions of 1")
 
 
-def _uses(plan: Plan) -> dict[tuple[str, str], str]:
+def _users(plan: Plan) -> dict[tuple[str, str], str]:
     """Who binds a tensor, by its uid and the kind of its user."""
     found: dict[tuple[str, str], str] = {}
     seen = set()
     for frame in plan.frames:
         for operation in frame.operations:
-            if operation.kind != "dispatch" and operation.kind != "graph_dispatch":
+            if operation.kind not in ("dispatch", "graph_dispatch"):
                 continue  # nothing else binds tensors
             is_graph = operation.kind == "graph_dispatch"
             key = (is_graph, operation.pipeline, operation.descriptors)
             if key in seen:
                 continue
             seen.add(key)
-            user = plan.graph_pipelines[operation.pipeline].label if is_graph else None
-            user = user or f"shader {plan.pipelines[operation.pipeline].label!r}"
+            label = (plan.graph_pipelines if is_graph else plan.pipelines)[operation.pipeline].label
+            user = label if is_graph else f"shader {label!r}"
             for descriptor in plan.descriptor_lists[operation.descriptors].descriptors:
                 if descriptor.kind == "tensor":
                     found.setdefault((descriptor.uid, "graph" if is_graph else "shader"), user)
