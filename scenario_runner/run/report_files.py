@@ -87,7 +87,7 @@ class GraphReportFiles:
             else:
                 _write(self._databases, f"Graph_Pipeline_{number}_Debug_Database.bin", [content])
         for number, graph, label in named if self._statistics is not None else ():
-            found = [each.content for each in self.reports.memories(graph.session) if each.is_statistics]
+            found = [each.content for each in graph.memories if each.is_statistics]
             if not found:
                 log.warning(__name__, "%s has no neural statistics", label)
             else:
@@ -101,7 +101,7 @@ class GraphReportFiles:
                 _write(self._profiles, f"EmulationLayerPipeline_{number}.json", [content])
         count = 0
         for _, graph, _ in named if self._memory is not None else ():
-            for index, memory in enumerate(self.reports.memories(graph.session)):
+            for index, memory in enumerate(graph.memories):
                 _write(self._memory, f"Graph_Pipeline_{count}_Session_RAM_{index}.txt", _rows(memory.content))
                 count += 1
 

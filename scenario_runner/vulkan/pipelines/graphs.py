@@ -70,7 +70,6 @@ class GraphReports:
         self._session_memory = session_memory
         self._mode = statistics_mode
         self._neural = statistics_mode is not None or debug_database
-        self._memories: dict[int, list[SessionMemory]] = {}
 
     def required(self, physical: PhysicalDevice, disabled_extensions: Collection[str]) -> Enabled:
         """What a device must be opened with. Raises UnsupportedError for what it lacks."""
@@ -97,21 +96,9 @@ class GraphReports:
             return info
         return chain(info, new("VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM", mode=MODES[self._mode]))
 
-    def session_created(self, session: Any) -> None:
-        """Forget the memory of an earlier session with this handle."""
-        self._memories[_number(session)] = []
-
     def memory_flags(self, bind_point: int) -> int:
         """The properties that memory at this bind point must have, beyond what the session needs."""
         return _HOST if self._session_memory or bind_point == _STATISTICS_POINT else 0
-
-    def memory_bound(self, session: Any, bind_point: int, allocation: Allocation) -> None:
-        """This memory is the session's next object."""
-        self._memories[_number(session)].append(SessionMemory(bind_point, allocation))
-
-    def memories(self, session: Any) -> list[SessionMemory]:
-        """The memory of a session, in the order of bind points and objects."""
-        return self._memories[_number(session)]
 
 
 def property_of(device: Device, pipeline: Any, wanted: int, label: str) -> bytes | None:
@@ -132,12 +119,12 @@ def property_of(device: Device, pipeline: Any, wanted: int, label: str) -> bytes
     return content.split(b"\0", 1)[0] if result.isText else content
 
 
-def _number(handle: Any) -> int:
-    return int(ffi.cast("uintptr_t", handle))
-
-
-def create_session(device: Device, stack: ExitStack, pipeline: Any, label: str, flags: int = 0) -> Any:
+def create_session(
+    device: Device, stack: ExitStack, pipeline: Any, label: str, flags: int = 0
+) -> tuple[Any, list[SessionMemory]]:
     """A VkDataGraphPipelineSessionARM with memory at each of its bind points; it lives as long as ``stack``.
+
+    Memory that reports are about comes with it, in the order of bind points and objects.
 
     ``flags`` are VkDataGraphPipelineSessionCreateFlagBitsARM. Raises UnsupportedError, OutOfMemoryError or DeviceError.
     """
@@ -147,19 +134,21 @@ def create_session(device: Device, stack: ExitStack, pipeline: Any, label: str, 
         info = reports.session_info(info)
     memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
     session = device.create(stack, "graph session", "DataGraphPipelineSessionARM", info, label)
-    if reports is not None:
-        reports.session_created(session)
     query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=session)
     name = "vkGetDataGraphPipelineSessionBindPointRequirementsARM"
     kind = "VkDataGraphPipelineSessionBindPointRequirementARM"
+    memories: list[SessionMemory] = []
     for point in enumerated(kind, name, getattr(device.fn, name), device.handle, query):
         if point.bindPointType == vk.DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_MEMORY_ARM:
             for index in range(point.numObjects):
-                _bind_memory(device, memory, session, point.bindPoint, index, label)
-    return session
+                memories += _bind_memory(device, memory, session, point.bindPoint, index, label)
+    return session, memories
 
 
-def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int, index: int, label: str) -> None:
+def _bind_memory(
+    device: Device, stack: ExitStack, session: Any, bind_point: int, index: int, label: str
+) -> list[SessionMemory]:
+    """Give an object of a session its memory; returns it where it is reported."""
     needs = new("VkMemoryRequirements2")
     query = new(
         "VkDataGraphPipelineSessionMemoryRequirementsInfoARM",
@@ -170,7 +159,7 @@ def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int
     device.fn.vkGetDataGraphPipelineSessionMemoryRequirementsARM(device.handle, query, needs)
     found = needs.memoryRequirements
     if not found.size:
-        return
+        return []
     reports = device.graph_reports
     flags = 0 if reports is None else reports.memory_flags(bind_point)
     type_index = choose_type(device, found.memoryTypeBits, flags, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
@@ -187,8 +176,7 @@ def _bind_memory(device: Device, stack: ExitStack, session: Any, bind_point: int
     )
     code = device.fn.vkBindDataGraphPipelineSessionMemoryARM(device.handle, 1, bind)
     check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)
-    if flags:
-        reports.memory_bound(session, bind_point, memory)
+    return [SessionMemory(bind_point, memory)] if flags else []
 
 
 def create_graph_pipeline(device: Device, stack: ExitStack, info: Any, label: str, pointer: str) -> Any:
@@ -273,7 +261,7 @@ class GraphPipeline:
         self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
         self.handle: Any = _create(device, stack, plan, self.layout)
         before = device.memory_bytes
-        self.session: Any = create_session(device, stack, self.handle, plan.label)
+        self.session, self.memories = create_session(device, stack, self.handle, plan.label)
         self.session_bytes = device.memory_bytes - before
 
 

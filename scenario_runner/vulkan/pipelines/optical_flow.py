@@ -25,7 +25,7 @@ from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipelines.descriptors import allocate_sets
-from scenario_runner.vulkan.pipelines.graphs import create_graph_pipeline, create_session
+from scenario_runner.vulkan.pipelines.graphs import SessionMemory, create_graph_pipeline, create_session
 from scenario_runner.vulkan.pipelines.pipeline import PipelineCache
 from scenario_runner.vulkan.resources.companion_image import CompanionImage
 from scenario_runner.vulkan.resources.image_support import usage_flags
@@ -192,6 +192,7 @@ class OpticalFlowPipeline:
         self._device = pipelines.device
         self._label, self._pointer = plan.label, plan.pointer
         self.session: Any = None
+        self.memories: list[SessionMemory] = []
         self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
         self.handle: Any = _create_flow(self._device, stack, plan, self.layout)
 
@@ -204,7 +205,7 @@ class OpticalFlowPipeline:
         flags = vk.DATA_GRAPH_PIPELINE_SESSION_CREATE_OPTICAL_FLOW_CACHE_BIT_ARM
         try:
             before = self._device.memory_bytes
-            self.session = create_session(self._device, stack, self.handle, self._label, flags)
+            self.session, self.memories = create_session(self._device, stack, self.handle, self._label, flags)
             self.session_bytes = self._device.memory_bytes - before
         except errors.ScenarioRunnerError as error:
             raise error.at(pointer=self._pointer) from None

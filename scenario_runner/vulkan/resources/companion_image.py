@@ -15,9 +15,8 @@ from scenario_runner import errors
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
-from scenario_runner.vulkan.api.structs import new
 from scenario_runner.vulkan.devices.device import EVERYTHING, Device
-from scenario_runner.vulkan.resources.image_support import Transition, create_view, record_transitions
+from scenario_runner.vulkan.resources.image_support import Transition, create_image, create_view, record_transitions
 from scenario_runner.vulkan.resources.memory import allocate, choose_type
 
 if TYPE_CHECKING:
@@ -58,24 +57,20 @@ class CompanionImage:
         self.layout = layout
         plan, part = original.plan, original.plan.part_of(level)
         purpose = f"a copy of image {plan.uid!r}, {part.width}x{part.height} texels of {plan.format.name}"
-        info = new(
-            "VkImageCreateInfo",
-            imageType=vk.IMAGE_TYPE_2D,
-            format=plan.format.value,
+        self._handle, needs = create_image(
+            device,
+            stack,
+            plan,
+            purpose,
             extent={"width": part.width, "height": part.height, "depth": 1},
             mipLevels=1,
-            arrayLayers=1,
-            samples=vk.SAMPLE_COUNT_1_BIT,
             tiling=vk.IMAGE_TILING_OPTIMAL,
             usage=usage | _COPIED,
         )
         try:
-            self._handle = device.create(stack, "image", "Image", info, purpose)
-            needs = ffi.new("VkMemoryRequirements*")
-            device.fn.vkGetImageMemoryRequirements(device.handle, self._handle, needs)
-            kind = choose_type(device, needs.memoryTypeBits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+            kind = choose_type(device, needs.type_bits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
             assert kind is not None, "every image has a memory type"
-            allocation = allocate(device, stack, needs.size, kind, purpose, mapped=False)
+            allocation = allocate(device, stack, needs.size_bytes, kind, purpose, mapped=False)
             code = device.fn.vkBindImageMemory(device.handle, self._handle, allocation.handle, 0)
             check(code, "vkBindImageMemory", purpose)
             self.view = create_view(device, stack, self._handle, plan.format.value, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1)

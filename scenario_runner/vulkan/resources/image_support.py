@@ -20,6 +20,7 @@ from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER
 from scenario_runner.vulkan.devices.physical_device import CORE
+from scenario_runner.vulkan.resources.memory import Needs
 
 if TYPE_CHECKING:
     from scenario_runner.plan.model.resources import ImagePlan
@@ -329,6 +330,28 @@ def create_view(
         },
     )
     return device.create(stack, "image view", "ImageView", info)
+
+
+def create_image(device: Device, stack: ExitStack, plan: ImagePlan, purpose: str, **members: Any) -> tuple[Any, Needs]:
+    """A VkImage of two dimensions in the format of a plan, destroyed with ``stack``. ``members`` are the others of its
+    VkImageCreateInfo. Raises OutOfMemoryError and DeviceError with the place."""
+    info = new(
+        "VkImageCreateInfo",
+        imageType=vk.IMAGE_TYPE_2D,
+        format=plan.format.value,
+        arrayLayers=1,
+        samples=vk.SAMPLE_COUNT_1_BIT,
+        **members,
+    )
+    try:
+        handle = device.create(stack, "image", "Image", info, purpose)
+    except errors.ScenarioRunnerError as failure:
+        raise failure.at(pointer=plan.pointer) from None
+    needs = ffi.new("VkMemoryRequirements*")
+    device.fn.vkGetImageMemoryRequirements(device.handle, handle, needs)
+    return handle, Needs(
+        needs.size, needs.alignment, needs.memoryTypeBits, linear=members["tiling"] == vk.IMAGE_TILING_LINEAR
+    )
 
 
 def record_mip_levels(

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner import errors
 from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
 from scenario_runner.plan.model.resources import ImagePart, ImagePlan, SamplerPlan
 from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
@@ -27,6 +26,7 @@ from scenario_runner.vulkan.resources.image_support import (
     Transition,
     choose_tilings,
     create_flags,
+    create_image,
     create_view,
     flow_info,
     interpolates,
@@ -36,7 +36,7 @@ from scenario_runner.vulkan.resources.image_support import (
     runs,
     usage_flags,
 )
-from scenario_runner.vulkan.resources.memory import Allocation, Needs, align, readable_size
+from scenario_runner.vulkan.resources.memory import Allocation, align, readable_size
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.resources.companion_image import CompanionImage
@@ -85,26 +85,18 @@ class Image(Resource):
         self._layouts = [self.rest_layout] * plan.mips
         self._views: dict[tuple[int, int], Any] = {}
         purpose = f"image {plan.uid!r}, {plan.width}x{plan.height} texels of {plan.format.name}"
-        info = new(
-            "VkImageCreateInfo",
+        self.handle, self.needs = create_image(
+            device,
+            stack,
+            plan,
+            purpose,
             flags=create_flags(plan),
-            imageType=vk.IMAGE_TYPE_2D,
-            format=plan.format.value,
             extent={"width": plan.width, "height": plan.height, "depth": 1},
             mipLevels=plan.mips,
-            arrayLayers=1,
-            samples=vk.SAMPLE_COUNT_1_BIT,
             tiling=TILINGS[tiling],
             usage=usage_flags(device, plan, tiling),
             pNext=flow_info(device, plan),
         )
-        try:
-            self.handle = device.create(stack, "image", "Image", info, purpose)
-        except errors.ScenarioRunnerError as error:
-            raise error.at(pointer=plan.pointer) from None
-        needs = ffi.new("VkMemoryRequirements*")
-        device.fn.vkGetImageMemoryRequirements(device.handle, self.handle, needs)
-        self.needs = Needs(needs.size, needs.alignment, needs.memoryTypeBits, linear=tiling == "LINEAR")
         self.start_bytes, self.row_pitch_bytes = self._rows() if tiling == "LINEAR" else (0, 0)
         self.buffer: Any = None
         self._packed_rows: Rows | None = None
