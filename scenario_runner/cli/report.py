@@ -13,10 +13,11 @@ from scenario_runner.cli.messages import write
 from scenario_runner.cli.suite_display import verdict_line
 from scenario_runner.cli.test_options import add_report_options, check_destinations, write_reports
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Outcome, Result, is_bad
-from scenario_runner.suite.reports.text import MissingTools, SuiteInfo, headline, seconds_text
+from scenario_runner.suite.reports.text import SuiteInfo, headline, missing_tools, seconds_text
 from scenario_runner.suite.verdicts import Comparison, compare, write_tables
 from scenario_runner.text import one_line
 
@@ -61,14 +62,11 @@ def main(argv: Sequence[str]) -> int:
         not_run = merged.not_run()
         if not_run:
             problems.found("SR-SUITE-015", None, not_run)
-        missing_tools = MissingTools()
-        for id, entry in merged.entries.items():
-            if entry.verdict == "MissingTool":
-                missing_tools.add(merged.result(id))
-        lacking = missing_tools.error()
+        without_tool = [id for id, entry in merged.entries.items() if entry.verdict == "MissingTool"]
+        lacking = missing_tools([merged.result(id) for id in without_tool])
         if lacking is not None:
             problems.failed(lacking)
-        info = _info(options.journals, merged, missing_tools.messages())
+        info = _info(options.journals, merged, lacking)
         lines = write_reports(options, _Placed(merged), info, problems)
         bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
         if options.compare is not None:
@@ -80,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
             print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
         for line in lines:
             print(one_line(line))
-        ended = incomplete[0].ended if incomplete else "not run" if not_run else missing_tools.ended
+        ended = incomplete[0].ended if incomplete else "not run" if not_run else "incomplete" if lacking else ""
         print(verdict_line(len(bad), len(merged), ended))
         return 1 if bad else problems.exit_code
 
@@ -151,9 +149,12 @@ def _placed(attempt: Outcome, folder: str) -> Outcome:
     return attempt._replace(outputs=outputs)
 
 
-def _info(journals: Sequence[str], merged: MergedJournals, lacking: Sequence[str]) -> SuiteInfo:
+def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunnerError | None) -> SuiteInfo:
     headers = [run.header for run in merged.runs]
     ends = [run.end for run in merged.runs if run.end is not None]
+    messages = [f"{each.path}: {each.message}" for each in merged.incomplete()]
+    if lacking is not None:
+        messages.append(lacking.problems[0].message)
     return SuiteInfo(
         title=", ".join(journals),
         started=min((header.started for header in headers), default=0.0),
@@ -164,6 +165,5 @@ def _info(journals: Sequence[str], merged: MergedJournals, lacking: Sequence[str
         command=headers[0].command if len(journals) == 1 else (),
         folder=os.getcwd(),
         repeat=merged.repeat,
-        incomplete="; ".join([*(f"{each.path}: {each.message}" for each in merged.incomplete()), *lacking])
-        or merged.not_run(),
+        incomplete="; ".join(messages) or merged.not_run(),
     )

@@ -22,8 +22,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from scenario_runner.cli import messages
+from scenario_runner.errors import MissingToolError
 from scenario_runner.suite.records import Item, Result
-from scenario_runner.suite.reports.text import MissingTools, SuiteInfo, details, headline, seconds_text
+from scenario_runner.suite.reports.text import SuiteInfo, details, headline, missing_tools, seconds_text
 from scenario_runner.suite.verdicts import not_run
 from scenario_runner.text import counted, one_line
 
@@ -276,14 +277,15 @@ class Summary:
         self._listed = 0
         self._drivers: dict[str, None] = {}
         self._lacking = ""  # what the first item needs that is not supported
-        self.missing_tools = MissingTools()
+        self._without_tool: list[Result] = []
         self.devices: tuple[tuple[str, str], ...] = ()
 
     def add(self, result: Result) -> None:
         """Show a result as far as it is shown at once."""
         commands = [f"  {each}" for each in self._info.repeat_commands(result)] if result.is_bad else []
         self._display.finished(result, *(commands if self._quiet else ()))
-        self.missing_tools.add(result)
+        if result.verdict == "MissingTool":
+            self._without_tool.append(result)
         if result.verdict == "NotSupported" and result.last is not None:
             self._lacking = self._lacking or result.last.reason
         if result.driver:
@@ -294,13 +296,18 @@ class Summary:
 
     def info(self, journal: MergedJournals) -> SuiteInfo:
         """The suite as it is now, with this journal."""
+        error = self.missing_tools()
+        lacking = [] if error is None else [error.problems[0].message]
         return self._info._replace(
             seconds=time.perf_counter() - self._clock_start_s,
             devices=self.devices,
             drivers=tuple(self._drivers),
-            incomplete="; ".join([*(each.message for each in journal.incomplete()), *self.missing_tools.messages()])
-            or journal.not_run(),
+            incomplete="; ".join([*(each.message for each in journal.incomplete()), *lacking]) or journal.not_run(),
         )
+
+    def missing_tools(self) -> MissingToolError | None:
+        """The error for items that could not run for want of a tool, if there are any."""
+        return missing_tools(self._without_tool)
 
     def not_run(self, session: Session) -> str:
         """A sentence where the device supports none of the items; else nothing."""
@@ -318,12 +325,12 @@ class Summary:
             lines.append("")
         if not ended and self.not_run(session):
             ended = "not run"
-        ended = ended or self.missing_tools.ended
+        ended = ended or ("incomplete" if self._without_tool else "")
         self._display.end(*lines, *written, verdict_line(session.bad, len(session.rows), ended))
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:
-    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`, `MissingTools`, or
+    """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`, or
     "not run"."""
     if ended:
         return f"suite {ended}: {bad} of {counted(items, 'item')} unexpected"

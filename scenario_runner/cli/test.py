@@ -216,7 +216,7 @@ class _Suite:
                     if ended != "stopped by an error":  # which says the same
                         self._problems.failed(error)
                 journal.close()
-            lacking = summary.missing_tools.error()
+            lacking = summary.missing_tools()
             if lacking is not None:
                 self._problems.failed(lacking)
             summary.end(session, self._written(session, journal, summary), "" if ended == "complete" else ended)

@@ -26,8 +26,6 @@ _KEYS: Final = (b"commands", b"resources")
 _MOST_BYTES_LOOKED_AT: Final = 1 << 20
 
 _Identity: TypeAlias = tuple[int, int]
-# The folders above with the folder itself, its entries that are left, and the names of all of them.
-_Opened: TypeAlias = tuple[frozenset[_Identity], Iterator[os.DirEntry[str]], frozenset[str]]
 
 
 class Discovery:
@@ -69,7 +67,9 @@ class Discovery:
         except (OSError, ValueError):
             is_folder = False  # an item that is missing, which its run says
         if is_folder:
-            yield from self._folder(os.path.abspath(path))
+            folder = os.path.abspath(path)
+            self._searched = {}
+            yield from self._folder(folder, _identities_above(folder))
         else:
             path = os.path.abspath(path)
             yield from self._item(path, expectations_file(path))
@@ -102,16 +102,26 @@ class Discovery:
                 path = os.path.join(folder, text)
             yield from self._path(path)
 
-    def _folder(self, folder: str) -> Iterator[Item]:
-        """The items below a folder. The folders above the one that is searched are on a stack, not in calls."""
-        self._searched = {}
-        stack = [self._opened(folder, _identities_above(folder))]
-        while stack:
-            above, entries, names = stack[-1]
-            entry = next(entries, None)
-            if entry is None:
-                stack.pop()
-                continue
+    def _folder(self, folder: str, above: frozenset[_Identity]) -> Iterator[Item]:
+        """The items below a folder; ``above`` are the folders above it."""
+        try:
+            status = os.stat(folder)
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            self._problems.found("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
+            return
+        names = frozenset(entry.name for entry in entries)
+        identity = status.st_dev, status.st_ino
+        if identity in above:
+            message = "this link leads to a folder above it, and is not followed"
+            self._problems.found("SR-SUITE-007", folder, message, severity="warning")
+            return
+        if self._searched.setdefault(identity, folder) != folder:
+            return  # another link to it: its items have been found
+        if len(self._searched) > 1 and NOT_SEARCHED in names:
+            return
+        for entry in entries:
             name = entry.name
             try:
                 is_folder = entry.is_dir()
@@ -120,34 +130,13 @@ class Discovery:
             if name.startswith(".") if is_folder else not name.endswith(".json"):
                 continue
             if not _is_plain(name):
-                self._not_plain(os.path.dirname(entry.path), name)
+                self._not_plain(folder, name)
             elif is_folder:
-                stack.append(self._opened(entry.path, above))
+                yield from self._folder(entry.path, above | {identity})
             elif not _is_other(name):
                 expectations = expectations_file(entry.path, names)
                 if expectations is not None or self._is_scenario(entry.path):
                     yield from self._item(entry.path, expectations)
-
-    def _opened(self, folder: str, above: frozenset[_Identity]) -> _Opened:
-        """A folder with its entries in order; none where they cannot be read, or have been searched."""
-        try:
-            status = os.stat(folder)
-            with os.scandir(folder) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-        except OSError as error:
-            self._problems.found("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
-            return above, iter(()), frozenset()
-        names = frozenset(entry.name for entry in entries)
-        identity = status.st_dev, status.st_ino
-        if identity in above:
-            message = "this link leads to a folder above it, and is not followed"
-            self._problems.found("SR-SUITE-007", folder, message, severity="warning")
-            entries = []
-        elif self._searched.setdefault(identity, folder) != folder:
-            entries = []  # another link to it: its items have been found
-        elif len(self._searched) > 1 and NOT_SEARCHED in names:
-            entries = []
-        return above | {identity}, iter(entries), names
 
     def _is_scenario(self, path: str) -> bool:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
@@ -128,38 +128,17 @@ def shown_path(path: str, folder: str) -> str:
 _MOST_SHOWN = 5
 
 
-class MissingTools:
-    """Life cycle: each result is added; then `error` says what is lacking, if anything is."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._lacks: dict[str, str] = {}  # the message of the first item, by what is to be done
-
-    def add(self, result: Result) -> None:
-        """Note a result, if its item could not run for want of a tool."""
-        if result.verdict == "MissingTool" and result.last is not None:
-            self.count += 1
-            problem = result.last.diagnostics[0]
-            self._lacks.setdefault(problem.get("help") or "", problem["message"])
-
-    @property
-    def ended(self) -> str:
-        """How the suite ended, for its last line; "" where nothing is lacking."""
-        return "incomplete" if self.count else ""
-
-    def messages(self) -> list[str]:
-        """The sentence for reports, if there is something to say."""
-        error = self.error()
-        return [] if error is None else [error.problems[0].message]
-
-    def error(self) -> MissingToolError | None:
-        """The error for the suite as a whole."""
-        if not self.count:
-            return None
-        lacks = list(self._lacks.values())[:_MOST_SHOWN]
-        message = f"{counted(self.count, 'item')} did not run, as this machine lacks a tool: {'; '.join(lacks)}"
-        advice = "; ".join([*filter(None, list(self._lacks)[:_MOST_SHOWN]), "'scenario-runner doctor' shows all"])
-        return MissingToolError(Diagnostic(MissingToolError.code, "error", None, message, advice))
+def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
+    """The error for a suite with these results of items that could not run for want of a tool, if there are any."""
+    if not results:
+        return None
+    lacks: dict[str, str] = {}  # the message of the first item, by what is to be done
+    for problem in (result.last.diagnostics[0] for result in results if result.last is not None):
+        lacks.setdefault(problem.get("help") or "", problem["message"])
+    messages = "; ".join(list(lacks.values())[:_MOST_SHOWN])
+    message = f"{counted(len(results), 'item')} did not run, as this machine lacks a tool: {messages}"
+    advice = "; ".join([*filter(None, list(lacks)[:_MOST_SHOWN]), "'scenario-runner doctor' shows all"])
+    return MissingToolError(Diagnostic(MissingToolError.code, "error", None, message, advice))
 
 
 WORST_MAX: Final = 5

@@ -46,17 +46,7 @@ def run_pytest(environment: dict[str, str], tmp_path: Path) -> RunPytest:
 
     def run(*arguments: str, env: dict[str, str] | None = None) -> Ended:
         command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "xdist", *arguments]
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={**environment, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return ended(command, tmp_path, {**environment, **(env or {})})
 
     return run
 
@@ -67,19 +57,25 @@ def run_several(environment: dict[str, str], tmp_path: Path) -> Callable[[list[l
 
     def run(runs: list[list[str]]) -> list[Ended]:
         arguments = json.dumps([["-p", PLUGIN, *each] for each in runs])
-        done = subprocess.run(
-            [sys.executable, "-c", _SEVERAL, arguments],
-            cwd=tmp_path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=True,
-        )
-        return [Ended(*each) for each in json.loads(done.stdout)]
+        done = ended([sys.executable, "-c", _SEVERAL, arguments], tmp_path, environment)
+        return [Ended(*each) for each in json.loads(done.out)]
 
     return run
+
+
+def ended(command: list[str], folder: Path, environment: dict[str, str]) -> Ended:
+    """Run a command in a folder."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def write_scenario(path: Path, *, data: int = 0, expected: list[int] | None = None, **expect: Any) -> None:

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -34,6 +34,13 @@ def test_nothing_is_collected_unless_asked_for(run_pytest: RunPytest, suite: Pat
     assert outcomes(run_pytest("-rA").out) == {"test_plain.py::test_plain": "PASSED"}
 
 
+def collected(run_several: RunSeveral, choices: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
+    """The names of the tests that each choice collects."""
+    runs = run_several([["--scenarios", "--collect-only", "-q", *choice] for choice in choices])
+    names = ([line.split("::")[1] for line in ended.out.splitlines() if "::" in line] for ended in runs)
+    return dict(zip(choices, names, strict=True))
+
+
 def test_choices(run_several: RunSeveral, suite: Path) -> None:
     """-k takes names of folders and files, -m their marks, and node ids name one."""
     choices = {
@@ -44,12 +51,7 @@ def test_choices(run_several: RunSeveral, suite: Path) -> None:
         ("images/cube/scenario.json",): ["cube"],
         ("ml/add.json::add",): ["add"],
     }
-    runs = run_several([["--scenarios", "--collect-only", "-q", *choice] for choice in choices])
-    found = {
-        choice: [line.split("::")[1] for line in ended.out.splitlines() if "::" in line]
-        for choice, ended in zip(choices, runs, strict=True)
-    }
-    assert found == choices
+    assert collected(run_several, choices) == choices
 
 
 def test_folders_that_are_not_searched(run_several: RunSeveral, suite: Path) -> None:
@@ -64,12 +66,7 @@ def test_folders_that_are_not_searched(run_several: RunSeveral, suite: Path) -> 
         ("images/cube", "ml"): ["cube", "add"],
         ("images/cube/scenario.json",): ["cube"],
     }
-    runs = run_several([["--scenarios", "--collect-only", "-q", *choice] for choice in choices])
-    found = {
-        choice: [line.split("::")[1] for line in ended.out.splitlines() if "::" in line]
-        for choice, ended in zip(choices, runs, strict=True)
-    }
-    assert found == choices
+    assert collected(run_several, choices) == choices
 
 
 def test_failed_first_and_stepwise(run_pytest: RunPytest, suite: Path) -> None:
