@@ -17,7 +17,7 @@ from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
 from scenario_runner.graphs.tosa import Shape
 from scenario_runner.plan.model.commands import ConstantData, FilePart
-from scenario_runner.plan.shaders import identified_spirv
+from scenario_runner.plan.shaders import read_spirv
 from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
 from scenario_runner.spirv import GraphEntryPoint, Module
 
@@ -196,7 +196,7 @@ class SpirvGraph:
         """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
         self.uid = shader.uid
         self.pointer = scenario.resource_pointer(shader.uid)
-        code, self.identity = identified_spirv(scenario, shader)
+        code, self.identity = read_spirv(scenario, shader)
         self.path = os.path.join(scenario.base_dir, shader.src or "")
         self.body = GraphModule(code, shader.src or shader.uid)
         self.module = self.body.module

@@ -7,7 +7,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.checks.dispatches import declared_size
@@ -24,17 +24,12 @@ from scenario_runner.plan.model.records import (
 )
 from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.shaders import Compiled, CompileRequest, compile_each
 from scenario_runner.spirv import EntryPoint, Interface, Module, read_module
 from scenario_runner.spirv.index import MAGIC
 
-if TYPE_CHECKING:
-    from scenario_runner.shaders import Compiled, CompileRequest
-
-# Far above any real shader; keeps a wrong path (a disk image, say) from being read into memory.
-_MAX_SPIRV_BYTES = 256 << 20
-# Modules that were read stay for the next plans: so many that are no larger.
-_MOST_MODULES_KEPT = 32
-_MOST_BYTES_KEPT = 16 << 10
+# Modules that were read stay for the next plans: the scenarios of a suite share their shaders.
+_read_module = lru_cache(32)(read_module)
 
 
 class LoadedShader(NamedTuple):
@@ -123,13 +118,12 @@ def _given(
     problems: Problems,
 ) -> dict[str, Compiled]:
     """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
-    from scenario_runner.shaders import Compiled
     from scenario_runner.shaders.spirv_val import check_modules
 
     found = {}
     for shader in shaders:
         try:
-            found[shader.uid] = read_spirv(scenario, shader)
+            found[shader.uid], _ = read_spirv(scenario, shader)
         except ScenarioRunnerError as error:
             problems.add_error(error, pointers[shader.uid])
     modules = {shader.uid: (shader.src or shader.uid, found[shader.uid]) for shader in shaders if shader.uid in found}
@@ -149,8 +143,6 @@ def _compiled(
     problems: Problems,
 ) -> dict[str, Compiled]:
     """The modules of shaders by uid; those that fail are noted, each at its place."""
-    from scenario_runner.shaders import Compiled, compile_each
-
     requests = [compile_request(scenario, shader) for shader in sources]
     uids = [shader.uid for shader in sources]
     compiler, cache_dir, use_cache = options.compiler, options.cache_dir, options.use_cache
@@ -172,8 +164,6 @@ def _compiled(
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     """What the compiler is asked for a shader resource that is not SPIR-V."""
-    from scenario_runner.shaders import CompileRequest
-
     base = os.path.abspath(scenario.base_dir)
     source = shader.source
     return CompileRequest(
@@ -191,13 +181,11 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     )
 
 
-def read_spirv(scenario: Scenario, shader: Shader) -> bytes:
-    """The bytes of a shader of the type SPIR-V, in this machine's order. Raises FileError and ShaderError."""
-    return identified_spirv(scenario, shader)[0]
+def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | None]:
+    """The bytes of a shader of the type SPIR-V, in this machine's order, and what its file was when it was opened.
 
-
-def identified_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | None]:
-    """As `read_spirv`, and what the file was when it was opened."""
+    Raises FileError and ShaderError.
+    """
     if shader.source is not None:
         if isinstance(shader.source, str):
             raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")
@@ -205,8 +193,6 @@ def identified_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identit
 
     assert shader.src is not None
     with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
-        if file.size_bytes > _MAX_SPIRV_BYTES:
-            raise ShaderError(f"{file.path}: has {file.size_bytes} bytes, too many for a SPIR-V module")
         return _in_this_order(file.read(file.size_bytes)), file.identity
 
 
@@ -220,16 +206,9 @@ def _in_this_order(code: bytes) -> bytes:
     return words.tobytes()
 
 
-@lru_cache(_MOST_MODULES_KEPT)
-def _kept_module(code: bytes, name: str) -> Module:
-    return read_module(code, name=name)
-
-
 def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
     code, includes, _ = compiled
-    name = shader.src or shader.uid
-    # the scenarios of a suite share their shaders
-    module = _kept_module(code, name) if len(code) <= _MOST_BYTES_KEPT else read_module(code, name=name)
+    module = _read_module(code, name=shader.src or shader.uid)
     entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
     values, more = specialize(
         module, shader.uid, shader.specialization_constants, f"{pointer}/specialization_constants"

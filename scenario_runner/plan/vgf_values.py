@@ -10,7 +10,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from scenario_runner.formats import format_of_value
 from scenario_runner.graphs import ModelResource, Port
 from scenario_runner.graphs.model import (
     BUFFER_TYPES,
@@ -154,26 +153,13 @@ class Values:
     def _make(self, index: int) -> str | None:
         row = self._vgf.resources[index]
         group = row.alias_group
-        twin = next(
-            (
-                uid
-                for other, uid in self._uids.items()
-                if group is not None
-                and self._vgf.resources[other].alias_group == group
-                and self._same_view(other, index)
-            ),
-            None,
-        )
-        if twin is not None:
-            return twin
+        if group is not None:
+            for other, uid in self._uids.items():
+                if self._vgf.resources[other].alias_group == group and self._same_view(other, index):
+                    return uid
         owner = None if group is None else self._external.get(group)
-        if owner is None and row.category in ("input", "output"):
-            return None  # nothing is bound to it, which is reported there
-        base = (
-            f"{self._graph}:{index}" if owner is None else f"{owner}:{_kind_of(row)} {row.format} {self._shape(index)}"
-        )
-        memory: str | None = None
-        offset = 0
+        memory, offset = (None if group is None else f"value {group} of {self._graph}"), 0
+        base = f"{self._graph}:{index}"
         if owner is not None:
             plan = self._resources[owner]
             if plan.group is None:
@@ -181,20 +167,21 @@ class Values:
                 plan = plan._replace(**shared)  # type: ignore[arg-type]
                 self._resources[owner] = plan
             memory, offset = plan.group, plan.offset_bytes
-        elif group is not None:
-            memory = f"value {group} of {self._graph}"
+            base = f"{owner}:{_kind_of(row)} {row.format} {self._shape(index)}"
+        elif row.category in ("input", "output"):
+            return None  # nothing is bound to it, which is reported there
         while base in self._resources and base not in self._made:
             base += "_"  # a resource of the scenario is called so
-        made = self._plan(index, base, memory, offset)
-        if made is not None:
-            self._resources.setdefault(base, made)
-            self._made.add(base)
-            return base
-        return None
+        made = self._plan(index, base, memory, offset, zero_fill=owner is None)
+        if made is None:
+            return None
+        self._resources.setdefault(base, made)
+        self._made.add(base)
+        return base
 
-    def _plan(self, index: int, uid: str, memory: str | None, offset: int) -> ResourcePlan | None:
-        row = self._vgf.resources[index]
-        shape = self._shape(index)
+    def _plan(self, index: int, uid: str, memory: str | None, offset: int, *, zero_fill: bool) -> ResourcePlan | None:
+        row, shape = self._vgf.resources[index], self._shape(index)
+        format, kind = known_format(row.format), _kind_of(row)
         if min(shape, default=1) < 0:
             self._problems.error(
                 "SR-GRAPH-007",
@@ -204,64 +191,43 @@ class Values:
                 "convert the model with fixed shapes",
             )
             return None
-        format = known_format(row.format)
-        if format is None:
+        if format is None or not kind:
+            what = f"that is seen as {descriptor_type_name(row.descriptor_type)}"
+            if format is None:
+                what = f"of {format_name(row.format)}"
+            message = f"{self._where} has a value {what}, which this program does not know"
+            self._problems.error("SR-RUN-003", self._pointer, message)
+            return None
+        if kind == "tensor" and not is_format_of_tensors(format):
             self._problems.error(
-                "SR-RUN-003",
+                "SR-GRAPH-006",
                 self._pointer,
-                f"{self._where} has a value of {format_name(row.format)}, which this program does not know",
+                f"{self._where}: resource {index} of the model is a tensor of {format.name}, which no"
+                " tensor can have: its elements are single numbers",
             )
             return None
-        kind = _kind_of(row)
-        owned = memory is not None and not memory.startswith("value ")
-        if kind == "tensor":
-            if not is_format_of_tensors(format):
-                self._problems.error(
-                    "SR-GRAPH-006",
-                    self._pointer,
-                    f"{self._where}: resource {index} of the model is a tensor of {format.name}, which no"
-                    " tensor can have: its elements are single numbers",
-                )
-                return None
-            return TensorPlan(
-                uid, self._pointer, prod(shape) * format.block_size_bytes, format, shape,
-                strides=row.strides or None, image=self._image_of(index), group=memory, offset_bytes=offset,
-                zero_fill=not owned,
-            )  # fmt: skip
+        size = prod(shape) * format.block_size_bytes
         if kind == "buffer":
-            size = prod(shape) * format.block_size_bytes
-            return BufferPlan(uid, self._pointer, size, memory, offset, zero_fill=not owned)
-        if kind != "image":
-            self._problems.error(
-                "SR-RUN-003",
-                self._pointer,
-                f"{self._where} has a value that is seen as {descriptor_type_name(row.descriptor_type)}, which"
-                " this program does not know",
-            )
-            return None
-        return self._image(index, uid, memory, offset, owned)
-
-    def _image_of(self, index: int) -> str | None:
-        """The image that shows the value of a row as well."""
-        group = self._vgf.resources[index].alias_group
-        if group is None:
-            return None
-        for other, row in enumerate(self._vgf.resources):
-            if row.alias_group == group and _kind_of(row) == "image":
-                return self.uid(other)
-        return None
-
-    def _image(self, index: int, uid: str, memory: str | None, offset: int, owned: bool) -> ResourcePlan | None:
-
-        row = self._vgf.resources[index]
-        height, width = self._shape(index)[-3:-1]
-        format = format_of_value(row.format)
+            return BufferPlan(uid, self._pointer, size, memory, offset, zero_fill=zero_fill)
+        if kind == "tensor":
+            return TensorPlan(
+                uid, self._pointer, size, format, shape, strides=row.strides or None, image=self._image_of(index),
+                group=memory, offset_bytes=offset, zero_fill=zero_fill,
+            )  # fmt: skip
+        height, width = shape[-3:-1]
         parts = image_parts(format, width, height, 1)
         sampler = SamplerPlan() if row.sampler is None else _sampler(row.sampler)
         return ImagePlan(
             uid, self._pointer, parts[-1].end_bytes, format, width, height, 1, parts, sampler,
-            group=memory, offset_bytes=offset, aliased=memory is not None, zero_fill=not owned,
+            group=memory, offset_bytes=offset, aliased=memory is not None, zero_fill=zero_fill,
         )  # fmt: skip
+
+    def _image_of(self, index: int) -> str | None:
+        """The image that shows the value of a row as well."""
+        group = self._vgf.resources[index].alias_group
+        rows = () if group is None else enumerate(self._vgf.resources)
+        image = next((other for other, row in rows if row.alias_group == group and _kind_of(row) == "image"), None)
+        return None if image is None else self.uid(image)
 
 
 def _sampler(sampler: Any) -> Any:
@@ -279,4 +245,4 @@ def _kind_of(row: ModelResource) -> str:
         return "buffer"
     if row.descriptor_type in IMAGE_TYPES:
         return "image"
-    return "tensor" if row.descriptor_type == TENSOR else "value of an unknown kind"
+    return "tensor" if row.descriptor_type == TENSOR else ""
