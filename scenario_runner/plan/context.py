@@ -46,7 +46,6 @@ class Tables:
     ``fitted`` are shaders with the formats of the images that are bound, by uid and formats, each with the variables
     whose format is unknown. ``capabilities`` are those that this takes, with the uid of a shader. ``without_format``
     are the images that are read or written without a format. ``names`` and ``declared`` are those of the plan.
-    ``drawings`` (`plan.fragment.Drawing`) are all dispatch_fragment commands, in order.
     """
 
     def __init__(self, resources: dict[str, ResourcePlan]) -> None:
@@ -64,7 +63,6 @@ class Tables:
         self.capabilities: dict[str, str] = {}
         self.without_format: dict[str, set[TexelAccess]] = {}
         self.declared: dict[bytes, bytes] = {}
-        self.drawings: list[Any] = []
 
     def end_frame(
         self,

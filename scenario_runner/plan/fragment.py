@@ -7,7 +7,7 @@ Source: Vulkan specification, "Render Pass", feedback loops, and "Memory Aliasin
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner.byte_data import overlap
 from scenario_runner.checks.drawings import Attachment, Stage, check_attachments, check_stages, written_components
@@ -16,7 +16,7 @@ from scenario_runner.plan.context import CommandContext, CommandResolver
 from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
 from scenario_runner.plan.model.plan import ResourcePlan, span_of
-from scenario_runner.plan.model.records import Descriptor, DescriptorList, NeededFeature
+from scenario_runner.plan.model.records import DescriptorList, NeededFeature
 from scenario_runner.plan.model.resources import ImagePlan
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.shaders import LoadedShader
@@ -70,20 +70,6 @@ _INDEPENDENT_MASKS = (
 _DYNAMIC_RENDERING = ("VkPhysicalDeviceVulkan13Features", "dynamicRendering")
 
 
-class Drawing(NamedTuple):
-    """The dispatch_fragment command number ``command``, as far as it could be planned.
-
-    ``shaders`` are those that could be loaded, the vertex shader first; ``attachments`` has None for an image that
-    could not be planned. ``draw`` is None where something is missing.
-    """
-
-    command: int
-    shaders: tuple[LoadedShader, ...]
-    descriptors: tuple[Descriptor, ...]
-    attachments: tuple[Attachment | None, ...]
-    draw: Draw | None
-
-
 class Drawings(CommandResolver):
     """Resolves dispatch_fragment; commands that differ in nothing but their place are looked at once."""
 
@@ -92,7 +78,7 @@ class Drawings(CommandResolver):
         self._scenario = context.scenario
         self._problems = context.problems
         self._stages: dict[str, Stage] = {}
-        self._known: dict[Hashable, Drawing] = {}
+        self._known: dict[Hashable, Draw | None] = {}
         self._features: dict[NeededFeature, None] = {}
 
     def finish(self) -> tuple[NeededFeature, ...]:
@@ -100,7 +86,7 @@ class Drawings(CommandResolver):
 
     def resolve(self, command: DispatchFragment, index: int) -> tuple[Draw, ...]:
         pointer = self._scenario.command_pointer(index)
-        if not self.context.tables.drawings:
+        if not self._known:
             self._features[NeededFeature(*_DYNAMIC_RENDERING, "dispatch_fragment", pointer)] = None
         images = self.context.layouts
         attached = [(each.resource_ref, each.lod) for each in command.color_attachment_refs]
@@ -115,24 +101,21 @@ class Drawings(CommandResolver):
             tuple(attached),
             command.render_extent,
         )
-        drawing = self._known.get(key)
-        if drawing is None:
-            drawing = self._known[key] = self._plan(command, index, pointer)
-        draw = drawing.draw
+        if key not in self._known:
+            self._known[key] = self._plan(command, index, pointer)
+        draw = self._known[key]
         self.context.tables.names[index] = (command.debug_name or command.fragment_shader_ref,)
-        if draw is not None:
-            draw = draw._replace(barrier_after=command.implicit_barrier, command=index)
-        self.context.tables.drawings.append(drawing._replace(command=index, draw=draw))
-        return () if draw is None else (draw,)
+        return () if draw is None else (draw._replace(barrier_after=command.implicit_barrier, command=index),)
 
-    def _plan(self, command: DispatchFragment, index: int, pointer: str) -> Drawing:
+    def _plan(self, command: DispatchFragment, index: int, pointer: str) -> Draw | None:
+        """A draw unlike any before; None where something is wrong with it."""
         problems, tables = self._problems, self.context.tables
         resources, push_constants = tables.resources, self.context.push_constants
         pair = (command.vertex_shader_ref, command.fragment_shader_ref)
         loaded = tuple(self.context.shaders[uid] for uid in pair if uid in self.context.shaders)
         attachments = tuple(self._attachment(target) for target in command.color_attachment_refs)
         if len(loaded) < len(pair):  # reported where the shader is
-            return Drawing(index, loaded, (), attachments, None)
+            return None
         pushed = push_constants.of(command, loaded, pointer)
         declared = declared_by(loaded, pointer, problems)
         found = descriptors(declared, command.bindings, resources, pointer, problems, self.context.readonly)
@@ -147,7 +130,7 @@ class Drawings(CommandResolver):
         attached = [each.uid for each in known]
         check_drawn_memory(attached, [each.uid for each in found], resources, pointer, problems)
         if declared.layouts is None or len(known) < len(attachments):
-            return Drawing(index, loaded, found, attachments, None)
+            return None
         loaded = tuple(fitted_to_images(each, command.bindings, tables, pointer, problems) for each in loaded)
         masks = _write_masks(fragment, len(known))
         if len(set(masks)) > 1:
@@ -163,7 +146,7 @@ class Drawings(CommandResolver):
         )
         wanted = DescriptorList(declared.layouts, found)
         extent = command.render_extent or (known[0].width, known[0].height)
-        draw = Draw(
+        return Draw(
             pipeline=tables.graphics_pipelines.add(pipeline, pipeline.content),
             descriptors=tables.lists.add(wanted, wanted),
             targets=tuple(Target(each.uid, each.level) for each in known),
@@ -172,7 +155,6 @@ class Drawings(CommandResolver):
             barrier_after=command.implicit_barrier,
             command=index,
         )
-        return Drawing(index, loaded, found, attachments, draw)
 
     def _stage(self, shader: LoadedShader) -> Stage:
         found = self._stages.get(shader.uid)

@@ -22,7 +22,6 @@ from scenario_runner.plan.sources import NpySource
 from scenario_runner.scenario import Scenario, Shader
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.plan.graph_files import GraphFiles
     from scenario_runner.plan.layouts import LayoutTracker
 
@@ -61,13 +60,12 @@ class Examination(NamedTuple):
     """A scenario that was looked at as a whole, whatever is wrong with it.
 
     ``plan`` has what could be planned, None where nothing could; ``problems`` everything that is wrong; ``shaders``
-    those of the plan that could be loaded, by uid; ``drawings`` the commands that draw.
+    those of the plan that could be loaded, by uid.
     """
 
     plan: Plan | None
     problems: Problems
     shaders: Mapping[str, LoadedShader] = {}
-    drawings: tuple[Drawing, ...] = ()
 
 
 def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_dir: str | None = None) -> Examination:
@@ -86,7 +84,7 @@ def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_
         error.problems = tuple(problem for problem in error.problems if problem not in noted)
         problems.add_error(error, "")
         return Examination(None, problems)
-    return Examination(plan, problems, context.shaders, tuple(context.tables.drawings))
+    return Examination(plan, problems, context.shaders)
 
 
 def _resolve(

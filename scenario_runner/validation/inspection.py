@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.bindings import Slot, slots_of
@@ -19,7 +20,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import confined
 from scenario_runner.plan.destinations import at_pointer
-from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
+from scenario_runner.plan.model.commands import Draw, GraphDispatch, OpticalFlowDispatch
 from scenario_runner.plan.model.plan import AnyBarrier, Operation, Plan, ResourcePlan
 from scenario_runner.plan.model.records import CompilerOptions, Descriptor, Dispatch
 from scenario_runner.plan.resolve import Examination, examine
@@ -30,7 +31,6 @@ from scenario_runner.spirv import DescriptorBinding
 from scenario_runner.validation.model import Validation
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.fragment import Drawing
     from scenario_runner.validation.reported_device import ReportedDevice
 
 
@@ -135,7 +135,6 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
     for frame in plan.frames:
         for operation in frame.operations:
             planned.setdefault(operation.command, []).append(operation)
-    drawings = {drawing.command: drawing for drawing in examination.drawings}
     memory = _Memory(scenario, plan.resources)
     uses = _Uses(plan, examination.shaders, memory)
     for index, each in enumerate(scenario.commands):
@@ -148,13 +147,12 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
             for operation in operations:
                 if operation.kind == "barrier":
                     yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
-        elif operations and index not in drawings:
-            for operation in operations:
-                if operation.kind != "barrier" and operation.kind != "draw":
-                    yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
         else:
-            found = tuple(uses.of_drawing(drawings[index])) if index in drawings else ()
-            yield Work(pointer, command.work, found, command.implicit_barrier)
+            if not operations:
+                yield Work(pointer, command.work, (), command.implicit_barrier)
+            for operation in operations:
+                if operation.kind != "barrier":
+                    yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
 
 
 class _Memory:
@@ -225,34 +223,32 @@ class _Memory:
 
 
 class _Uses:
-    """The accesses of a plan's operations, and of drawings, to memory."""
+    """The accesses of a plan's operations to memory."""
 
     def __init__(self, plan: Plan, shaders: Mapping[str, LoadedShader], memory: _Memory) -> None:
         self._plan = plan
         self._shaders = shaders
         self._memory = memory
         self._slots: dict[str, dict[tuple[int, int], Slot]] = {}
-        self._known: dict[tuple[str, int, int], tuple[Use, ...]] = {}
+        self._known: dict[Hashable, tuple[Use, ...]] = {}
 
-    def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch) -> tuple[Use, ...]:
-        """The uses of a dispatch."""
-        key = (operation.kind, operation.pipeline, operation.descriptors)
+    def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch | Draw) -> tuple[Use, ...]:
+        """The uses of a dispatch; those of a draw are its shaders' and its attachments."""
+        targets = operation.targets if operation.kind == "draw" else ()
+        key = (operation.kind, operation.pipeline, operation.descriptors, targets)
         if key not in self._known:
             descriptors = self._plan.descriptor_lists[operation.descriptors].descriptors
             if operation.kind == "dispatch":
                 shader = self._shaders[self._plan.pipelines[operation.pipeline].label]
                 found = self._of_shaders((shader,), descriptors)
+            elif operation.kind == "draw":
+                stages = self._plan.graphics_pipelines[operation.pipeline][:2]
+                found = self._of_shaders([self._shaders[stage.label] for stage in stages], descriptors)
             else:
                 found = self._of_graph(operation.pipeline, descriptors)
-            self._known[key] = tuple(found)
+            attached = (self._memory.use(target.uid, target.level, "attachment", False, True) for target in targets)
+            self._known[key] = (*found, *chain.from_iterable(attached))
         return self._known[key]
-
-    def of_drawing(self, drawing: Drawing) -> Iterator[Use]:
-        """The uses of a drawing: those of its shaders, and its attachments."""
-        yield from self._of_shaders(drawing.shaders, drawing.descriptors)
-        for attachment in drawing.attachments:
-            if attachment is not None:
-                yield from self._memory.use(attachment.uid, attachment.level, "attachment", False, True)
 
     def _of_shaders(self, shaders: Iterable[LoadedShader], descriptors: Iterable[Descriptor]) -> Iterator[Use]:
         tables = [(shader, self._slots_of(shader)) for shader in shaders]
