@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.resources import Bound, check_image, check_tensor
+from scenario_runner.checks.resources import Bound, check_image, check_tensor, described, named, words
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.scenario import Binding
 from scenario_runner.spirv import DescriptorBinding, Interface
@@ -70,16 +70,6 @@ def check_readonly(
     ][:1]
 
 
-def check_writeonly_input(kind: str, uid: str, graph: str, place: str) -> Diagnostic:
-    """The warning for a graph that reads the resource ``uid``, which the scenario calls writeonly."""
-    return warning(
-        "SR-ACCESS-002",
-        place,
-        f"graph {graph!r} reads {kind} {uid!r}, but its shader_access is 'writeonly'",
-        f"give {uid!r} the shader_access 'readonly', or 'readwrite' where something writes it",
-    )
-
-
 def _called(variable: DescriptorBinding) -> str:
     return repr(variable.name) if variable.name else f"set {variable.set}, binding {variable.binding}"
 
@@ -107,8 +97,6 @@ _SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler
 
 MOST_SETS: Final = 1024
 """Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
-
-_MOST_CHARACTERS: Final = 200
 
 Stages = Sequence[tuple[str, Interface]]
 """The shaders of one command: uid and interface of each."""
@@ -184,8 +172,6 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
                     )
                 )
         elif len(used) > 1:
-            # MERGED  # only such shaders pay for it
-
             for owner, interface in stages:
                 own = [variable for stage, variable in used if stage == owner]
                 if len(own) > 1:
@@ -333,21 +319,6 @@ def _check_binding(slot: Slot, binding: Binding, resource: Bound, place: str) ->
             if each.tensor is not None:
                 found += check_tensor(each.tensor, f"{described(each)} in shader {shader!r}", resource, place)
     return found
-
-
-def described(variable: DescriptorBinding) -> str:
-    """For messages: "storage buffer 'data' at set 0, binding 1"."""
-    return f"{words(variable.kind)}{named(variable)} at set {variable.set}, binding {variable.binding}"
-
-
-def words(kind: str) -> str:
-    """A kind of variable in a sentence."""
-    return kind.replace("_", " ")
-
-
-def named(variable: DescriptorBinding) -> str:
-    """The name of a variable behind its kind, where it has one; a module may hold names of any length."""
-    return f" {variable.name[:_MOST_CHARACTERS]!r}" if variable.name else ""
 
 
 def _demand(each: tuple[str, DescriptorBinding]) -> int:

@@ -40,6 +40,22 @@ _SPECIAL_FORMATS = {
 # Texels as a shader gets them: OpTypeImage's sampled type.
 _CLASSES = {"uint": "uint", "sint": "int"}
 _WIDE = 64
+_MOST_CHARACTERS = 200
+
+
+def described(variable: DescriptorBinding) -> str:
+    """For messages: "storage buffer 'data' at set 0, binding 1"."""
+    return f"{words(variable.kind)}{named(variable)} at set {variable.set}, binding {variable.binding}"
+
+
+def words(kind: str) -> str:
+    """A kind of variable in a sentence."""
+    return kind.replace("_", " ")
+
+
+def named(variable: DescriptorBinding) -> str:
+    """The name of a variable behind its kind, where it has one; a module may hold names of any length."""
+    return f" {variable.name[:_MOST_CHARACTERS]!r}" if variable.name else ""
 
 
 def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: str) -> list[Diagnostic]:
@@ -47,11 +63,7 @@ def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: s
     declared = variable.image
     if declared is None:  # a sampler alone
         return []
-    name = f" {variable.name!r}" if variable.name else ""
-    what = (
-        f"{variable.kind.replace('_', ' ')}{name} at set {variable.set}, binding {variable.binding},"
-        f" in shader {shader!r}"
-    )
+    what = f"{described(variable)}, in shader {shader!r}"
     if declared.dim != "2D" or declared.arrayed or declared.multisampled:
         return [
             error(

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from scenario_runner.checks.bindings import Slot, described, slots_of
+from scenario_runner.checks.bindings import Slot, slots_of
+from scenario_runner.checks.resources import described
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point
 from scenario_runner.custom_shader.attributes import Attributes, ValueType, View
 from scenario_runner.custom_shader.parsing import placed

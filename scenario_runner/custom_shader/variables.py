@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Final
 
-from scenario_runner.checks.bindings import Slot, described
+from scenario_runner.checks.bindings import Slot
 from scenario_runner.checks.dispatches import MOST_BYTES
-from scenario_runner.checks.resources import Bound, check_image, check_tensor, declared_otherwise
+from scenario_runner.checks.resources import Bound, check_image, check_tensor, declared_otherwise, described
 from scenario_runner.custom_shader.attributes import Attributes, PushConstant, ValueType, View
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format

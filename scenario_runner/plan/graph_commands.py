@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from scenario_runner.checks.bindings import check_writeonly_input
 from scenario_runner.checks.dispatches import check_data, check_size, declared_size, padded
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
@@ -350,6 +349,10 @@ class Graphs(CommandResolver):
         for number, binding in enumerate(command.bindings):
             resource: Any = self._scenario.resource(binding.resource_ref)
             if graph.key(binding) in graph.reads and getattr(resource, "shader_access", "") == "writeonly":
-                place = f"{self._scenario.command_pointer(index)}/bindings/{number}/resource_ref"
-                finding = check_writeonly_input(resource.kind, resource.uid, command.graph_ref, place)
-                self._problems.report([finding])
+                self._problems.warn(
+                    "SR-ACCESS-002",
+                    f"{self._scenario.command_pointer(index)}/bindings/{number}/resource_ref",
+                    f"graph {command.graph_ref!r} reads {resource.kind} {resource.uid!r}, but its shader_access is"
+                    " 'writeonly'",
+                    f"give {resource.uid!r} the shader_access 'readonly', or 'readwrite' where something writes it",
+                )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from scenario_runner.checks.resources import declared_otherwise, name_of_format
+from scenario_runner.checks.resources import declared_otherwise, described, name_of_format
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.codec import check_destination, stored_levels
@@ -290,10 +290,9 @@ def _finding(
     shader: LoadedShader, place: str, variable: DescriptorBinding, image: ImagePlan, *, possible: bool
 ) -> Diagnostic:
     assert variable.image is not None
-    name = f" {variable.name!r}" if variable.name else ""
     message = (
-        f"storage image{name} at set {variable.set}, binding {variable.binding}, in shader {shader.uid!r} is declared"
-        f" as {variable.image.format}; image {image.uid!r} is {image.format.name}"
+        f"{described(variable)}, in shader {shader.uid!r} is declared as {variable.image.format};"
+        f" image {image.uid!r} is {image.format.name}"
     )
     if not possible:
         why = "the shader uses texels in atomic operations, or uses the image in a way that cannot be followed"

@@ -102,12 +102,7 @@ class Tensors(ResourceResolver):
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
     """Whether content has the dimensions that a tensor of an open shape does say."""
-    found: tuple[int, ...] | None
-    if isinstance(source, NpySource):
-        found, place, code, name = source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
-    else:
-        assert isinstance(source, ArraySource)
-        found, place, code, name = source.shape, pointer, "SR-USAGE-001", "the array given for it"
+    _, found, place, code, name = _array_of(source, pointer)
     if found is None or max(dims, default=0) < 1:
         return True
     if len(dims) == len(found) and all(one <= 0 or one == other for one, other in zip(dims, found, strict=True)):
@@ -148,16 +143,7 @@ def check_content(
     source: Source, format: Format, shape: tuple[int, ...], what: str, pointer: str, problems: Problems
 ) -> bool:
     """Whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has not."""
-    descr: str | None
-    found: tuple[int, ...] | None
-    if isinstance(source, NpySource):
-        header = source.header
-        descr, found = f"{header.byte_order}{header.kind}{header.item_size_bytes}", header.shape
-        place, code, name = f"{pointer}/src", "SR-FILE-002", repr(source.path)
-    else:
-        assert isinstance(source, ArraySource)
-        descr, found = source.descr, source.shape
-        place, code, name = pointer, "SR-USAGE-001", "the array given for it"
+    descr, found, place, code, name = _array_of(source, pointer)
     good = True
     if descr is not None and _has_other_sign(descr, format):
         problems.warn(
@@ -183,6 +169,16 @@ def check_content(
         problems.error(code, place, f"{what} has {size_bytes} bytes, but {name} holds {source.size_bytes}")
         good = False
     return good
+
+
+def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...] | None, str, str, str]:
+    """Type and shape of initial content, as far as it has them, with the place, code and name of what holds it."""
+    if isinstance(source, NpySource):
+        header = source.header
+        descr = f"{header.byte_order}{header.kind}{header.item_size_bytes}"
+        return descr, header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
+    assert isinstance(source, ArraySource)
+    return source.descr, source.shape, pointer, "SR-USAGE-001", "the array given for it"
 
 
 def _fits(descr: str, format: Format) -> bool:
