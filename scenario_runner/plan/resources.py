@@ -9,7 +9,7 @@ image (`vulkan.resources.creation`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from scenario_runner.byte_data import collisions, overlap
@@ -55,40 +55,44 @@ class Buffers(ResourceResolver):
         return planned._replace(source=source) if source.size_bytes == planned.size_bytes else None
 
 
-def check_offsets(resources: Iterable[ResourcePlan], problems: Problems) -> None:
-    """Note offsets that no device allows: bytes of a member would lie across the items that its memory is read in.
+def check_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
+    """Note what members of memory groups cannot share, and let every tensor know the image whose memory it shares."""
+    has_images = any(plan.kind == "image" for plan in resources.values())
+    for group, members in memory_groups(resources.values()).items():
+        for plan in members:
+            _check_offset(plan, problems)
+        if len(members) < 2:
+            continue
+        images: list[Any] = [plan for plan in members if plan.kind == "image"]
+        if images:
+            _check_images(group, members, images, problems)
+        if has_images:
+            _check_sources(group, members, problems)
+        for tensor in members:
+            if tensor.kind == "tensor":
+                _join(tensor, images, group, resources, problems)
+
+
+def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
+    """Note an offset that no device allows: bytes of a member would lie across the items that its memory is read in.
 
     Vulkan leaves the alignment of buffers, images and tensors to the device (VkMemoryRequirements::alignment). It is
     never below the size of an item, nor below the four bytes that vkCmdFillBuffer and 32-bit storage work on.
     """
-    for plan in resources:
-        if plan.group is None:
-            continue
-        item_size_bytes = 4
-        if plan.format is not None and plan.format.numpy_dtype is not None:
-            item_size_bytes = max(4, int(plan.format.numpy_dtype[2:]))
-        if plan.offset_bytes % item_size_bytes:
-            problems.error(
-                "SR-MEMORY-002",
-                f"{plan.pointer}/memory_group/offset",
-                f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which no device"
-                f" allows: expected a multiple of {item_size_bytes}",
-                "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs",
-            )
+    item_size_bytes = 4
+    if plan.format is not None and plan.format.numpy_dtype is not None:
+        item_size_bytes = max(4, int(plan.format.numpy_dtype[2:]))
+    if plan.offset_bytes % item_size_bytes:
+        problems.error(
+            "SR-MEMORY-002",
+            f"{plan.pointer}/memory_group/offset",
+            f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which no device"
+            f" allows: expected a multiple of {item_size_bytes}",
+            "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs",
+        )
 
 
-def check_groups(resources: Mapping[str, ResourcePlan], problems: Problems) -> None:
-    """Note what is wrong with the memory groups that have an image."""
-    for group, members in memory_groups(resources.values()).items():
-        images: list[Any] = [plan for plan in members if plan.kind == "image"]
-        if len(members) > 1 and images:
-            _check_levels(group, images, problems)
-            _check_tiling(group, members, images, problems)
-        if len(members) > 1:
-            _check_sources(group, members, problems)
-
-
-def _check_levels(group: str, images: list[ImagePlan], problems: Problems) -> None:
+def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePlan], problems: Problems) -> None:
     for image in images:
         if image.mips > 1:
             problems.error(
@@ -98,35 +102,30 @@ def _check_levels(group: str, images: list[ImagePlan], problems: Problems) -> No
                 " levels lie is up to the device, so that the other members could not tell what they see",
                 "images that share memory have one level",
             )
-
-
-def _check_tiling(group: str, members: list[ResourcePlan], images: list[ImagePlan], problems: Problems) -> None:
     optimal = [image for image in images if image.tiling == "OPTIMAL"]
-    if not optimal:
-        return
-    alike = all(_layout_key(image) == _layout_key(images[0]) for image in images)
     kinds = {plan.kind for plan in members}
-    if alike and kinds == {"image"}:
+    layouts = {(each.format, each.width, each.height, each.tiling, each.offset_bytes) for each in images}
+    if kinds == {"image"} and len(layouts) == 1:
         return  # identical images see the same texels in the same places, whatever these are
-    if kinds == {"image", "tensor"} and len(images) == 1:
-        return  # what the tensors see, `tensor_groups` looks at
+    if optimal and (kinds != {"image", "tensor"} or len(images) > 1):  # what tensors see, `_join` looks at
+        _refuse_tiling(optimal[0], group, "texels lie", problems)
+
+
+def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems: Problems) -> None:
     problems.error(
         "SR-MEMORY-004",
-        f"{optimal[0].pointer}/tiling",
-        f"image {optimal[0].uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the device knows"
-        " where its texels lie, so that the other members could not tell what they see",
+        f"{plan.pointer}/tiling",
+        f"{plan.kind} {plan.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the device knows"
+        f" where its {what}, so that the other members could not tell what they see",
         "leave tiling out, or use LINEAR",
     )
-
-
-def _layout_key(image: ImagePlan) -> tuple[object, ...]:
-    return image.format, image.width, image.height, image.tiling, image.offset_bytes
 
 
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
     """Two initial contents for the same bytes; files are compared where the scenario is read, this adds arrays."""
     for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
-        if not _have_one_content(plan, other):
+        paths = [getattr(each.source, "path", None) for each in (plan, other)]
+        if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:
             problems.error(
                 "SR-MEMORY-001",
                 f"{plan.pointer}/memory_group",
@@ -135,72 +134,42 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
             )
 
 
-def _have_one_content(one: ResourcePlan, other: ResourcePlan) -> bool:
-    """Whether the bytes that both have are the same: one file in one place."""
-    path = getattr(one.source, "path", None)
-    return path is not None and path == getattr(other.source, "path", None) and one.offset_bytes == other.offset_bytes
-
-
-def join_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
-    """Let every tensor know the image whose memory it shares; note what cannot be shared."""
-    for group, members in memory_groups(resources.values()).items():
-        tensors = [plan for plan in members if plan.kind == "tensor"]
-        if len(members) < 2 or not tensors:
-            continue
-        images: list[Any] = [plan for plan in members if plan.kind == "image"]
-        for tensor in tensors:
-            shown = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
-            unlike = next((each for each in images if tensor.linear == (each.tiling == "OPTIMAL")), None)
-            if unlike is not None:
-                _report_tilings(tensor, unlike, group, problems)
+def _join(
+    tensor: TensorPlan, images: list[Any], group: str, resources: dict[str, ResourcePlan], problems: Problems
+) -> None:
+    """Let a tensor know the image whose memory it shares; note what cannot be shared."""
+    shown = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
+    unlike = next((each for each in images if tensor.linear == (each.tiling == "OPTIMAL")), None)
+    if unlike is not None:
+        of_image = unlike.tiling or "LINEAR (the default of images that share memory)"
+        problems.error(
+            "SR-MEMORY-009",
+            f"{(unlike if tensor.linear else tensor).pointer}/tiling",
+            f"image {unlike.uid!r} has the tiling {of_image}, and tensor {tensor.uid!r} in the same memory group"
+            f" {group!r} has {'LINEAR' if tensor.linear else 'OPTIMAL'}",
+            "give both the same tiling",
+        )
+    elif tensor.linear:
+        for image in images:
+            if not overlap(span_of(tensor), span_of(image)):
                 continue
-            if shown is not None and not tensor.linear and len(images) == 1:
-                mismatch = _mismatch(tensor, shown)
-                if mismatch is None:
-                    _join_optimal(tensor, shown, resources)
-                else:
-                    _report_mismatch(tensor, shown, mismatch, problems)
-                continue
-            if not tensor.linear:
-                problems.error(
-                    "SR-MEMORY-004",
-                    f"{tensor.pointer}/tiling",
-                    f"tensor {tensor.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the"
-                    " device knows where its elements lie, so that the other members could not tell what they see",
-                    "leave tiling out, or use LINEAR",
-                )
-                continue
-            for image in images:
-                if not overlap(span_of(tensor), span_of(image)):
-                    continue
-                if len(image.format.aspects) > 1:
-                    _report_mismatch(
-                        tensor, image, "where its depths and its stencils lie is up to the device", problems
-                    )
-                elif image.offset_bytes == tensor.offset_bytes and _mismatch(tensor, image) is None:
-                    resources[tensor.uid] = tensor._replace(image=image.uid)
-
-
-def _join_optimal(tensor: TensorPlan, image: Any, resources: dict[str, ResourcePlan]) -> None:
-    """Both have OPTIMAL tiling: the device makes them for each other. The elements of the tensor are the texels of the
-    image, in the same order, so that the initial content of either is given to the image."""
-    resources[tensor.uid] = tensor._replace(image=image.uid, source=None, zero_fill=False)
-    current: Any = resources[image.uid]
-    if tensor.source is not None:
-        current = current._replace(source=tensor.source, source_levels=1)
-    resources[image.uid] = current._replace(usage=current.usage | {"tensor_aliasing"})
-
-
-def _report_tilings(tensor: TensorPlan, image: Any, group: str, problems: Problems) -> None:
-    of_image = image.tiling or "LINEAR (the default of images that share memory)"
-    of_tensor = "LINEAR" if tensor.linear else "OPTIMAL"
-    problems.error(
-        "SR-MEMORY-009",
-        f"{(image if tensor.linear else tensor).pointer}/tiling",
-        f"image {image.uid!r} has the tiling {of_image}, and tensor {tensor.uid!r} in the same memory group {group!r}"
-        f" has {of_tensor}",
-        "give both the same tiling",
-    )
+            if len(image.format.aspects) > 1:
+                why = "where its depths and its stencils lie is up to the device"
+                _report_mismatch(tensor, image, why, problems)
+            elif image.offset_bytes == tensor.offset_bytes and _mismatch(tensor, image) is None:
+                resources[tensor.uid] = tensor._replace(image=image.uid)
+    elif shown is None or len(images) > 1:
+        _refuse_tiling(tensor, group, "elements lie", problems)
+    elif mismatch := _mismatch(tensor, shown):
+        _report_mismatch(tensor, shown, mismatch, problems)
+    else:
+        # Both have OPTIMAL tiling: the device makes them for each other. The elements of the tensor are the texels of
+        # the image, in the same order, so that the initial content of either is given to the image.
+        resources[tensor.uid] = tensor._replace(image=shown.uid, source=None, zero_fill=False)
+        current: Any = resources[shown.uid]
+        if tensor.source is not None:
+            current = current._replace(source=tensor.source, source_levels=1)
+        resources[shown.uid] = current._replace(usage=current.usage | {"tensor_aliasing"})
 
 
 def _mismatch(tensor: TensorPlan, image: Any) -> str | None:
@@ -255,12 +224,7 @@ def resolve_resources(context: ResourceContext) -> Resources:
                     planned[resource.uid] = plan
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
-    if any(plan.group is not None for plan in planned.values()):
-        check_offsets(planned.values(), problems)
-        if any(resource.kind == "image" for resource in scenario.resources):
-            check_groups(planned, problems)
-        if any(plan.kind == "tensor" for plan in planned.values()):
-            join_groups(planned, problems)
+    check_groups(planned, problems)
     return Resources(planned, raw_data)
 
 
