@@ -125,12 +125,14 @@ class Wanted(NamedTuple):
 class DumpPoint(NamedTuple):
     """Where resources are read back: after ``command`` (`START`: before all), or after one ``segment`` of its graph.
 
-    ``label`` is what the segment is called.
+    ``end`` is that place in the plan: the number of a frame, and of operations in it. ``label`` is what the segment is
+    called.
     """
 
     command: int
     segment: int | None
     uids: tuple[str, ...]
+    end: tuple[int, int]
     label: str = ""
 
 
@@ -148,10 +150,15 @@ class _Points:
         self._declared = {resource.uid for resource in scenario.resources}
         self._changes = Changes(plan)
         self._work: dict[int, list[Operation]] = {}
-        for frame in plan.frames:
-            for operation in frame.operations:
+        # where commands and the segments of graphs end
+        self._ends: dict[tuple[int, int | None], tuple[int, int]] = {}
+        for number, frame in enumerate(plan.frames):
+            for place, operation in enumerate(frame.operations, 1):
+                self._ends[operation.command, None] = number, place
                 if operation.kind != "barrier":
-                    self._work.setdefault(operation.command, []).append(operation)
+                    work = self._work.setdefault(operation.command, [])
+                    self._ends[operation.command, len(work)] = number, place
+                    work.append(operation)
         self._found: dict[tuple[int, int | None], set[str]] = {}
 
     def of(self, wanted: Sequence[Wanted], *, everything: bool) -> list[DumpPoint]:
@@ -163,7 +170,13 @@ class _Points:
             self._add_wanted(each)
         order = {uid: number for number, uid in enumerate(self._plan.resources)}
         points = [
-            DumpPoint(command, segment, tuple(sorted(uids, key=order.__getitem__)), self._label(command, segment))
+            DumpPoint(
+                command,
+                segment,
+                tuple(sorted(uids, key=order.__getitem__)),
+                self._end(command, segment),
+                self._label(command, segment),
+            )
             for (command, segment), uids in self._found.items()
             if uids
         ]
@@ -225,6 +238,12 @@ class _Points:
             help=None if meant else f"there are: {', '.join(map(repr, list(self._plan.resources)[:20])) or 'none'}",
         )
 
+    def _end(self, command: int, segment: int | None) -> tuple[int, int]:
+        """Where a command or a segment ends; one that does nothing ends with the last one before it that does."""
+        while command != START and (command, segment) not in self._ends:
+            command -= 1
+        return self._ends.get((command, segment), (0, 0))
+
     def _label(self, command: int, segment: int | None) -> str:
         if segment is None:
             return ""
@@ -251,9 +270,8 @@ def with_dumps(plan: Plan, scenario: Scenario, points: Sequence[DumpPoint]) -> P
     frame that was split ends as the whole one did.
     """
     due: dict[tuple[int, int], list[DumpPoint]] = {}
-    ends = _Ends(plan, len(scenario.commands))
     for point in points:
-        due.setdefault(ends.of(point), []).append(point)
+        due.setdefault(point.end, []).append(point)
     layouts = LevelLayouts(plan.resources)
     frames: list[FramePlan] = []
     for number, frame in enumerate(plan.frames or (FramePlan((), (), 0, False, "/commands"),)):
@@ -271,24 +289,3 @@ def with_dumps(plan: Plan, scenario: Scenario, points: Sequence[DumpPoint]) -> P
         if operations or frame.boundary:
             frames.append(frame._replace(operations=tuple(operations)))
     return plan._replace(frames=tuple(frames))
-
-
-class _Ends:
-    """Where commands and the segments of graphs end: the number of a frame, and of operations in it."""
-
-    def __init__(self, plan: Plan, commands: int) -> None:
-        found: dict[int, tuple[int, int]] = {}
-        self._segments: dict[int, list[tuple[int, int]]] = {}
-        for number, frame in enumerate(plan.frames):
-            for place, operation in enumerate(frame.operations, 1):
-                found[operation.command] = number, place
-                if operation.kind != "barrier":
-                    self._segments.setdefault(operation.command, []).append((number, place))
-        self._commands = [(0, 0)]  # the first one is START
-        for command in range(commands):
-            self._commands.append(found.get(command, self._commands[-1]))
-
-    def of(self, point: DumpPoint) -> tuple[int, int]:
-        if point.segment is not None:
-            return self._segments[point.command][point.segment]
-        return self._commands[point.command + 1]
