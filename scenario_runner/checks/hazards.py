@@ -252,69 +252,133 @@ def _is_access(word: str, stage: str, *, write: bool) -> bool:
     return kind == ("write" if write else "read") and stage in _ACCESS_STAGES[family]
 
 
-class _Pending(dict[str, dict[tuple[object, ...], _Access]]):
-    """The accesses that later commands may have to wait for, by memory object."""
-
-    def note(self, access: _Access) -> None:
-        use = access.use
-        # Whatever settles the later one of two like accesses settles the earlier one as well.
-        key = (use.first, use.end, use.stage, access.write, use.atomic)
-        self.setdefault(use.memory, {})[key] = access
-
-
 def find_hazards(steps: Iterable[Step]) -> list[Diagnostic]:
     """The hazards between the commands of a scenario, at most `MOST_FINDINGS`; alike ones are told once."""
-    pending = _Pending()
-    found: dict[tuple[str, ...], tuple[Diagnostic, int]] = {}
+    follower = _Follower()
     for step in steps:
         if isinstance(step, Boundary):
-            pending.clear()
+            follower.pending.clear()
         elif isinstance(step, Barriers):
-            _take_barriers(pending, step, found)
+            follower.take_barriers(step)
         else:
-            pairs: set[tuple[str, ...]] = set()
-            for use in step.uses:
-                _compare_all(pending.get(use.memory, {}), step, use, pairs, found)
-            if step.barrier_after:
-                pending.clear()
-                continue
-            for use in step.uses:
-                for write, does in ((False, use.reads), (True, use.writes)):
-                    if does:
-                        pending.note(_Access(step, use, write))
+            follower.take_work(step)
     return [
         finding._replace(message=f"{finding.message} (and {more} more like this)") if more else finding
-        for finding, more in found.values()
+        for finding, more in follower.found.values()
     ]
 
 
-def _take_barriers(pending: _Pending, step: Barriers, found: dict[tuple[str, ...], tuple[Diagnostic, int]]) -> None:
-    changes = [(barrier, use) for barrier in step.barriers for use in barrier.transitions]
-    for barrier, use in changes:
-        accesses = pending.get(use.memory, {})
-        for key, access in list(accesses.items()):
-            if access.use.end <= use.first or use.end <= access.use.first or access.told:
+class _Follower:
+    """Follows the commands; ``pending`` are the accesses that later ones may have to wait for, by memory object."""
+
+    def __init__(self) -> None:
+        self.pending: dict[str, dict[tuple[object, ...], _Access]] = {}
+        self.found: dict[tuple[str, ...], tuple[Diagnostic, int]] = {}
+
+    def take_work(self, step: Work) -> None:
+        # What of this command was told: what in-place work reads too early, it also writes too early.
+        pairs: set[tuple[str, ...]] = set()
+        for use in step.uses:
+            self._compare_all(step, use, pairs)
+        if step.barrier_after:
+            self.pending.clear()
+            return
+        for use in step.uses:
+            for write, does in ((False, use.reads), (True, use.writes)):
+                if does:
+                    self._note(_Access(step, use, write))
+
+    def take_barriers(self, step: Barriers) -> None:
+        changes = [(barrier, use) for barrier in step.barriers for use in barrier.transitions]
+        for barrier, use in changes:
+            accesses = self.pending.get(use.memory, {})
+            for key, access in list(accesses.items()):
+                if access.use.end <= use.first or use.end <= access.use.first or access.told:
+                    continue
+                reason = None if access.use.stage == "transition" else access.precedes(barrier, use)
+                if reason is not None:
+                    access.told = True
+                    self._tell_transition(access, step, barrier, use, reason)
+                elif use.first <= access.use.first and access.use.end <= use.end:
+                    del accesses[key]  # whatever is behind the transition is behind this
+        if any(_is_full(barrier) for barrier in step.barriers):
+            self.pending.clear()
+        else:
+            for accesses in self.pending.values():
+                for access in accesses.values():
+                    access.apply(step)
+        for barrier, use in changes:
+            access = _Access(Work(step.pointer, barrier.name, (use,), False), use, True)
+            access.barrier = step.pointer
+            access.ordered = _stages(barrier.dst_stages)
+            for part in access.parts:
+                part.reached, part.available = True, access.ordered
+                part.visible = frozenset({(stage, barrier.dst_access) for stage in access.ordered})
+            self._note(access)
+
+    def _note(self, access: _Access) -> None:
+        use = access.use
+        # Whatever settles the later one of two like accesses settles the earlier one as well.
+        key = (use.first, use.end, use.stage, access.write, use.atomic)
+        self.pending.setdefault(use.memory, {})[key] = access
+
+    def _compare_all(self, step: Work, use: Use, pairs: set[tuple[str, ...]]) -> None:
+        told = False
+        # Of a command that did both, what it wrote matters more; a transition matters least, since what came before it
+        # is as a rule not ordered either.
+        for write, transition in ((True, False), (False, False), (True, True)):
+            for access in self.pending.get(use.memory, {}).values():
+                if access.write == write and (access.use.stage == "transition") == transition and not access.told:
+                    told |= not (told and transition) and self._compare(access, step, use, pairs)
+
+    def _compare(self, access: _Access, step: Work, use: Use, pairs: set[tuple[str, ...]]) -> bool:
+        """Tell what is wrong between an earlier access and a later use; whether anything is."""
+        before, first = access.use, access.work
+        if before.end <= use.first or use.end <= before.first or (before.atomic and use.atomic):
+            return False
+        for write, does in ((False, use.reads), (True, use.writes)):
+            unsettled = access.unsettled(use, write) if does and (access.write or write) else None
+            if unsettled is None:
                 continue
-            reason = None if access.use.stage == "transition" else access.precedes(barrier, use)
-            if reason is not None:
-                access.told = True
-                _tell_transition(access, step, barrier, use, reason, found)
-            elif use.first <= access.use.first and access.use.end <= use.end:
-                del accesses[key]  # whatever is behind the transition is behind this
-    if any(_is_full(barrier) for barrier in step.barriers):
-        pending.clear()
-    else:
-        for accesses in pending.values():
-            for access in accesses.values():
-                access.apply(step)
-    for barrier, use in changes:
-        access = _Access(Work(step.pointer, barrier.name, (use,), False), use, True)
-        access.barrier = step.pointer
-        access.ordered = _stages(barrier.dst_stages)
-        for part in access.parts:
-            part.reached, part.available = True, access.ordered
-            part.visible = frozenset({(stage, barrier.dst_access) for stage in access.ordered})
-        pending.note(access)
+            code, reason = unsettled
+            later, earlier = ("writes" if write else "reads"), ("writes" if access.write else "reads")
+            help = f"leave implicit_barrier of {first.pointer} on, or put a dispatch_barrier that covers both between"
+            if before.stage == "transition":
+                code, earlier = "SR-HAZARD-006", "moves to another layout"
+                help = f"let dst_stage and dst_access of {first.name} cover this command"
+            pair = (use.resource, first.pointer, before.resource)
+            if pair not in pairs:
+                pairs.add(pair)
+                message = (
+                    f"{step.name} {later} {use.what} {use.resource!r}, {_as_before(access, earlier, use)}; {reason}"
+                )
+                finding = warning(code or _CODES[f"{later}-{earlier}"], step.pointer, message, help)
+                self._tell((step.name, later, use.resource, first.name, earlier, before.resource), finding)
+            return True
+        return False
+
+    def _tell_transition(self, access: _Access, step: Barriers, barrier: Covered, use: Use, reason: str) -> None:
+        earlier = _as_before(access, "writes" if access.write else "reads", use)
+        message = f"{barrier.name} moves {use.what} {use.resource!r} to another layout, {earlier}; {reason}"
+        help = "let src_stage and src_access of the barrier cover that command: a change of layout is a write"
+        key = (barrier.name, use.resource, access.work.name, access.use.resource)
+        self._tell(key, warning("SR-HAZARD-006", step.pointer, message, help))
+
+    def _tell(self, key: tuple[str, ...], finding: Diagnostic) -> None:
+        """Add a finding, or count it where one like it was told."""
+        if key in self.found:
+            known, more = self.found[key]
+            self.found[key] = (known, more + (known.pointer != finding.pointer))
+        elif len(self.found) < MOST_FINDINGS:
+            self.found[key] = (finding, 0)
+
+
+def _as_before(access: _Access, does: str, use: Use) -> str:
+    """An earlier access to what is used later, in words."""
+    alias = ""
+    if access.use.resource != use.resource:
+        alias = f" through {access.use.what} {access.use.resource!r}, which shares its memory"
+    return f"which {access.work.pointer} ({access.work.name}) {does}{alias}"
 
 
 def _is_full(barrier: Covered) -> bool:
@@ -324,97 +388,3 @@ def _is_full(barrier: Covered) -> bool:
         and "all" in barrier.dst_stages
         and (barrier.src_access, barrier.dst_access) == ("memory_write", "memory_read")
     )
-
-
-def _compare_all(
-    accesses: dict[tuple[object, ...], _Access],
-    step: Work,
-    use: Use,
-    pairs: set[tuple[str, ...]],
-    found: dict[tuple[str, ...], tuple[Diagnostic, int]],
-) -> None:
-    told = False
-    # Of a command that did both, what it wrote matters more; a transition matters least, since what came before it is
-    # as a rule not ordered either.
-    for write, transition in ((True, False), (False, False), (True, True)):
-        for access in accesses.values():
-            if access.write == write and (access.use.stage == "transition") == transition and not access.told:
-                told |= not (told and transition) and _compare(access, step, use, pairs, found)
-
-
-def _compare(
-    access: _Access,
-    step: Work,
-    use: Use,
-    pairs: set[tuple[str, ...]],
-    found: dict[tuple[str, ...], tuple[Diagnostic, int]],
-) -> bool:
-    """Tell what is wrong between an earlier access and a later use; whether anything is.
-
-    ``pairs`` are those of ``step`` that were told: what in-place work reads too early, it also writes too early.
-    """
-    before = access.use
-    if before.end <= use.first or use.end <= before.first or (before.atomic and use.atomic):
-        return False
-    for write, does in ((False, use.reads), (True, use.writes)):
-        if not does or not (access.write or write):
-            continue
-        unsettled = access.unsettled(use, write)
-        if unsettled is None:
-            continue
-        code, reason = unsettled
-        later, earlier = ("writes" if write else "reads"), ("writes" if access.write else "reads")
-        if before.stage == "transition":
-            code, earlier = "SR-HAZARD-006", "moves to another layout"
-        pair = (use.resource, access.work.pointer, before.resource)
-        if pair in pairs:
-            return True
-        pairs.add(pair)
-        key = (step.name, later, use.resource, access.work.name, earlier, before.resource)
-        if key in found:
-            finding, more = found[key]
-            if finding.pointer != step.pointer:
-                found[key] = (finding, more + 1)
-            return True
-        if len(found) >= MOST_FINDINGS:
-            return True
-        alias = ""
-        if before.resource != use.resource:
-            alias = f" through {before.what} {before.resource!r}, which shares its memory"
-        message = (
-            f"{step.name} {later} {use.what} {use.resource!r}, which {access.work.pointer} ({access.work.name})"
-            f" {earlier}{alias}; {reason}"
-        )
-        help = f"leave implicit_barrier of {access.work.pointer} on, or put a dispatch_barrier that covers both between"
-        if before.stage == "transition":
-            help = f"let dst_stage and dst_access of {access.work.name} cover this command"
-        found[key] = (warning(code or _CODES[f"{later}-{earlier}"], step.pointer, message, help), 0)
-        return True
-    return False
-
-
-def _tell_transition(
-    access: _Access,
-    step: Barriers,
-    barrier: Covered,
-    use: Use,
-    reason: str,
-    found: dict[tuple[str, ...], tuple[Diagnostic, int]],
-) -> None:
-    key = (barrier.name, use.resource, access.work.name, access.use.resource)
-    if key in found:
-        finding, more = found[key]
-        found[key] = (finding, more + 1)
-        return
-    if len(found) >= MOST_FINDINGS:
-        return
-    alias = ""
-    if access.use.resource != use.resource:
-        alias = f" through {access.use.what} {access.use.resource!r}, which shares its memory"
-    earlier = "writes" if access.write else "reads"
-    message = (
-        f"{barrier.name} moves {use.what} {use.resource!r} to another layout, which {access.work.pointer}"
-        f" ({access.work.name}) {earlier}{alias}; {reason}"
-    )
-    help = "let src_stage and src_access of the barrier cover that command: a change of layout is a write"
-    found[key] = (warning("SR-HAZARD-006", step.pointer, message, help), 0)
