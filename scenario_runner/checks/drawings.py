@@ -8,6 +8,7 @@ shaders. The extents follow the JSON Test Description Specification.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from scenario_runner.checks.shaders import Need
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format
 from scenario_runner.spirv import EntryPoint
@@ -33,15 +34,9 @@ class Stage(NamedTuple):
     interface: StageInterface
 
 
-class Stages(NamedTuple):
-    """What is wrong between two stages, and (structure, member, what needs it) of the features that they take."""
-
-    findings: list[Diagnostic]
-    needs: list[tuple[str, str, str]]
-
-
-def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> Stages:
-    """Everything about the inputs and outputs of the shaders of the drawing at ``pointer``, but for its attachments.
+def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> tuple[list[Diagnostic], list[Need]]:
+    """Everything about the inputs and outputs of the shaders of the drawing at ``pointer``, but for its attachments;
+    and the features that they take.
 
     Declarations that cannot be are told alone: nothing can be matched with them.
     """
@@ -51,7 +46,7 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> Stages:
         for problem in stage.interface.problems
     ]
     if found:
-        return Stages(found, [])
+        return found, []
     found += [
         error(
             "SR-STAGE-005",
@@ -77,7 +72,7 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> Stages:
         if not each.flat and not each.per_vertex and (each.scalar.kind != "float" or each.scalar.width_bits == 64)
     ]
     matches, needs = _match(vertex, fragment, f"{pointer}/fragment_shader_ref")
-    return Stages([*found, *matches], needs)
+    return [*found, *matches], needs
 
 
 def _check_modes(fragment: Stage) -> list[Diagnostic]:
@@ -95,10 +90,10 @@ def _check_modes(fragment: Stage) -> list[Diagnostic]:
     return [error("SR-STAGE-006", fragment.pointer, f"shader {fragment.uid!r} {sentence}") for sentence in wrong]
 
 
-def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic], list[tuple[str, str, str]]]:
+def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic], list[Need]]:
     """Every input of the fragment shader against the output at its location and component."""
     found: list[Diagnostic] = []
-    needs: list[tuple[str, str, str]] = []
+    needs: list[Need] = []
     outputs = {(each.location, each.component): each for each in vertex.interface.outputs}
     covering: dict[tuple[int, int], StageVariable] | None = None
     for each in fragment.interface.inputs:

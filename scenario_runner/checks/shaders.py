@@ -12,7 +12,6 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import SpirvError
@@ -22,6 +21,8 @@ from scenario_runner.spirv.access import WORKGROUP
 from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
 from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
 
+Need = tuple[str, str, str]
+"""A device feature: its structure, its member, and what needs it in words."""
 MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
 """A stage of a scenario → SPIR-V's execution model."""
 _MOST_NAMED = 20
@@ -68,10 +69,6 @@ def _clipped(name: str) -> str:
     return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"
 
 
-MOST_NAMED = 20
-"""Constants of a module that one message lists."""
-
-
 def specialize(
     module: Module, uid: str, constants: Iterable[SpecializationConstant], pointer: str
 ) -> tuple[dict[int, tuple[bytes, bool | int | float]], list[Diagnostic]]:
@@ -85,7 +82,7 @@ def specialize(
         declared = module.spec_constant(constant.id)
         if declared is None:
             ids = [str(each.id) for each in module.spec_constants]
-            there_are = ", ".join(ids[:MOST_NAMED]) + (", …" if len(ids) > MOST_NAMED else "") or "none"
+            there_are = ", ".join(ids[:_MOST_NAMED]) + (", …" if len(ids) > _MOST_NAMED else "") or "none"
             found.append(
                 warning(
                     "SR-SPEC-001",
@@ -101,22 +98,14 @@ def specialize(
     return values, found
 
 
-class LayoutNeeds(NamedTuple):
-    """A device feature that a block's layout takes, and the block in words."""
-
-    structure: str
-    member: str
-    what: str
-
-
 _SCALAR_BLOCKS = ("VkPhysicalDeviceVulkan12Features", "scalarBlockLayout")
 _STD430_UNIFORMS = ("VkPhysicalDeviceVulkan12Features", "uniformBufferStandardLayout")
 
 
-def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[LayoutNeeds]]:
+def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[Need]]:
     """What is wrong with the blocks that an entry point of the shader ``uid`` uses, and the features that they take."""
     found: list[Diagnostic] = []
-    needs: list[LayoutNeeds] = []
+    needs: list[Need] = []
     blocks: dict[tuple[int, bool], tuple[Block, str]] = {}
     for binding in interface.bindings:
         if binding.block is not None:
@@ -134,11 +123,11 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
         if not check_layout(block, RELAXED_STD140 if uniform else RELAXED):
             continue
         if uniform and not check_layout(block, RELAXED):
-            needs.append(LayoutNeeds(*_STD430_UNIFORMS, what))
+            needs.append((*_STD430_UNIFORMS, what))
             continue
         problems = check_layout(block, SCALAR)
         if not problems:
-            needs.append(LayoutNeeds(*_SCALAR_BLOCKS, what))
+            needs.append((*_SCALAR_BLOCKS, what))
         for problem in problems:
             if "Offset decoration" in problem or "without a" in problem:
                 found.append(error("SR-LAYOUT-001", pointer, f"shader {uid!r}: {problem}"))
@@ -158,8 +147,8 @@ _LOCAL_SIZE_ID = 38
 _BARE_VARIABLE = 4
 
 
-def module_features(entry: EntryPoint, uid: str) -> list[tuple[str, str, str]]:
-    """(structure, member, what needs it) for the entry point of the shader ``uid``."""
+def module_features(entry: EntryPoint, uid: str) -> list[Need]:
+    """The features that the entry point of the shader ``uid`` takes besides those of its blocks' layouts."""
     index = entry.source
     stores = _STORES.get(entry.execution_model)
     words = index.words
@@ -191,8 +180,8 @@ _FEATURES = {
 }
 
 
-def small_type_features(entry: EntryPoint, uid: str) -> list[tuple[str, str, str]]:
-    """(structure, member, what needs it) for the entry point of the shader ``uid``."""
+def small_type_features(entry: EntryPoint, uid: str) -> list[Need]:
+    """The features for types of 8 and 16 bits in the blocks of the shader ``uid``."""
     interface = entry.interface
     declared = set(entry.source.capabilities)
     blocks = [(each.kind, each.block) for each in interface.bindings if each.used and each.block is not None]

@@ -10,7 +10,7 @@ image (`vulkan.resources.creation`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner.byte_data import collisions, overlap
 from scenario_runner.errors import ScenarioRunnerError, UsageError
@@ -195,15 +195,11 @@ def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problem
     )
 
 
-class Resources(NamedTuple):
-    """Planned resources by uid: ``plans`` of those with memory on the device, ``raw_data`` as sources of bytes."""
+def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
+    """Plan the resources of a scenario; what is wrong with one is noted, and it is left out.
 
-    plans: dict[str, ResourcePlan]
-    raw_data: dict[str, Source]
-
-
-def resolve_resources(context: ResourceContext) -> Resources:
-    """Plan the resources of a scenario; what is wrong with one is noted, and it is left out."""
+    Returns those with memory on the device, and the raw_data as sources of bytes, by uid.
+    """
     scenario, problems = context.scenario, context.problems
     planned: dict[str, ResourcePlan] = {}
     raw_data: dict[str, Source] = {}
@@ -225,7 +221,7 @@ def resolve_resources(context: ResourceContext) -> Resources:
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
     check_groups(planned, problems)
-    return Resources(planned, raw_data)
+    return planned, raw_data
 
 
 def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
