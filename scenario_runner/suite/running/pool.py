@@ -7,7 +7,7 @@ cannot be started or ended fails its current item and is replaced.
 Messages are pickled; those to the user come in lists, with how many items to have here::
 
     (options, whether it wants "began"), first
-    ("run", number, item, Where, is_repeated)       ("began", number, place of the worker)
+    ("run", [arguments of Job, …])                  ("began", number, place of the worker)
                                                     ("done", number, outcome, Where, device's UUID, driver, process id)
     ("stop", now)                                   ("back", number) of an item that will not run
     ("find",)                                       ("devices", records)
@@ -25,7 +25,7 @@ from collections import deque
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from itertools import count
+from itertools import count, starmap
 from multiprocessing.connection import Connection
 from operator import itemgetter
 from typing import Any, Final
@@ -43,6 +43,7 @@ _MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need 
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _TOLD_S: Final = 0.005  # as long may an outcome wait for the next one, to be told with it
+_SUPPLY: Final = 8  # items for each quick worker
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
 _CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to be known to have ended
 _END_S: Final = 1.0  # for all workers, when this process ends
@@ -69,14 +70,9 @@ def main(descriptor: int) -> None:
         import_module(name)
     program_version()  # kept, for the plans of all workers
     gc.set_threshold(_FREED_SELDOM)
-    _freeze()
-    _Pool(control, options, tells_start=tells_start).serve()
-
-
-def _freeze() -> None:
-    """Let no search for garbage write to memory that all workers share."""
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # so that no search for garbage writes to memory that all workers share
+    _Pool(control, options, tells_start=tells_start).serve()
 
 
 class _Pool:
@@ -102,8 +98,7 @@ class _Pool:
             ready: Any = ()
             while True:
                 self._hand_out()
-                # several at a time are cheaper, while all workers have something to do
-                if self._events and (not ready or len(self._events) >= len(self._workers) or self._in_state("idle")):
+                if self._events and not (ready and self._is_supplied()):
                     self._control.send((self._room(), self._events))
                     self._events = []
                 ready = self._selector.select(_TOLD_S if self._events else _TICK_S)
@@ -129,9 +124,9 @@ class _Pool:
 
     def _hear_user(self) -> None:
         match self._control.recv():
-            case "run", number, item, where, is_repeated:
-                job = Job(number, item, where, is_repeated)
-                self._waiting.appendleft(job) if is_repeated else self._waiting.append(job)
+            case "run", jobs:
+                for job in starmap(Job, jobs):
+                    self._waiting.appendleft(job) if job.is_repeated else self._waiting.append(job)
             case "stop", now:
                 self._stop(now=now)
             case ("find",):
@@ -253,9 +248,13 @@ class _Pool:
         self._events.append(("devices", records))
 
     def _room(self) -> int:
-        """How many items to have here: one for each worker there may be, and those that are handed out ahead."""
+        """How many items to have here: one for each worker there may be, and a supply for quick ones."""
         wanted = sum(each.jobs or 1 for each in self._devices if not each.given_up)
-        return max(1, wanted + sum(each.is_quick for each in self._workers))
+        return max(1, wanted + _SUPPLY * sum(each.is_quick for each in self._workers))
+
+    def _is_supplied(self) -> bool:
+        """Whether quick workers go on without further items: it is cheaper to tell of several outcomes at a time."""
+        return len(self._waiting) >= len(self._workers) and all(each.is_quick for each in self._workers)
 
     # What workers send
 
@@ -311,8 +310,7 @@ class _Pool:
                     import_module(name)
                 else:
                     prepare(name)
-        if new:
-            _freeze()
+        gc.freeze()
 
     def _done(self, worker: WorkerProcess, outcome: Outcome, end: str) -> None:
         self._finish(worker, outcome, "fresh" if end == "spoiled" else "any")

@@ -180,6 +180,7 @@ class _Worker:
         self._count = 0
         self._used = _all_used()
         physical = self._runners.runner().physical_device
+        self._tell_used()
         send("ready", {name: getattr(physical, name) for name in ("uuid", "name", "driver", "type")})
         self._bytes, self._files = 0, _open_files()
 

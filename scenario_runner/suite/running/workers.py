@@ -56,6 +56,7 @@ class Workers:
         self._on_start = on_start
         self._on_note = on_note
         self._running: dict[int, tuple[Item, tuple[Outcome, ...], str]] = {}
+        self._new: list[tuple[int, Item, str, bool]] = []
         self._numbers = count(1)
         self._is_stopping = self._is_now = False
         self._pools = 0
@@ -110,7 +111,10 @@ class Workers:
         try:
             while True:
                 while not self._is_stopping and len(self._running) < self._room and (item := next(queue, None)):
-                    self._run(item, (), "any")
+                    self._add(item, (), "any")
+                if self._new:
+                    self._tell("run", self._new)
+                    self._new = []
                 if self._is_stopping:  # it may have been told of items since
                     self._tell("stop", self._is_now)
                 yield from finished  # while the workers run
@@ -121,6 +125,7 @@ class Workers:
             if self._running:
                 self._tell("stop", True)
                 self._running.clear()
+                self._new = []
 
     def find_devices(self) -> frozenset[tuple[str, str]]:
         """The UUIDs of the devices that can be used, and their drivers; a worker is started on each.
@@ -155,10 +160,10 @@ class Workers:
             self._pool.wait()
         os.close(self._said)
 
-    def _run(self, item: Item, attempts: tuple[Outcome, ...], where: str) -> None:
+    def _add(self, item: Item, attempts: tuple[Outcome, ...], where: str) -> None:
         number = next(self._numbers)
         self._running[number] = item, attempts, where
-        self._tell("run", number, item, where, bool(attempts))
+        self._new.append((number, item, where, bool(attempts)))
 
     def _tell(self, *message: Any) -> None:
         with suppress(OSError):  # the pool is gone, which `_events` is about to see
@@ -188,7 +193,7 @@ class Workers:
                 attempts = (*attempts, outcome)
                 if not where or self._is_stopping or again is None or not again(item, attempts):
                     return Finished(item, attempts, device, driver)
-                self._run(item, attempts, where)
+                self._add(item, attempts, where)
             case "back", number:
                 self._running.pop(number, None)
             case "devices", devices:
@@ -215,5 +220,4 @@ class Workers:
         self._start_pool()
         if self._is_stopping:
             self._running.clear()
-        for number, (item, attempts, where) in self._running.items():
-            self._tell("run", number, item, where, bool(attempts))
+        self._new = [(number, item, where, bool(done)) for number, (item, done, where) in self._running.items()]
