@@ -221,11 +221,10 @@ class _Worker:
     def _tell_used(self) -> None:
         """Tell what the next workers may begin with, and the manifest of the only driver that they need to open."""
         used = _all_used()
-        if not self._driver:
-            self._driver = _manifest_of(self._runners.runner().physical_device.library)
-        if used != self._used:
-            self._send("used", sorted(used - self._used), self._driver)
-            self._used = used
+        driver = self._driver or _manifest_of(self._runners.runner().physical_device.library)
+        if (used, driver) != (self._used, self._driver):
+            self._send("used", sorted(used - self._used), driver)
+            self._used, self._driver = used, driver
 
     def _end(self, outcome: Outcome) -> str:
         """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""

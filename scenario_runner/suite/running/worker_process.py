@@ -60,9 +60,9 @@ class UsedDevice:
         self.jobs = self.jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
     def driver_found(self, manifest: str) -> None:
-        """A worker has found out which manifest is that of its driver."""
+        """A worker has found out which manifest is that of its driver; empty where it has not."""
         # An index counts the devices of all drivers.
-        if self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
+        if manifest and self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
             self._manifest = manifest
 
     def wanted(self, ready: int) -> int:
