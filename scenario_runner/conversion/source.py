@@ -46,18 +46,18 @@ def _block(file: Tables) -> int:
     raise DamagedError
 
 
-def parse_flatbuffer(content: bytes | SourceFile) -> Function:
+def parse_flatbuffer(content: bytes | SourceFile) -> tuple[Function, str]:
     """The function that the file holds; ``span`` of a custom operation is its number among the operators.
 
-    Raises DamagedError, also for operators that read what none before them makes, which ends the converter without a
-    word.
+    Also the problem of an operator that reads what none before it makes, which ends the converter without a word.
+    Raises DamagedError.
     """
     file = _tables(content)
     block = _block(file)
     inputs, outputs = (file.texts(block, index) for index in (_BLOCK_INPUTS, _BLOCK_OUTPUTS))
     known = set(inputs)
     customs = []
-    has_others = False
+    has_others, problem = False, ""
     for number, table in enumerate(file.elements(block, _BLOCK_OPERATORS)):
         reads, makes = (file.texts(table, index) for index in (_OPERATOR_INPUTS, _OPERATOR_OUTPUTS))
         custom = file.child(table, _OPERATOR_ATTRIBUTE) if file.value(table, _OPERATOR_OP) == _CUSTOM else 0
@@ -65,7 +65,7 @@ def parse_flatbuffer(content: bytes | SourceFile) -> Function:
         for read in reads:
             if read not in known:
                 label = f"operator {number}" + (f" (custom operation {fields[0]!r:.200})" if fields else "")
-                raise DamagedError(f"is no valid TOSA model: {label} reads {read!r:.200}, which none before it makes")
+                problem = problem or f"is no valid TOSA model: {label} reads {read!r:.200}, which none before it makes"
         known.update(makes)
         if fields:
             customs.append((number, fields, reads, makes))
@@ -94,7 +94,7 @@ def parse_flatbuffer(content: bytes | SourceFile) -> Function:
         for number, (name, domain, attributes), reads, makes in customs
     )
     returned = values(outputs)
-    return Function(
+    function = Function(
         name="main",
         arguments=values(inputs),
         result_types=tuple(value.type for value in returned),
@@ -107,6 +107,7 @@ def parse_flatbuffer(content: bytes | SourceFile) -> Function:
         span=(0, 0),
         has_body=True,
     )
+    return function, problem
 
 
 def _tensor_type(file: Tables, table: int) -> TensorType:
@@ -216,7 +217,7 @@ class Source(NamedTuple):
     """The source of a model: a file, or ``memory``. ``name`` is what messages call it.
 
     ``is_plain`` says that it is one function without custom operations, which the converter can be given as it is. A
-    file is not kept in memory. ``function`` is that of a FlatBuffer.
+    file is not kept in memory. ``function`` and ``problem`` are those of a FlatBuffer (`parse_flatbuffer`).
     """
 
     name: str
@@ -224,6 +225,7 @@ class Source(NamedTuple):
     is_plain: bool
     memory: bytes | None = None
     function: Function | None = None
+    problem: str = ""
 
     def content(self) -> bytes:
         """The bytes of the model. Raises FileError."""
@@ -265,10 +267,10 @@ def _looked_at(source: Source, content: bytes | SourceFile) -> Source:
         return source._replace(form="bytecode", is_plain=is_plain)
     if not isinstance(content, bytes) or content[_IDENTIFIER_AT:].startswith(_IDENTIFIER):
         try:
-            function = parse_flatbuffer(content)
+            function, problem = parse_flatbuffer(content)
         except DamagedError as error:
             raise unreadable(source.name, str(error)) from None
-        return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function)
+        return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function, problem=problem)
     return source._replace(is_plain=content.count(b"func.func") == 1 and b"custom" not in content)
 
 
@@ -317,6 +319,8 @@ def refused(
     source: Source, error: ConverterRefusedError | ConverterFailedError, *, has_lines: bool = True
 ) -> ScenarioRunnerError:
     """The error for a model that the converter does not convert. ``has_lines`` says that it got the user's lines."""
+    if source.problem:
+        return unreadable(source.name, source.problem)
     if isinstance(error, ConverterFailedError):
         return error.at(path=source.name)
     if not error.is_invalid:
@@ -341,6 +345,8 @@ def parse_model(source: Source) -> Model:
     not installed.
     """
     path = source.name
+    if source.problem:
+        raise unreadable(path, source.problem)
     try:
         if source.function is not None:
             return Model(path, None, (source.function,), is_users_text=False)

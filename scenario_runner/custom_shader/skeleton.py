@@ -14,10 +14,7 @@ from scenario_runner.custom_shader.variables import TYPE_OF_KIND, constants_of, 
 from scenario_runner.errors import ShaderError, UsageError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.formats import all_formats
-from scenario_runner.graphs.model import (
-    COMBINED_IMAGE_SAMPLER,
-    descriptor_type_name,
-)
+from scenario_runner.graphs.model import COMBINED_IMAGE_SAMPLER, descriptor_type_name
 from scenario_runner.shaders import CompileRequest, compile_all, parse_build_options
 from scenario_runner.shaders.source import assemble
 from scenario_runner.spirv import DescriptorBinding, Scalar, read_module
@@ -141,22 +138,17 @@ def _format(variable: DescriptorBinding) -> str:
     declared = None if image is None else format_of(image.format)
     if declared is not None:
         return declared.name
-    return (
-        "VK_FORMAT_R32G32B32A32_SFLOAT"
-        if image is None or image.sampled_type is None
-        else _format_named(image.sampled_type, 4)
-    )
+    if image is None or image.sampled_type is None:
+        return "VK_FORMAT_R32G32B32A32_SFLOAT"
+    return _format_named(image.sampled_type, 4)
 
 
 def _format_named(element: Scalar, components: int) -> str:
     """The format of as many components of a type; bytes where no format has it."""
     numeric = _ENCODINGS.get(element.encoding) or _NUMERIC.get(element.kind, "uint")
     bits = (8 if element.kind == "bool" else element.width_bits,) * components
+    wanted = (numeric, bits, False)
     for format in all_formats():
-        if (format.numeric, format.channel_bits, format.is_packed) == (
-            numeric,
-            bits,
-            False,
-        ) and "color" in format.aspects:
+        if (format.numeric, format.channel_bits, format.is_packed) == wanted and "color" in format.aspects:
             return format.name
     return "VK_FORMAT_R8_UINT"

@@ -6,6 +6,7 @@ Source: "Vulkan Custom Shader Conversion to VGF"; images hold values of the shap
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Final
@@ -154,20 +155,13 @@ def read_push_constants(text: str) -> tuple[tuple[PushConstant, ...], list[Diagn
             problems.append(_wrong(f"the push constant {shown(name)} has {size} bytes, expected at least 1"))
         found.append(PushConstant(name, size, offset))
         offset += size
-    problems += _repeated(constant.name for constant in found)
+    counts = Counter(constant.name for constant in found)
+    problems += [
+        _wrong(f"the push constant {shown(name)} is listed twice") for name, count in counts.items() if count > 1
+    ]
     if offset > MOST_BYTES and not problems:
         problems.append(_wrong(f"the push constants take {offset} bytes; no device has more than {MOST_BYTES}"))
     return tuple(found), problems
-
-
-def _repeated(names: Iterable[str]) -> list[Diagnostic]:
-    seen: set[str] = set()
-    twice: dict[str, None] = {}
-    for name in names:
-        if name in seen:
-            twice[name] = None
-        seen.add(name)
-    return [_wrong(f"the push constant {shown(name)} is listed twice") for name in twice]
 
 
 def _wrong(message: str) -> Diagnostic:

@@ -197,7 +197,7 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
         memory_model=enumerant_name(MEMORY_MODELS, words[index.memory_model + 2], "MemoryModel"),
         entry_points=_read_entry_points(index),
         spec_constants=_read_spec_constants(index, constants),
-        graph_entry_points=_read_graph_entry_points(index, constants),
+        graph_entry_points=tuple([_read_graph_entry_point(index, constants, at) for at in index.graph_entry_points]),
         graph_constants=_read_graph_constants(index, constants),
         source=index,
     )
@@ -260,11 +260,6 @@ def _read_graph_constants(index: Index, constants: Constants) -> tuple[GraphCons
         if found.setdefault(constant.id, constant) != constant:
             raise index.error(f"the graph constant {constant.id} is declared with two different types", "SR-GRAPH-014")
     return tuple(found[id] for id in sorted(found))
-
-
-def _read_graph_entry_points(index: Index, constants: Constants) -> tuple[GraphEntryPoint, ...]:
-    """Read the graph entry points in the order of the module."""
-    return tuple([_read_graph_entry_point(index, constants, at) for at in index.graph_entry_points])
 
 
 def _read_graph_entry_point(index: Index, constants: Constants, at: int) -> GraphEntryPoint:
