@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv.index import Index
+from scenario_runner.spirv.index import FIRST_VENDOR_OPCODE, Index
 
 READ: Final = 1
 WRITE: Final = 2
@@ -87,8 +87,6 @@ _LEAST_WORDS: Final = {
     **{opcode: end or first for opcode, (first, end, _) in _MERGES.items()},
     **_OTHERS,
 }
-
-_FIRST_VENDOR_OPCODE: Final = 4096
 
 # Instructions of GLSL.std.450 that write through a pointer (Modf, Frexp); any other only reads.
 _GLSL_WRITERS: Final = frozenset({35, 51})
@@ -214,7 +212,7 @@ class Access:
             opcode, count = words[at] & 0xFFFF, words[at] >> 16
             least = _LEAST_WORDS.get(opcode)
             if least is None:
-                if opcode >= _FIRST_VENDOR_OPCODE:
+                if opcode >= FIRST_VENDOR_OPCODE:
                     # An unknown instruction may read and write everything that it names.
                     for operand in words[at + 1 : at + count]:
                         touch(operand, _LOST)

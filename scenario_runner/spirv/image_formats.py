@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv._generated.enumerants import CAPABILITIES, IMAGE_FORMATS
-from scenario_runner.spirv.index import HEADER_WORDS, Index
+from scenario_runner.spirv.index import FIRST_VENDOR_OPCODE, HEADER_WORDS, Index
 
 UNKNOWN: Final = "Unknown"
 READ_WITHOUT_FORMAT: Final = "StorageImageReadWithoutFormat"
@@ -35,7 +35,6 @@ _CAPABILITY_NUMBERS: Final = {CAPABILITIES[number]: number for number in (49, 55
 _FORMAT: Final = 8  # the word of OpTypeImage with the format
 
 _STORAGE: Final = 2  # the operand Sampled of OpTypeImage
-_FIRST_VENDOR_OPCODE: Final = 4096
 
 # Opcodes whose result is connected with operands: the words that hold these, from the first one in steps.
 _PASSES: Final = {
@@ -44,10 +43,15 @@ _PASSES: Final = {
     op.SELECT: (4, 6, 1),
     op.PHI: (3, None, 2),
 }
-# Opcodes that use an image and lead nowhere: the word that holds it.
-_READS: Final = {op.IMAGE_READ: 3, op.IMAGE_SPARSE_READ: 3}
-_WRITES: Final = {op.IMAGE_WRITE: 1}
-_ATOMIC: Final = {op.IMAGE_TEXEL_POINTER: 3}
+# Opcodes whose first operand is the type of their result, among those that are connected.
+_TYPED: Final = frozenset({op.VARIABLE, op.FUNCTION_PARAMETER, *_PASSES})
+# Opcodes that use an image and lead nowhere: the word that holds it, and the use.
+_USES: Final = {
+    op.IMAGE_READ: (3, "reads"),
+    op.IMAGE_SPARSE_READ: (3, "reads"),
+    op.IMAGE_WRITE: (1, "writes"),
+    op.IMAGE_TEXEL_POINTER: (3, "atomic"),
+}
 _LEADS_AWAY: Final = frozenset({op.STORE, op.RETURN_VALUE, op.COPY_MEMORY})
 
 
@@ -72,10 +76,7 @@ class ImageUses:
         """The type of every id that is a storage image, or a pointer to one."""
         self.parameters: dict[int, list[int]] = {}
         """The parameters of each function."""
-        self._reads: set[int] = set()
-        self._writes: set[int] = set()
-        self._atomic: set[int] = set()
-        self._lost: set[int] = set()
+        self._used: dict[str, set[int]] = {"reads": set(), "writes": set(), "atomic": set(), "lost": set()}
         self._types = self._image_types()
         if self._types:
             self._note_parameters()
@@ -85,8 +86,7 @@ class ImageUses:
         """Return all ids that are connected with a variable, itself included."""
         root = self._root(id)
         ids = frozenset(each for each in (*self.types_of, id) if self._root(each) == root)
-        flags = (self._reads, self._writes, self._atomic, self._lost)
-        return Connected(ids, *(not ids.isdisjoint(each) for each in flags))
+        return Connected(ids, **{use: not ids.isdisjoint(used) for use, used in self._used.items()})
 
     def _image_types(self) -> set[int]:
         """Return the types that are, point to or are arrays of storage images."""
@@ -115,7 +115,6 @@ class ImageUses:
 
     def _follow(self) -> None:
         words, types = self._index.words, self._types
-        uses = ((_READS, self._reads), (_WRITES, self._writes), (_ATOMIC, self._atomic))
         at, in_function = HEADER_WORDS, False
         while at < len(words):
             count, opcode = words[at] >> 16, words[at] & 0xFFFF
@@ -136,13 +135,13 @@ class ImageUses:
                     if argument in self.types_of:
                         self._join(parameter, (argument,))
                 if words[at + 1] in types:
-                    self._lost.update(words[at + 2 : at + count])
+                    self._used["lost"].update(words[at + 2 : at + count])
             else:
-                for table, used in uses:
-                    if opcode in table and count > table[opcode]:
-                        used.add(words[at + table[opcode]])
-                if opcode in _LEADS_AWAY or (in_function and opcode >= _FIRST_VENDOR_OPCODE):
-                    self._lost.update(words[at + 1 : at + count])
+                word, use = _USES.get(opcode, (count, ""))
+                if word < count:
+                    self._used[use].add(words[at + word])
+                if opcode in _LEADS_AWAY or (in_function and opcode >= FIRST_VENDOR_OPCODE):
+                    self._used["lost"].update(words[at + 1 : at + count])
             at += count
 
     def _root(self, id: int) -> int:
@@ -299,19 +298,3 @@ class _Change:
         self._bound += 1
         self._behind.setdefault(behind, []).append((len(operands) + 2 << 16 | opcode, id, *operands))
         return id
-
-
-# Opcodes whose first operand is the type of their result, among those that `ImageUses` connects.
-_TYPED: Final = frozenset(
-    {
-        op.VARIABLE,
-        op.FUNCTION_PARAMETER,
-        op.LOAD,
-        op.COPY_OBJECT,
-        op.COPY_LOGICAL,
-        op.ACCESS_CHAIN,
-        op.IN_BOUNDS_ACCESS_CHAIN,
-        op.SELECT,
-        op.PHI,
-    }
-)

@@ -41,7 +41,7 @@ _NOTES: Final = {
     op.GRAPH_ENTRY_POINT: 3,
 }
 
-_FIRST_VENDOR_OPCODE: Final = 4096
+FIRST_VENDOR_OPCODE: Final = 4096
 
 
 def enumerant_name(table: Mapping[int, str], value: int, kind: str) -> str:
@@ -155,7 +155,7 @@ class Index:
                 if count < _NOTES[opcode]:
                     raise self.too_short(at, _NOTES[opcode])
                 self._note(opcode, at, count)
-            elif opcode >= _FIRST_VENDOR_OPCODE and count > 1:
+            elif opcode >= FIRST_VENDOR_OPCODE and count > 1:
                 # Perhaps a type of an extension that is newer than this reader.
                 self.unknown.setdefault(words[at + 1], at)
             at += count
