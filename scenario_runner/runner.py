@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
+from scenario_runner.files.source import confined
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.plan.plan_cache import PlanCache, Settings
@@ -307,8 +308,6 @@ class Runner:
         """The sandbox of a scenario with these arguments of a method, where the Runner has one."""
         if not self.sandbox:
             return nullcontext()
-        from scenario_runner.files.source import confined
-
         folders = [arguments[name] for name in ("output_dir", "capture_dir") if arguments.get(name) is not None]
         folders += () if self._graph_reports is None else self._graph_reports.folders
         folders += () if arguments.get("dump") is None else [arguments["dump"].folder]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from signal import SIGKILL, Signals
 from typing import Any, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutError
+from scenario_runner.streams import read_file
 
 _HELP = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
@@ -52,8 +54,6 @@ def crash_error(crash: Crash, file: str | None) -> DeviceError:
 
 def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVICE-006", help: str = "") -> Diagnostic:
     """What is to be said of a process that came to this end ("was ended by SIGSEGV"), for ``file`` as above."""
-    from signal import SIGKILL
-
     if crash.number == SIGKILL:
         help = help or _HELP_WHEN_KILLED
     elif crash.what.startswith(progress.COMPILING):
@@ -68,8 +68,6 @@ def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVI
 
 def signal_name(number: int) -> str:
     """Its name, such as 'SIGSEGV'."""
-    from signal import Signals
-
     try:
         return Signals(number).name
     except ValueError:
@@ -83,7 +81,6 @@ def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
     not come to need what reads scenarios, which is costly to import.
     """
     from scenario_runner.scenario.syntax import Places
-    from scenario_runner.streams import read_file
 
     path = problem.path or ""
     try:

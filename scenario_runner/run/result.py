@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.files.npy import composed
 from scenario_runner.formats import Format
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.run.given_scenario import Inputs, give_places, given_inputs
 from scenario_runner.run.output_files import FileWriter
+from scenario_runner.run.timings import Timings
 from scenario_runner.text import counted
 
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
 
     Execute = Callable[..., None]
@@ -108,8 +109,6 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         dtype, shape = plan.array_type(part)
         view = memoryview(data)[part.offset_bytes : part.end_bytes]
         if part.aspect == "depth" and dtype == "<u4":
-            from scenario_runner.files.npy import composed
-
             stencil = plan.part(level, "stencil") if "stencil" in plan.format.aspects else None
             stencils = None if stencil is None else memoryview(data)[stencil.offset_bytes : stencil.end_bytes]
             return numpy.frombuffer(composed(view, stencils), dtype).reshape(shape)
@@ -243,9 +242,7 @@ class Prepared:
         options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
         measured: Timings | None = None
         if timings:
-            from scenario_runner.run import timings as records
-
-            measured = records.Timings() if timings is True else timings
+            measured = Timings() if timings is True else timings
         try:
             return self._context.run(
                 self._run, self._by_uid(given_inputs(inputs, more)), folder, write_files, options, measured

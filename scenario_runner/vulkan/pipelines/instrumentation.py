@@ -2,8 +2,8 @@
 
 Nothing here is imported unless a run asks for it. Life cycle:
 
-1. `required` says what a device must be opened with, by name where it lacks it; pipelines are then made by
-   `with_instrumentation`.
+1. `required` says what a device must be opened with, by name where it lacks it; pipelines are then made
+   for it.
 2. An `Instrumentation` belongs to one run. Each frame gets a VkShaderInstrumentationARM of its own, which is on from
    the first to the last command of the frame: result 0 is the frame's first dispatch of a shader, and so on.
 3. After each submission `collect` reads the results of the frame and clears them.
@@ -124,11 +124,6 @@ def required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()
             help="run without --shader-instrumentation, or on a device that has it",
         )
     return Enabled(frozenset(features), frozenset(feature.extension for feature in features if feature.extension))
-
-
-def with_instrumentation(info: Any) -> Any:
-    """A Vk…PipelineCreateInfo whose shaders are instrumented."""
-    return chain(info, new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM))
 
 
 class Instrumentation:

@@ -189,9 +189,8 @@ def _create_shaders(
     """The VkPipeline that ``create`` (vkCreate…Pipelines) makes of ``info``, destroyed with ``stack``."""
     info = with_robustness(info, device.enabled.features)
     if "VK_ARM_shader_instrumentation" in device.enabled.extensions:
-        from scenario_runner.vulkan.pipelines.instrumentation import with_instrumentation
-
-        info = with_instrumentation(info)
+        flags = new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM)
+        info = chain(info, flags)
     handle = ffi.new("VkPipeline*")
     make = lambda cache, info: create(device.handle, cache, 1, info, ffi.NULL, handle)  # noqa: E731
     code = created(device, make, info, name, pointer, stages=stages)
