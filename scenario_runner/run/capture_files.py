@@ -115,9 +115,8 @@ _BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is writ
 
 
 class _File(NamedTuple):
-    """One file of a captured resource."""
+    """One file of a captured resource: its path, and its name below the folder of captures."""
 
-    uid: str
     path: str
     name: str
 
@@ -144,7 +143,7 @@ class CaptureNames:
         found: dict[str, list[_File]] = {}
         for uid in frame.captures:
             paths = (os.path.join(name, self._file_names.of(uid) + extension) for extension in self._extensions(uid))
-            found[uid] = [_File(uid, os.path.join(self._folder, path), path) for path in paths]
+            found[uid] = [_File(os.path.join(self._folder, path), path) for path in paths]
         return found
 
     def _extensions(self, uid: str) -> list[str]:
@@ -170,21 +169,20 @@ class CaptureFiles:
         self._error: BaseException | None = None
         self._entries: list[dict[str, Any]] = []
         self._listed = 0
-        self._open: _FrameFiles | None = None
+        self._open: FrameFiles | None = None
         self._room = threading.Semaphore(_MOST_CHUNKS)
         self._context = copy_context()  # which files may be written is a matter of the context
         self._writer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-files")
-        self._hasher = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-hash")
+        self.hasher = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-hash")
 
-    def frame(self, iteration: int, frame: FramePlan) -> CaptureReceiver:
+    def frame(self, iteration: int, frame: FramePlan) -> FrameFiles:
         """What takes the pieces of a frame's captures, in order."""
-        files = _FrameFiles(self._plan, self._names.files(iteration, frame), iteration, frame.frame_id, self._hasher)
-        return CaptureReceiver(self, files)
+        return FrameFiles(self, self._plan, self._names.files(iteration, frame), iteration, frame.frame_id)
 
     def close(self) -> None:
         """Wait until what is complete is written, and list it. Raises what went wrong."""
         self._writer.shutdown()
-        self._hasher.shutdown()
+        self.hasher.shutdown()
         if self._open is not None:
             self._open.discard()
         try:
@@ -212,12 +210,12 @@ class CaptureFiles:
         finally:
             self._room.release()
 
-    def write(self, files: _FrameFiles, uid: str, piece: bytearray) -> None:
+    def write(self, files: FrameFiles, uid: str, piece: bytearray) -> None:
         """On the thread: write a piece of a resource."""
         self._open = files
         files.write(uid, memoryview(piece))
 
-    def complete(self, files: _FrameFiles) -> None:
+    def complete(self, files: FrameFiles) -> None:
         """On the thread: all of a frame is there."""
         self._entries += files.publish()
         self._open = None
@@ -238,71 +236,65 @@ def _submit(pool: concurrent.futures.ThreadPoolExecutor, call: Callable[..., Any
         raise system_limits.refusal("thread") from error
 
 
-class CaptureReceiver:
-    """Takes pieces of one frame's captures and hands copies of them to the thread."""
+class FrameFiles:
+    """Takes pieces of one frame's captures; copies of them are written on the thread."""
 
-    def __init__(self, owner: CaptureFiles, files: _FrameFiles) -> None:
+    def __init__(
+        self, owner: CaptureFiles, plan: Plan, files: dict[str, list[_File]], iteration: int, frame_id: int
+    ) -> None:
         self._owner = owner
+        self._plan = plan
         self._files = files
+        self._iteration = iteration
+        self._frame_id = frame_id
+        self._pending = OutputSet()
+        self._writer = ResourceWriter(plan, self._open)
 
     def receive(self, uid: str, view: memoryview) -> None:
         flat = view.cast("B")
         for start in range(0, len(flat), _CHUNK_BYTES) or (0,):
             piece = bytearray(flat[start : start + _CHUNK_BYTES])
-            self._owner.put(partial(self._owner.write, self._files, uid, piece))
+            self._owner.put(partial(self._owner.write, self, uid, piece))
 
     def finish(self) -> None:
         """All is there."""
-        self._owner.put(partial(self._owner.complete, self._files))
+        self._owner.put(partial(self._owner.complete, self))
 
-
-class _FrameFiles:
-    """The files of one frame, being written on the thread."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        files: dict[str, list[_File]],
-        iteration: int,
-        frame_id: int,
-        hasher: concurrent.futures.ThreadPoolExecutor,
-    ) -> None:
-        self._plan = plan
-        self._files = files
-        self._iteration = iteration
-        self._frame_id = frame_id
-        self._hasher = hasher
-        self._pending = OutputSet()
-        self._writer = ResourceWriter(plan, self._open)
-        self.write = self._writer.receive
+    def write(self, uid: str, piece: memoryview) -> None:
+        """Write a piece, on the thread. Raises FileError with the pointer of the resource."""
+        self._writer.receive(uid, piece)
 
     def _open(self, uid: str) -> Iterator[ContentWriter]:
         for file in self._files[uid]:
             yield create_resource_file(file.path, self._plan.resources[uid], self._create)
 
     def _create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
-        return _CaptureFile(path, size_bytes, self._hasher, self._pending)
+        return _CaptureFile(path, size_bytes, self._owner.hasher, self._pending)
 
     def publish(self) -> list[dict[str, Any]]:
         """Give all files their names, and return what they are."""
         by_path: dict[str, Any] = {file.path: file for file in self._pending.complete}
         self._pending.publish()
-        written = (each for files in self._files.values() for each in files if each.path in by_path)
-        return [self._entry(each, by_path[each.path]) for each in written]
+        return [
+            self._entry(uid, file.name, by_path[file.path])
+            for uid, files in self._files.items()
+            for file in files
+            if file.path in by_path
+        ]
 
-    def _entry(self, file: _File, made: _CaptureFile) -> dict[str, Any]:
-        plan = self._plan.resources[file.uid]
+    def _entry(self, uid: str, name: str, made: _CaptureFile) -> dict[str, Any]:
+        plan = self._plan.resources[uid]
         shape = [plan.height, plan.width] if plan.npy is None else list(plan.npy[1])
         return {
             "scenario": self._plan.name,
             "iteration": self._iteration,
             "frame_id": self._frame_id,
-            "resource": file.uid,
+            "resource": uid,
             "kind": plan.kind,
             "format": None if plan.format is None else plan.format.name,
             "shape": shape,
             "mip_levels": plan.mips if plan.kind == "image" else None,
-            "file": file.name.replace(os.sep, "/"),
+            "file": name.replace(os.sep, "/"),
             "size_bytes": made.size_bytes,
             "sha256": made.digest.hexdigest(),
         }
