@@ -85,7 +85,7 @@ def test_structure_inside_another_is_a_dict_or_a_structure() -> None:
 
 
 def test_bytes_are_words_or_memory_as_the_member_says() -> None:
-    """Shader code is copied to aligned words and counted in bytes; untyped memory is used where it lies."""
+    """Shader code is words that are counted in bytes; memory is used where it lies."""
     code = np.arange(6, dtype=np.uint32)
     module = new("VkShaderModuleCreateInfo", pCode=code.tobytes())
     assert (module.codeSize, list(module.pCode[0:6])) == (24, [0, 1, 2, 3, 4, 5])
@@ -161,8 +161,6 @@ def test_mistakes_are_named() -> None:
         new("VkMemoryAllocateInfo", size=1)
     with pytest.raises(TypeError, match=r"^VkShaderModuleCreateInfo\.pCode cannot be made from float$"):
         new("VkShaderModuleCreateInfo", pCode=1.5)
-    with pytest.raises(ValueError, match=r"^VkShaderModuleCreateInfo\.pCode needs a multiple of 4 bytes, not 7$"):
-        new("VkShaderModuleCreateInfo", pCode=b"1234567")
     with pytest.raises(ValueError, match=r"^VkTensorDescriptionARM\.pStrides has 1 elements, but dimensionCount is 2$"):
         new("VkTensorDescriptionARM", pDimensions=[1, 2], pStrides=[4])
     with pytest.raises(OverflowError):

@@ -185,7 +185,7 @@ def _array(layout: _Layout, item: Any, values: list[Any] | tuple[Any, ...], keep
 
 
 def _buffer(layout: _Layout, name: str, item: Any, value: Any) -> Any:
-    """The memory of an object with the buffer protocol: itself for bytes, an aligned copy for wider elements."""
+    """The memory of an object with the buffer protocol."""
     try:
         view = memoryview(value).cast("B")
     except TypeError:
@@ -194,11 +194,4 @@ def _buffer(layout: _Layout, name: str, item: Any, value: Any) -> Any:
         return NULL
     if item.kind == "void":
         return ffi.from_buffer(view)
-    if ffi.sizeof(item) == 1:
-        return ffi.from_buffer(layout.source.typeof(layout.source.getctype(item, "[]")), view)
-    count, rest = divmod(view.nbytes, ffi.sizeof(item))
-    if rest:
-        raise ValueError(f"{layout.name}.{name} needs a multiple of {ffi.sizeof(item)} bytes, not {view.nbytes}")
-    array = ffi.new(layout.source.typeof(layout.source.getctype(item, "[]")), count)
-    ffi.memmove(array, view, view.nbytes)
-    return array
+    return ffi.from_buffer(layout.source.typeof(layout.source.getctype(item, "[]")), view)
