@@ -113,7 +113,8 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
 def _list_devices() -> int:
     """Print index, name, type, UUID and driver of every device and return 0; the one that a run takes by itself is
     marked "default". Raises NoDeviceError when there is none."""
-    from scenario_runner.vulkan.devices.instance import Instance, version_text
+    from scenario_runner.vulkan.api.loader import version_text
+    from scenario_runner.vulkan.devices.instance import Instance
     from scenario_runner.vulkan.devices.physical_device import choose
 
     instance = Instance()

@@ -22,9 +22,9 @@ from scenario_runner.formats import all_formats
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import library_of, load
+from scenario_runner.vulkan.api.loader import API_1_2, API_1_3, library_of, load, version_text
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
-from scenario_runner.vulkan.devices.instance import Instance, version_text
+from scenario_runner.vulkan.devices.instance import Instance
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.devices.ml_emulation import open_layered, reason_against
 from scenario_runner.vulkan.devices.physical_device import CORE, PhysicalDevice, choose
@@ -124,15 +124,14 @@ ML_EXTENSIONS = (
     "VK_ARM_data_graph_neural_accelerator_statistics",
 )
 
-_1_2, _1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
 # Structures that extend VkPhysicalDeviceProperties2: the core version that has them, or else the extension.
 _PROPERTIES = {
-    "VkPhysicalDeviceVulkan11Properties": (_1_2, None),
-    "VkPhysicalDeviceVulkan12Properties": (_1_2, None),
-    "VkPhysicalDeviceVulkan13Properties": (_1_3, None),
-    "VkPhysicalDeviceSubgroupSizeControlProperties": (_1_3, "VK_EXT_subgroup_size_control"),
-    "VkPhysicalDeviceShaderIntegerDotProductProperties": (_1_3, "VK_KHR_shader_integer_dot_product"),
-    "VkPhysicalDeviceMaintenance4Properties": (_1_3, "VK_KHR_maintenance4"),
+    "VkPhysicalDeviceVulkan11Properties": (API_1_2, None),
+    "VkPhysicalDeviceVulkan12Properties": (API_1_2, None),
+    "VkPhysicalDeviceVulkan13Properties": (API_1_3, None),
+    "VkPhysicalDeviceSubgroupSizeControlProperties": (API_1_3, "VK_EXT_subgroup_size_control"),
+    "VkPhysicalDeviceShaderIntegerDotProductProperties": (API_1_3, "VK_KHR_shader_integer_dot_product"),
+    "VkPhysicalDeviceMaintenance4Properties": (API_1_3, "VK_KHR_maintenance4"),
     "VkPhysicalDeviceRobustness2PropertiesEXT": (0, "VK_EXT_robustness2"),
     "VkPhysicalDeviceCooperativeMatrixPropertiesKHR": (0, "VK_KHR_cooperative_matrix"),
     "VkPhysicalDeviceExternalMemoryHostPropertiesEXT": (0, "VK_EXT_external_memory_host"),

@@ -31,6 +31,15 @@ _LOADER_NAMES_ELSEWHERE = ("libvulkan.so.1", "libvulkan.so")
 _INSTALL_ON_WINDOWS = "install the graphics driver of your GPU's vendor, which brings vulkan-1.dll"
 
 
+API_1_2 = 1 << 22 | 2 << 12
+API_1_3 = 1 << 22 | 3 << 12
+
+
+def version_text(version: int, parts: int = 3) -> str:
+    """The first parts of a packed Vulkan version (VK_MAKE_API_VERSION) as text: '1.3.275', '1.3'."""
+    return ".".join(map(str, (version >> 22 & 0x7F, version >> 12 & 0x3FF, version & 0xFFF)[:parts]))
+
+
 @cache
 def load() -> Any:
     """The Vulkan loader as a cffi library (``load().vkCreateInstance(...)``), opened once.

@@ -11,7 +11,7 @@ from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import Functions, check, error_class, result_name
+from scenario_runner.vulkan.api.loader import API_1_2, API_1_3, Functions, check, error_class, result_name, version_text
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices import layers as layer_list
 from scenario_runner.vulkan.devices.layers import (
@@ -31,8 +31,6 @@ Checks: TypeAlias = 'bool | Literal["sync"]'
 
 Planned = TypeVar("Planned")
 
-API_1_2 = 1 << 22 | 2 << 12
-API_1_3 = 1 << 22 | 3 << 12
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
 _WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
@@ -174,8 +172,3 @@ def _check_loader_version() -> None:
             f"the Vulkan loader supports version {version_text(version[0])}; 1.2 or newer is needed",
             help="install a newer Vulkan loader",
         )
-
-
-def version_text(version: int) -> str:
-    """A packed Vulkan version (VK_MAKE_API_VERSION) as text."""
-    return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}.{version & 0xFFF}"

@@ -44,8 +44,6 @@ def manifest_path(deployed: str, layer: str) -> str:
     return os.path.join(deployed, "share", "vulkan", "explicit_layer.d", f"{FILES[layer]}.json")
 
 
-ML_LAYERS = FILES
-
 RENDERDOC_VARIABLE = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
 RENDERDOC_LAYER = "VK_LAYER_RENDERDOC_Capture"
 LAYERS_VARIABLE = "VK_INSTANCE_LAYERS"
@@ -71,7 +69,7 @@ def requested_layers() -> list[str]:
 def with_ml_emulation(layers: Collection[str]) -> bool:
     """Whether an ML emulation layer is among the layers of an instance, or of those that the environment adds."""
     asked = [*layers, *requested_layers()]
-    return any(fnmatchcase(name, each) for name in ML_LAYERS for each in asked)
+    return any(fnmatchcase(name, each) for name in FILES for each in asked)
 
 
 def present_layers() -> list[str]:

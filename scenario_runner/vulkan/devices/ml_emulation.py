@@ -21,6 +21,7 @@ from scenario_runner.content_cache import default_cache_dir, is_trusted, replace
 from scenario_runner.temporary import make_folder
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan.api.loader import API_1_3, version_text
 from scenario_runner.vulkan.devices.instance import Checks, Instance
 from scenario_runner.vulkan.devices.layers import (
     FILES,
@@ -38,9 +39,8 @@ Mode = Literal["auto", "on", "off"]
 TENSORS = "VK_ARM_tensors"
 DATA_GRAPH = "VK_ARM_data_graph"
 
-_API_1_3 = 1 << 22 | 3 << 12
 # Older loaders know VK_LAYER_PATH alone, which replaces the standard folders instead of adding to them.
-_ADD_LAYER_PATH_SINCE = 1 << 22 | 3 << 12 | 234
+_ADD_LAYER_PATH_SINCE = API_1_3 | 234
 _STANDARD_FOLDERS = ("/usr/local/etc", "/usr/local/share", "/etc", "/usr/share")
 
 # The layers' own shaders cannot do without these.
@@ -122,9 +122,8 @@ def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = 
 
 def reason_against(physical: PhysicalDevice) -> str | None:
     """Why the layers cannot run on this device (as it is without them), or None when they can."""
-    if physical.api_version < _API_1_3:
-        version = physical.api_version
-        return f"it supports Vulkan {version >> 22 & 0x7F}.{version >> 12 & 0x3FF}, but the layers need 1.3"
+    if physical.api_version < API_1_3:
+        return f"it supports Vulkan {version_text(physical.api_version, 2)}, but the layers need 1.3"
     lacking = [member for structure, member in _NEEDED if physical.features.find(structure, member) is None]
     return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
 

@@ -19,7 +19,7 @@ from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import Functions
+from scenario_runner.vulkan.api.loader import API_1_2, Functions, version_text
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.layers import present_layers
 
@@ -193,8 +193,6 @@ _TYPES = {
 }
 _PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 1}
 
-_API_1_2 = 1 << 22 | 2 << 12
-
 
 class PhysicalDevice:
     """Wraps a VkPhysicalDevice; everything is asked of the driver on first use."""
@@ -340,9 +338,8 @@ class PhysicalDevice:
 
     def unusable_because(self) -> str | None:
         """Why this device cannot run scenarios at all, or None when it can."""
-        if self.api_version < _API_1_2:
-            version = self.api_version
-            return f"it supports Vulkan {version >> 22 & 0x7F}.{version >> 12 & 0x3FF}; 1.2 or newer is needed"
+        if self.api_version < API_1_2:
+            return f"it supports Vulkan {version_text(self.api_version, 2)}; 1.2 or newer is needed"
         if self.queue_family() is None:
             return "it has no queue family with compute"
         return None

@@ -16,6 +16,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.plan.model.records import ML_STRUCTURES, NeededFeature, Requirements
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.api.loader import API_1_2, API_1_3, version_text
 from scenario_runner.vulkan.devices.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.devices.ml_emulation import features_for_layers
 from scenario_runner.vulkan.devices.physical_device import CORE, Feature, PhysicalDevice
@@ -136,7 +137,7 @@ def companions(physical: PhysicalDevice, requirements: Requirements, disabled: C
 
 
 # The newest SPIR-V that each Vulkan version takes (Vulkan specification, appendix "Vulkan Environment for SPIR-V").
-_SPIRV_VERSIONS = ((1 << 22 | 3 << 12, (1, 6)), (1 << 22 | 2 << 12, (1, 5)))
+_SPIRV_VERSIONS = ((API_1_3, (1, 6)), (API_1_2, (1, 5)))
 # Must not be enabled beside its successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
 # Capabilities under the names that they had before they became part of a newer extension.
@@ -323,7 +324,7 @@ def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: C
 
 def _describe(alternative: tuple[Any, ...]) -> str:
     if alternative[0] == "version":
-        return f"Vulkan {alternative[1] >> 22 & 0x7F}.{alternative[1] >> 12 & 0x3FF}"
+        return f"Vulkan {version_text(alternative[1], 2)}"
     if alternative[0] == "extension":
         return f"the extension {alternative[1]}"
     return f"{alternative[2]} ({alternative[1]})"

@@ -21,14 +21,13 @@ from typing import Any, NamedTuple
 from scenario_runner import log
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import check
+from scenario_runner.vulkan.api.loader import API_1_3, check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.devices.requirements import Enabled
 
 _FEEDBACK = "VK_EXT_pipeline_creation_feedback"
-_API_1_3 = 1 << 22 | 3 << 12
 
 
 class Creation(NamedTuple):
@@ -50,7 +49,7 @@ def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[
     control = ("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
     features = frozenset(physical.features.available([control], disabled_extensions))
     extensions = {each.extension for each in features if each.extension}
-    if physical.api_version < _API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
+    if physical.api_version < API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
         extensions.add(_FEEDBACK)
     return Enabled(features, frozenset(extensions))
 
@@ -79,7 +78,7 @@ class DriverCache:
         self.creations: list[Creation] = []
         has_control = any(each.member == "pipelineCreationCacheControl" for each in device.enabled.features)
         self._flags = vk.PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT * (asks_for_misses and has_control)
-        self._has_feedback = device.physical.api_version >= _API_1_3 or _FEEDBACK in device.enabled.extensions
+        self._has_feedback = device.physical.api_version >= API_1_3 or _FEEDBACK in device.enabled.extensions
         self.tells_hits = self._has_feedback or self._flags != 0
         code, self.handle = self._create(data)
         if code < 0 and data:

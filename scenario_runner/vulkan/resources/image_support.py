@@ -15,7 +15,7 @@ from scenario_runner.formats import format_of_value
 from scenario_runner.plan.model.records import ImageLayout
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import check
+from scenario_runner.vulkan.api.loader import API_1_3, check
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER
@@ -67,7 +67,6 @@ _LATER_FORMATS = {
     1000470000: "VK_KHR_maintenance5",
     1000460000: "VK_ARM_tensors",
 }
-_API_1_3 = 1 << 22 | 3 << 12
 
 
 def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]:
@@ -118,7 +117,7 @@ def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
     """
     physical = device.physical
     bits = 0
-    if plan.without_format and physical.api_version >= _API_1_3:
+    if plan.without_format and physical.api_version >= API_1_3:
         found = new("VkFormatProperties3")
         properties = chain(new("VkFormatProperties2"), found)
         physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, plan.format.value, properties)
@@ -223,7 +222,7 @@ def _missing_extension(device: Device, format: int) -> str | None:
     extension = _LATER_FORMATS.get(format // 1000 * 1000)
     if extension is None or extension in device.enabled.extensions:
         return None
-    if extension == "VK_EXT_4444_formats" and device.physical.api_version >= _API_1_3:
+    if extension == "VK_EXT_4444_formats" and device.physical.api_version >= API_1_3:
         return None
     return f"it lacks the extension {extension}"
 
