@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,143 +15,10 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.scenario import json_schema, load, loads
 
-ACCESS = {"src_access": "memory_write", "dst_access": "ACCESS_GRAPH_READ", "src_stage": ["all"], "dst_stage": ["GRAPH"]}
-PART = {"base_mip_level": 0, "level_count": 1, "base_array_layer": 0, "layer_count": 1}
-PICTURE = {
-    "uid": "picture",
-    "dims": [1, 8, 8, 1],
-    "format": "VK_FORMAT_R8_UNORM",
-    "shader_access": "readonly",
-    "mips": 2,
-    "src": "a.dds",
-    "dst": "",
-    "color_attachment": True,
-    "min_filter": "LINEAR",
-    "mag_filter": "LINEAR",
-    "mip_filter": "NEAREST",
-    "border_address_mode": "CLAMP_BORDER",
-    "border_color": "FLOAT_CUSTOM_EXT",
-    "custom_border_color": [0, 0.5, 1.0, 1],
-    "tiling": "LINEAR",
-    "memory_group": {"uid": "g", "offset": 0},
-}
-SHADER = {
-    "uid": "shader",
-    "src": "a.comp",
-    "type": "GLSL",
-    "stage": "compute",
-    "entry": "main",
-    "build_options": "-DA=1",
-    "include_dirs": ["inc"],
-    "push_constants_size": 8,
-    "specialization_constants": [{"id": 0, "value": 1}, {"id": 1, "value": 0.5}, {"id": 2, "value": True}],
-}
-GRAPH = {
-    "uid": "network",
-    "src": "network.vgf",
-    "push_constants_size": 4,
-    "specialization_constants_map": [{"shader_target": "n", "specialization_constants": [{"id": 0, "value": -1}]}],
-    "shader_substitutions": [{"shader_ref": "shader", "target": "n"}],
-}
-SUBSTITUTIONS = {
-    "push_constants": [{"push_data_ref": "numbers", "shader_target": "n"}],
-    "shader_substitutions": [{"shader_ref": "shader", "target": "n"}],
-}
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "format_examples.json"
+EVERYTHING: dict[str, Any] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+"""A scenario with every key of every kind."""
 
-
-def bindings(*uids: str) -> list[dict[str, Any]]:
-    return [{"set": 0, "id": index, "resource_ref": uid} for index, uid in enumerate(uids)]
-
-
-def binding(index: int) -> dict[str, Any]:
-    return {"set": 0, "id": index, "resource_ref": "picture", "lod": 1, "descriptor_type": "VK_DESCRIPTOR_TYPE_AUTO"}
-
-
-EVERYTHING: dict[str, Any] = {
-    "$schema": "scenario.schema.json",
-    "resources": [
-        {"image": PICTURE},
-        {"buffer": {"uid": "a", "size": 64, "shader_access": "readonly", "src": "", "memory_group": {"id": ""}}},
-        {
-            "tensor": {
-                "uid": "t",
-                "dims": [],
-                "format": "VK_FORMAT_R8_SINT",
-                "shader_access": "readwrite",
-                "dst": "t.npy",
-            }
-        },
-        {"raw_data": {"uid": "numbers", "src": "numbers.npy"}},
-        {"shader": SHADER},
-        {"shader": {"uid": "module", "src": "a.spv"}},
-        {"shader": {"uid": "vertex", "src": "a.vert", "stage": "vertex"}},
-        {"shader": {"uid": "fragment", "src": "a.frag", "stage": "fragment"}},
-        {"graph": GRAPH},
-        {"graph_constant": {"uid": "constant", "dims": [2], "format": "VK_FORMAT_R8_SINT", "src": "c.npy"}},
-        {"memory_barrier": {"uid": "m", **ACCESS}},
-        {"buffer_barrier": {"uid": "b", "buffer_resource": "a", "size": 32, "offset": 32, **ACCESS}},
-        {
-            "image_barrier": {
-                "uid": "i",
-                "image_resource": "picture",
-                "old_layout": "IMAGE_LAYOUT_GENERAL",
-                "new_layout": "general",
-                "subresource_range": PART,
-                **ACCESS,
-            }
-        },
-        {"tensor_barrier": {"uid": "x", "tensor_resource": "t", **ACCESS}},
-    ],
-    "commands": [
-        {
-            "dispatch_compute": {
-                "shader_ref": "shader",
-                "rangeND": [1, 2, 3],
-                "bindings": bindings("a", "t"),
-                "push_data_ref": "numbers",
-                "implicit_barrier": False,
-            }
-        },
-        {"dispatch_vgf": {"graph_ref": "network", "bindings": bindings("t", "picture"), **SUBSTITUTIONS}},
-        {"dispatch_spirv_graph": {"graph_ref": "module", "bindings": bindings("t"), "graph_constants": ["constant"]}},
-        {
-            "dispatch_fragment": {
-                "vertex_shader_ref": "vertex",
-                "fragment_shader_ref": "fragment",
-                "bindings": [binding(3)],
-                "color_attachment_refs": ["picture", {"resource_ref": "picture", "lod": 1}],
-                "render_extent": [4, 4],
-                "debug_name": "draw",
-                "push_data_ref": "",
-            }
-        },
-        {
-            "dispatch_optical_flow": {
-                "width": 8,
-                "height": 8,
-                "grid_size": "4x4",
-                "performance_level": "fast",
-                "execution_flags": ["input_unchanged"],
-                "mean_flow_l1_norm_hint": 4,
-                "bindings": {
-                    "search_image": binding(0),
-                    "template_image": binding(1),
-                    "output_image": binding(2),
-                    "output_cost": binding(3),
-                },
-            }
-        },
-        {
-            "dispatch_barrier": {
-                "memory_barrier_refs": ["m"],
-                "buffer_barrier_refs": ["b"],
-                "image_barrier_refs": ["i"],
-                "tensor_barrier_refs": ["x"],
-            }
-        },
-        {"frame_boundary": {"resources": ["a"], "frame_id": 3}},
-    ],
-}
 TEXT = json.dumps(EVERYTHING, indent=1).encode()
 SCHEMA = json_schema()
 
@@ -262,25 +130,11 @@ def test_any_file(tmp_path, content):
 
 def accepts(schema: dict[str, Any], value: Any) -> bool:
     """Whether a JSON Schema accepts a value: the keywords that ours uses, and no others."""
-    known = {
-        *(
-            "$schema",
-            "$defs",
-            "$ref",
-            "title",
-            "description",
-            "default",
-            "deprecated",
-            "type",
-            "enum",
-            "anyOf",
-            "oneOf",
-        ),
-        *("properties", "required", "additionalProperties", "propertyNames", "not", "const"),
-        *("items", "prefixItems", "minItems", "maxItems"),
-        *("minLength", "minimum", "maximum", "multipleOf"),
-    }
-    assert schema.keys() <= known
+    known = (
+        "$schema $defs $ref title description default deprecated type enum anyOf oneOf properties required not const"
+        " additionalProperties propertyNames items prefixItems minItems maxItems minLength minimum maximum multipleOf"
+    )
+    assert schema.keys() <= set(known.split())
     if "$ref" in schema and not accepts(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], value):
         return False
     number = isinstance(value, int | float) and not isinstance(value, bool)
