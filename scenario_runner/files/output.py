@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TypeAlias
 
 from scenario_runner import signals, temporary
+from scenario_runner.errors import FileError
 from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, check_opened, check_path, file_error, reason_of
 
 _unwritable = partial(file_error, code="SR-FILE-015")
@@ -75,12 +76,10 @@ class OutputFile:
 
     def __init__(self, path: str | os.PathLike[str], size_bytes: int = 0, *, files: OutputSet | None = None) -> None:
         self.path = os.fspath(path)
-        self._set = files
-        self._folders: list[str] = [] if files is None else files.folders
+        self._is_alone = files is None
+        self._set = OutputSet() if files is None else files
         self._descriptor = -1
         self._temporary = ""
-        self._old = ""
-        self._had_old = False
         self._reserved_bytes = 0
         self._written_bytes = 0
         try:
@@ -130,11 +129,9 @@ class OutputFile:
                     os.ftruncate(descriptor, self._written_bytes)
             finally:
                 os.close(descriptor)  # network file systems report a full disk only here
-            if self._set is None:
-                self.rename()
-                _keep_folders(self._folders)
-            else:
-                self._set.complete.append(self)
+            self._set.complete.append(self)
+            if self._is_alone:
+                self._set.publish()
         except BaseException as error:
             self.discard()
             if isinstance(error, OSError):
@@ -148,12 +145,8 @@ class OutputFile:
             if descriptor >= 0:
                 os.close(descriptor)
         temporary.remove(self._temporary)
-        if self._set is None:
-            _remove_folders(self._folders)
-
-    def check(self) -> None:
-        """Raise FileError where something that no file can replace has come into the place of the target."""
-        check_destination(self.target)
+        if self._is_alone:
+            self._set.discard()
 
     def rename(self) -> None:
         """Give the complete file its name. Raises FileError."""
@@ -162,43 +155,6 @@ class OutputFile:
         except OSError as error:
             raise _unwritable(self.path, f"cannot be written: {reason_of(error)}") from error
         temporary.keep(self._temporary)
-
-    def keep_old(self) -> None:
-        """Keep the file that has the name now, for `put_back_old`."""
-        old = temporary.file_name(os.path.dirname(self.target))
-        try:
-            os.link(self.target, old)
-        except FileNotFoundError:
-            temporary.keep(old)
-            return
-        except OSError:  # no hard links here, or not of files of others
-            temporary.keep(old)
-            self._had_old = True
-            return
-        self._had_old = True
-        self._old = old
-
-    def put_back_old(self) -> bool:
-        """Undo `rename`, if it was done; False where the old file could not be kept, so that the new one stays."""
-        if os.path.lexists(self._temporary):
-            self.drop_old()
-            return True
-        try:
-            if self._old:
-                os.replace(self._old, self.target)
-            elif self._had_old:
-                return False
-            else:
-                os.unlink(self.target)
-        except OSError:
-            return False
-        finally:
-            temporary.keep(self._old)
-        return True
-
-    def drop_old(self) -> None:
-        """Let go of the file that had the name."""
-        temporary.remove(self._old)
 
     def __enter__(self) -> OutputFile:
         return self
@@ -217,13 +173,13 @@ class OutputFile:
             missing.append(folder)
             folder = os.path.dirname(folder)
         for each in reversed(missing):
-            self._folders.append(each)
+            self._set.folders.append(each)
             temporary.note(each, os.rmdir)
             try:
                 os.mkdir(each)
             except FileExistsError:
                 # somebody else made it meanwhile; what is not a folder is refused with the next name
-                temporary.keep(self._folders.pop())
+                temporary.keep(self._set.folders.pop())
 
     def _reserve(self, size_bytes: int) -> None:
         if size_bytes <= 0 or not hasattr(os, "posix_fallocate"):
@@ -243,17 +199,6 @@ class OutputFile:
                 return  # this file system cannot reserve; writing will tell
             reason = reason_of(error) if isinstance(error, OSError) else "no file can be so large"
             raise _unwritable(self.path, f"cannot be given {size_bytes} bytes: {reason}") from error
-
-
-def _remove_folders(folders: list[str]) -> None:
-    """Remove those that are empty, the last one first."""
-    while folders:
-        temporary.remove(folders.pop())
-
-
-def _keep_folders(folders: list[str]) -> None:
-    while folders:
-        temporary.keep(folders.pop())
 
 
 CreateOutput: TypeAlias = Callable[[str | os.PathLike[str], int], OutputFile]
@@ -294,8 +239,9 @@ class OutputSet:
         try:
             with signals.deferred():
                 _publish(self.complete)
-                _keep_folders(self.folders)
-                self.complete = []
+                for folder in self.folders:
+                    temporary.keep(folder)
+                self.complete, self.folders = [], []
         finally:
             self.discard()
 
@@ -303,7 +249,8 @@ class OutputSet:
         """Remove what has no name yet, and the folders made for it."""
         while self.complete:
             self.complete.pop().discard()
-        _remove_folders(self.folders)
+        while self.folders:
+            temporary.remove(self.folders.pop())
 
     def __enter__(self) -> OutputSet:
         return self
@@ -319,28 +266,54 @@ class OutputSet:
 
 def _publish(files: list[OutputFile]) -> None:
     for file in files:
-        file.check()  # a folder may have taken the place of one meanwhile
+        check_destination(file.target)  # a folder may have taken the place of one meanwhile
     marker = marker_path(file.target for file in files)
     if marker is None:
         for file in files:
             file.rename()
         return
     _write_marker(marker, files)
-    begun: list[OutputFile] = []
+    begun: list[tuple[OutputFile, str | None]] = []
     try:
         for file in files:
-            begun.append(file)
-            file.keep_old()
+            begun.append((file, _second_name(file.target)))
             file.rename()
-    except BaseException:
-        still_new = [file for file in reversed(begun) if not file.put_back_old()]
-        if still_new:
+    except FileError:
+        _, old = begun.pop()
+        temporary.remove(old or "")
+        put_back = [_put_back(file.target, old) for file, old in reversed(begun)]
+        if not all(put_back):
             temporary.keep(marker)
         temporary.remove(marker)
         raise
     temporary.remove(marker)
-    for file in files:
-        file.drop_old()
+    for _, old in begun:
+        temporary.remove(old or "")
+
+
+def _second_name(path: str) -> str | None:
+    """Another name for a file that is about to be replaced: None where there is none, "" where it can have no other."""
+    name = temporary.file_name(os.path.dirname(path))
+    try:
+        os.link(path, name)
+    except OSError as error:  # no hard links here, or not of files of others
+        temporary.keep(name)
+        return None if isinstance(error, FileNotFoundError) else ""
+    return name
+
+
+def _put_back(path: str, old: str | None) -> bool:
+    """Put the file that had the name back, or nothing; False where the new one stays, as the old one was not kept."""
+    try:
+        if old is None:
+            os.unlink(path)
+        elif old:
+            os.replace(old, path)
+    except OSError:
+        return False
+    finally:
+        temporary.keep(old or "")
+    return old != ""
 
 
 def _write_marker(path: str, files: list[OutputFile]) -> None:
