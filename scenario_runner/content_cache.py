@@ -18,14 +18,30 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache
 from typing import Any, NamedTuple
 
 from scenario_runner import log, temporary
 
-KINDS = {"plans": ".entry", "shaders": ".entry", "checked": ".entry", "pipelines": ".cache", "contents": ".content"}
-"""The folder of each kind, and how the names of its files end."""
+
+class Kind(NamedTuple):
+    """How the names of a kind of file end, and how many files and bytes of it are kept."""
+
+    suffix: str
+    most_files: int
+    most_bytes: int
+
+
+KINDS = {
+    # those of a suite must all fit: of one that is a little larger none would be found again
+    "plans": Kind(".entry", 16384, 256 << 20),
+    "shaders": Kind(".entry", 4096, 256 << 20),
+    "checked": Kind(".entry", 4096, 256 << 20),
+    "pipelines": Kind(".cache", 2048, 256 << 20),
+    "contents": Kind(".content", 100_000, 8 << 30),
+}
+"""Each kind of file, by the name of its folder."""
 
 LIMIT_VARIABLE = "SCENARIO_RUNNER_CACHE_SIZE"
 _SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -51,7 +67,7 @@ def kept_files(root: str, kind: str) -> list[KeptFile]:
             for item in scan:
                 try:
                     status = item.stat(follow_symlinks=False)
-                    if item.name.endswith(KINDS[kind]):
+                    if item.name.endswith(KINDS[kind].suffix):
                         found.append(KeptFile(status.st_mtime, status.st_size, item.path))
                     elif item.name.endswith(".tmp") and now - status.st_mtime > _STALE_TEMPORARY_S:
                         os.unlink(item.path)
@@ -62,34 +78,28 @@ def kept_files(root: str, kind: str) -> list[KeptFile]:
     return found
 
 
-def bound(root: str, kind: str, most_files: int, most_bytes: int) -> None:
+def bound(root: str, kind: str) -> None:
     """Remove the files of a kind that were used longest ago where there are too many, and those of all kinds where the
     user's limit is exceeded. Called after writing."""
-    shrink(kept_files(root, kind), most_files, most_bytes)
+    _shrink(kept_files(root, kind), KINDS[kind].most_files, KINDS[kind].most_bytes)
     limit = limit_bytes()
-    if limit is None:
-        if os.environ.get(LIMIT_VARIABLE):
-            log.warning(__name__, "%s is not a size such as 500M or 2G, and is ignored", LIMIT_VARIABLE)
-    else:
-        shrink([file for each in KINDS for file in kept_files(root, each)], None, limit)
+    if limit is not None:
+        files = [file for each in KINDS for file in kept_files(root, each)]
+        _shrink(files, len(files), limit)
+    elif os.environ.get(LIMIT_VARIABLE):
+        log.warning(__name__, "%s is not a size such as 500M or 2G, and is ignored", LIMIT_VARIABLE)
 
 
-def shrink(files: Iterable[KeptFile], most_files: int | None, most_bytes: int) -> None:
-    """Remove the files used longest ago, down to three quarters, where these are exceeded."""
+def _shrink(files: list[KeptFile], most_files: int, most_bytes: int) -> None:
+    """Remove the files used longest ago, down to three quarters of what is exceeded."""
     files = sorted(files)
-    left, total = len(files), sum(file.size_bytes for file in files)
-    if most_files is None:
-        most_files = left
-    if left <= most_files and total <= most_bytes:
-        return
-    fewest = most_files * 3 // 4 if left > most_files else left
+    total = sum(file.size_bytes for file in files)
+    fewest = most_files * 3 // 4 if len(files) > most_files else len(files)
     smallest = most_bytes * 3 // 4 if total > most_bytes else total
-    for file in files:
-        if left <= fewest and total <= smallest:
-            break
-        remove([file])
-        left -= 1
-        total -= file.size_bytes
+    while len(files) > fewest or total > smallest:
+        oldest = files.pop(0)
+        remove([oldest])
+        total -= oldest.size_bytes
 
 
 def remove(files: Collection[KeptFile]) -> list[str]:
@@ -114,7 +124,6 @@ def limit_bytes() -> int | None:
 
 _MAGIC = b"SRCACHE1"
 _HEADER = 28
-_SUFFIX = ".entry"
 _TOUCH_AFTER_S = 24 * 3600
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -213,28 +222,26 @@ def replace_own(path: str, data: bytes) -> None:
 
 
 class ContentCache:
-    """Values of a `kept_files.KINDS` below ``root`` (by default `default_cache_dir`), bounded in number and size.
+    """Values of one of `KINDS` below ``root`` (by default `default_cache_dir`).
 
     Nothing here raises because of the file system: a folder that cannot be read or written is a cache that never hits,
     which is logged once.
     """
 
-    def __init__(self, root: str | None, kind: str, *, max_entries: int, max_total_bytes: int) -> None:
+    def __init__(self, root: str | None, kind: str) -> None:
         self.root = default_cache_dir() if root is None else root
         self.folder = os.path.join(self.root, kind)
         self._kind = kind
-        self._max_entries = max_entries
-        self._max_total_bytes = max_total_bytes
 
     def path(self, key: bytes) -> str:
         """Where the entry of ``key`` is kept."""
-        name = f"{zlib.crc32(key):08x}{zlib.adler32(key):08x}{len(key):x}{_SUFFIX}"
+        name = f"{zlib.crc32(key):08x}{zlib.adler32(key):08x}{len(key):x}{KINDS[self._kind].suffix}"
         return os.path.join(self.folder, name)
 
     def load(self, key: bytes) -> bytes | None:
         """The value made from ``key``; None when there is none, or its entry is damaged."""
         path = self.path(key)
-        found = self.read(path, self._max_total_bytes)
+        found = self.read(path, KINDS[self._kind].most_bytes)
         if found is None:
             return None
         data, modified_s = found
@@ -282,7 +289,7 @@ class ContentCache:
 
     def evict(self) -> None:
         """Drop the entries used longest ago while there are too many, down to three quarters. Called after writing."""
-        bound(self.root, self._kind, self._max_entries, self._max_total_bytes)
+        bound(self.root, self._kind)
 
     def _warn(self, error: Exception) -> None:
         if self.root in _warned:

@@ -54,7 +54,7 @@ def examine(
     ]
     variables = [os.environ.get(name) for name in _VARIABLES]
     key = repr(((sys.version, program_version(), check, compiler, variables), described)).encode()
-    cache = ContentCache(None, "checked", max_entries=4096, max_total_bytes=256 << 20)
+    cache = ContentCache(None, "checked")
     kept = cache.load(key) if use_cache else None
     if kept is not None:
         examined: _Examined = pickle.loads(kept)

@@ -23,7 +23,6 @@ from scenario_runner.plan.sources import NpySource
 from scenario_runner.shaders import CompileRequest, compile_all
 
 _LARGEST_TEXT_BYTES = 16 << 20
-_MOST_PLANS = 16384  # those of a suite must all fit: of one that is a little larger none would be found again
 # To look for what must go is to look at each file of the folder, which takes as long as dozens of plans: for so many
 # that are kept, or so many bytes, it is done about once, whichever process keeps them.
 _KEPT_BETWEEN_LOOKS = 1024
@@ -61,7 +60,7 @@ class PlanCache:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._cache = ContentCache(settings.cache_dir, "plans", max_entries=_MOST_PLANS, max_total_bytes=256 << 20)
+        self._cache = ContentCache(settings.cache_dir, "plans")
         self._key: bytes | None = None
         self.text: bytes | None = None
 

@@ -39,8 +39,6 @@ _TRAILER = struct.Struct("<8sQI")
 _MOST_BYTES = 1 << 30
 _MOST_NAME_BYTES = 100
 # Of the user's cache folder; in a folder that the user chose nothing is removed.
-_MOST_FILES = 2048
-_MOST_KEPT_BYTES = 256 << 20
 
 
 class PipelineCaching:
@@ -83,7 +81,7 @@ class PipelineCaching:
         name = os.fsdecode(os.fsencode(name)[:_MOST_NAME_BYTES])
         if self._chosen is None:
             name += f"-{hashlib.sha256(key).hexdigest()[:16]}"
-        return os.path.join(self._folder(), name + KINDS[FOLDER])
+        return os.path.join(self._folder(), name + KINDS[FOLDER].suffix)
 
     @contextmanager
     def used(self, device: Device, plan: Plan) -> Iterator[None]:
@@ -130,7 +128,7 @@ class PipelineCaching:
                 with progress.phase("pipelines", "store"):
                     kept.store(cache)
                 if self._chosen is None:
-                    bound(self._cache_root(), FOLDER, _MOST_FILES, _MOST_KEPT_BYTES)
+                    bound(self._cache_root(), FOLDER)
         finally:
             device.driver_cache = None
             cache.close()

@@ -27,15 +27,12 @@ from scenario_runner.shaders.compilers import (
 from scenario_runner.shaders.source import TARGETS, Assembled, BuildOptions, CompileRequest
 from scenario_runner.system_packages import install_here
 
-MAX_ENTRIES = 4096
-MAX_TOTAL_BYTES = 256 << 20
-
 
 class ShaderCache(ContentCache):
     """Compiled modules, in the user's cache folder or under ``root``."""
 
     def __init__(self, root: str | None = None) -> None:
-        super().__init__(root, "shaders", max_entries=MAX_ENTRIES, max_total_bytes=MAX_TOTAL_BYTES)
+        super().__init__(root, "shaders")
 
 
 _PROBE_TIMEOUT_S = 10.0

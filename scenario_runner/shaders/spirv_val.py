@@ -111,8 +111,6 @@ def complaint(
 _FORMAT = 1  # part of every key; raise it when a check is added
 _GOOD = b"\0"
 _CODE = "SR-SHADER-013"
-_MAX_ENTRIES = 4096
-_MAX_TOTAL_BYTES = 64 << 20
 _HELP = f"generate the module again (spirv-val found the error; {VARIABLE}={OFF} turns it off)"
 
 
@@ -131,11 +129,7 @@ def check_modules(modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | 
 
     Raises UsageError where the validator that the environment names is not there.
     """
-    cache = (
-        ContentCache(cache_dir, "checked", max_entries=_MAX_ENTRIES, max_total_bytes=_MAX_TOTAL_BYTES)
-        if use_cache
-        else None
-    )
+    cache = ContentCache(cache_dir, "checked") if use_cache else None
     validator = find_validator()
     identity = repr((_FORMAT, validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
     errors: dict[str, SpirvError] = {}

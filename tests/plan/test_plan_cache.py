@@ -16,7 +16,7 @@ import numpy
 import pytest
 
 import scenario_runner
-from scenario_runner import Runner
+from scenario_runner import Runner, content_cache
 from scenario_runner.content_cache import ContentCache, distrust, program_version
 from scenario_runner.errors import FileError
 from scenario_runner.plan import plan_cache
@@ -140,7 +140,7 @@ def test_large_plans_are_bounded_often(
     cache: Path, path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What must go is looked for after so many plans, or so many bytes of them, as the bounds allow for."""
-    monkeypatch.setattr(plan_cache, "_MOST_PLANS", 2)
+    monkeypatch.setitem(content_cache.KINDS, "plans", content_cache.KINDS["plans"]._replace(most_files=2))
     monkeypatch.setattr(plan_cache, "_BYTES_BETWEEN_LOOKS", 1)
     text = path.read_text()
     for spaces in range(5):
@@ -202,7 +202,7 @@ def test_an_entry_that_cannot_be_decoded_is_not_used(cache: Path, path: Path, ru
     (entry,) = (cache / "plans").glob("*.entry")
     data = entry.read_bytes()
     key = data[28:][: int.from_bytes(data[8:16], "little")]
-    ContentCache(str(cache), "plans", max_entries=10, max_total_bytes=1 << 20).store(key, value)
+    ContentCache(str(cache), "plans").store(key, value)
     assert entry.read_bytes() != data
     assert outcome(path, runner) == [11, 12, 13, 14]
     assert entry.read_bytes() == data

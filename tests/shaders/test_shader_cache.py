@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.shaders import CompileRequest, ShaderCache, compile_all, default_cache_dir, discovery
+from scenario_runner import content_cache
+from scenario_runner.shaders import CompileRequest, ShaderCache, compile_all, default_cache_dir
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 MAGIC = b"\x03\x02\x23\x07"
@@ -122,7 +123,7 @@ def test_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCapture
 
 def test_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound the entries used longest ago go, and so do temporary files of a process that died."""
-    monkeypatch.setattr(discovery, "MAX_ENTRIES", 8)
+    monkeypatch.setitem(content_cache.KINDS, "shaders", content_cache.KINDS["shaders"]._replace(most_files=8))
     store = ShaderCache(str(tmp_path))
     now = time.time()
     for index in range(9):

@@ -34,8 +34,6 @@ from scenario_runner.temporary import temporary_folder
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
-_MOST_FILES: Final = 100_000
-_MOST_BYTES: Final = 8 << 30
 _IDLE_S: Final = 60.0  # without a shard: whoever started the suite may be gone
 
 
@@ -228,7 +226,7 @@ class _Supervisor:
         self._shard = threading.Lock()
         self._idle = threading.Timer(0.0, lambda: None)
         with ExitStack() as stack:
-            stack.callback(bound, default_cache_dir(), KIND, _MOST_FILES, _MOST_BYTES)
+            stack.callback(bound, default_cache_dir(), KIND)
             scratch = os.path.realpath(stack.enter_context(temporary_folder()))
             self._layout = Layout(os.path.join(scratch, "files"))
             self._results = os.path.join(scratch, "results")
