@@ -6,12 +6,14 @@ documentation (codes 133 and 134 are not part of it, but what existing .dds file
 NumPy reads raw bytes for numbers that it lacks, and float8 E5M2 as the reference does. YCbCr, ETC2, ASTC and PVRTC
 formats are left out: no supported file holds them.
 
-DXGI names packed channels from the lowest bit up, Vulkan from the highest down: B5G6R5 there is R5G6B5 here.
+DXGI names packed channels from the lowest bit up, Vulkan from the highest down: B5G6R5 there is R5G6B5 here. The last
+column has what other programs call a format, for the help of an error.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +22,7 @@ from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.text import close_names
 
 if TYPE_CHECKING:
-    from scenario_runner.format_spellings import Spelling
+    pass
 
 
 class Format(NamedTuple):
@@ -108,16 +110,29 @@ def format_of_dxgi(code: int) -> Format | None:
 
 def close_format_names(name: str) -> list[str]:
     """At most three names that ``name`` may stand for: what other programs call formats, else a misspelling."""
-    from scenario_runner.format_spellings import spellings
+    text = re.sub(f"^{_OTHER_PREFIXES}*", "", name.strip().lower()[:100]).removesuffix("'>")
+    start = _PREFIX + _vulkan_start(text)
+    found = [_PREFIX + row[0] for row in _rows() if text and text in row[-1].split()]
+    found += [entry for entry in _by_name() if f"{entry}_".startswith(f"{start}_")]
+    return list(dict.fromkeys(found))[:3] or close_names(start, _by_name(), cutoff=0.85)
 
-    wanted = name.upper()[:100]
-    found = [entry for entry in _by_name() if wanted.startswith(_PREFIX) and entry.startswith(f"{wanted}_")]
-    found += [entry.name for spelling in spellings(name) for entry in _spelt(spelling)]
-    if found:
-        return list(dict.fromkeys(found))[:3]
-    if not wanted.startswith(_PREFIX):
-        wanted = _PREFIX + wanted
-    return close_names(wanted, _by_name(), cutoff=0.85)
+
+_OTHER_PREFIXES = (
+    r"(vk_format_|dxgi_format_|gl_|mtlpixelformat|wgputextureformat_?|pixelformat_?|<class '"
+    r"|(numpy|np|jnp|jax\.numpy|torch|tf|tensorflow|ml_dtypes)\.|format[._])"
+)
+_COMPACT_NAME = r"([rgba]+)(8|16|32|64)_?(|f|i|ui|float|sint|uint|unorm|snorm|srgb|unorm-srgb)"
+_COMPACT_KINDS = {"f": "sfloat", "float": "sfloat", "i": "sint", "ui": "uint", "unorm-srgb": "srgb"}
+
+
+def _vulkan_start(text: str) -> str:
+    """How Vulkan's name of what OpenGL, WebGPU or DXGI call ``text`` begins: ``'R8G8B8A8_UNORM'`` for rgba8unorm."""
+    compact = re.fullmatch(_COMPACT_NAME, text)
+    if compact:
+        channels, bits, kind = compact.groups()
+        text = "".join(f"{channel}{bits}" for channel in channels) + (kind and f"_{_COMPACT_KINDS.get(kind, kind)}")
+    text = re.sub(r"(?<![a-z])float(?=_|$)", "sfloat", text).replace("_unorm_srgb", "_srgb")
+    return re.sub(r"_int$", "_sint", text).upper()
 
 
 def format_help(name: str) -> str:
@@ -128,27 +143,6 @@ def format_help(name: str) -> str:
     return f"did you mean {' or '.join(map(repr, close))}? Formats have the names that Vulkan gives them"
 
 
-def _spelt(spelling: Spelling) -> list[Format]:
-    """The formats that a spelling of another program means; those of its likeliest meaning first.
-
-    Other programs name packed channels from the lowest bit up.
-    """
-    orders = [
-        (spelling.channels, spelling.bits, False),
-        (spelling.channels[::-1], spelling.bits[::-1], True),
-        (spelling.channels, spelling.bits, True),
-    ]
-    found = []
-    for numeric in spelling.numeric:
-        named = [entry for entry in _by_value().values() if entry.numeric == numeric]
-        if spelling.block:
-            found += [entry for entry in named if entry.name.startswith(f"{_PREFIX}{spelling.block}_")]
-            continue
-        fitting = [[e for e in named if (e.channels, e.channel_bits, e.is_packed) == order] for order in orders]
-        found += fitting[0] or [*fitting[1], *fitting[2]]
-    return found
-
-
 def all_formats() -> tuple[Format, ...]:
     """Every format of the table, by rising value."""
     return tuple(_by_value().values())
@@ -157,10 +151,13 @@ def all_formats() -> tuple[Format, ...]:
 _PREFIX = "VK_FORMAT_"
 
 
-def _read_table() -> Iterator[Format]:
+def _rows() -> list[list[str]]:
     with open(os.path.join(os.path.dirname(__file__), "formats.csv"), encoding="utf-8") as file:
-        rows = [line.rstrip("\n").split(",") for line in file]
-    for name, value, size, channels, channel_bits, numeric, numpy_dtype, numpy_items, dxgi in rows[1:]:
+        return [line.rstrip("\n").split(",") for line in file][1:]
+
+
+def _read_table() -> Iterator[Format]:
+    for name, value, size, channels, channel_bits, numeric, numpy_dtype, numpy_items, dxgi, _ in _rows():
         texel_size_bytes, items = int(size), int(numpy_items)
         aspects = [aspect for letter, aspect in (("D", "depth"), ("S", "stencil")) if letter in channels]
         yield Format(

@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("program",),
     ("byte_data", "formats", "sampling", "content_cache", "flatbuffers", "streams", "system_limits"),
     ("codes", "temporary"),
-    ("errors", "kinds", "log", "progress", "format_spellings", "arm_glslc", "system_packages"),
+    ("errors", "kinds", "log", "progress", "arm_glslc", "system_packages"),
     ("diagnostics",),
     ("text", "signals"),
 )
