@@ -64,7 +64,7 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    cache = ContentCache(cache_dir, "checked", max_entries=MAX_ENTRIES, max_total_bytes=MAX_TOTAL_BYTES)
+    cache = ContentCache(cache_dir, "checked")
     if compiler or any(map(os.environ.get, _NAMING)):
         return _search(compiler, language, cache if use_cache else None)
     asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
