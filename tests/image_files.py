@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from os import PathLike
 
-from scenario_runner.files.codec import create_image, open_image, read_image_header
+from scenario_runner.files.codec import ImageHeader, codec_of, create_image, open_image
 from scenario_runner.formats import Format
 
 
@@ -33,6 +33,11 @@ def write_dds(
         for plane in ((depth,) if len(format.aspects) == 1 else (depth, stencil or bytes(len(depth) // 4)))
     ]
     write_image(path, format, width, height, planes)
+
+
+def read_image_header(path: str | PathLike[str]) -> ImageHeader:
+    """What an image file says that it holds."""
+    return codec_of(path).read_header(str(path))
 
 
 def read_texels(path: str | PathLike[str], format: Format) -> bytes:

@@ -302,31 +302,14 @@ def codec_for(resource: str, format: Format | None = None, mip_count: int = 1) -
     return next((codec for codec in fitting if codec.holds(format, mip_count)), codec_for(resource))
 
 
-def cannot_hold(path: str | os.PathLike[str], format: Format, reason: str) -> FileError:
-    """The error for texels of a format that a file of this name cannot hold."""
-    others = [codec.extension for codec in all_codecs() if codec.why_not(format) is None]
-    return file_error(
-        os.fspath(path),
-        f"cannot hold texels of the format {format.name!r}: {reason}",
-        help=f"choose the name of a {' or '.join(others)} file" if others else None,
-        code="SR-FILE-004",
-    )
-
-
-def check_source(path: str | os.PathLike[str], format: Format, width: int, height: int, mip_count: int = 1) -> int:
-    """Check the header of an image file against what a scenario declares, and return how many mip levels it holds.
-
-    Nothing but the header is read. A file may have fewer levels than declared, not more. A file of D32_SFLOAT_S8_UINT
-    serves R32_SFLOAT and D32_SFLOAT, with its depths. Raises `FileError` that shows both sides.
-    """
-    with open_image(path, format, width, height, mip_count) as reader:
-        return reader.mip_count
-
-
 def open_image(
     path: str | os.PathLike[str], format: Format, width: int, height: int, mip_count: int = 1
 ) -> ImageReader:
-    """Open an image file as an image that was declared so; as `check_source`. Close the reader after use."""
+    """Open an image file as an image that was declared so, after checking its header against that.
+
+    A file may have fewer levels than declared, not more. A file of D32_SFLOAT_S8_UINT serves R32_SFLOAT and D32_SFLOAT,
+    with its depths. Raises `FileError` that shows both sides.
+    """
     return codec_of(path).open_image(os.fspath(path), format, width, height, mip_count)
 
 
@@ -339,7 +322,10 @@ def check_destination(path: str | os.PathLike[str], format: Format) -> None:
     """Raise `FileError` when texels of ``format`` cannot be written to a file of this name; touches no file."""
     reason = codec_of(path).why_not(format)
     if reason is not None:
-        raise cannot_hold(path, format, reason)
+        others = [codec.extension for codec in all_codecs() if codec.why_not(format) is None]
+        message = f"cannot hold texels of the format {format.name!r}: {reason}"
+        help = f"choose the name of a {' or '.join(others)} file" if others else None
+        raise file_error(os.fspath(path), message, help=help, code="SR-FILE-004")
 
 
 def create_image(
@@ -354,8 +340,3 @@ def create_image(
     """A file that an image of these ``planes`` is written to as its bytes come; see `ImageWriter`."""
     check_destination(path, format)
     return codec_of(path).create_image(os.fspath(path), format, width, height, planes, create)
-
-
-def read_image_header(path: str | os.PathLike[str]) -> ImageHeader:
-    """What an image file holds, for showing it. Raises `FileError`, also for arrays whose shape is not an image's."""
-    return codec_of(path).read_header(os.fspath(path))

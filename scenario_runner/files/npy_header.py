@@ -229,8 +229,10 @@ def _parse_shape(text: str) -> tuple[int, ...]:
     lengths = []
     for part in parts:
         match = _LENGTH.fullmatch(part)
+        if match is None and part.startswith("-"):
+            raise ValueError("the shape has a negative length")
         if match is None:
-            raise ValueError(f"the shape has {'a negative' if part.startswith('-') else 'a wrong'} length")
+            raise ValueError(f"the shape has the length {_shown(part)}, expected a number")
         if len(match[1]) > 19:
             raise ValueError(f"the shape has a length of {len(match[1])} digits")
         lengths.append(int(match[1]))

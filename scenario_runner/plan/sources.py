@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.codec import check_source, codec_of, open_image
+from scenario_runner.files.codec import codec_of, open_image
 from scenario_runner.files.npy import NpyReader, read_header
 from scenario_runner.files.npy_header import NpyHeader
 from scenario_runner.formats import Format
@@ -135,7 +135,8 @@ class ImageFileSource(_FileSource):
         self._format = format
         first = parts[0]
         self._extent = (first.width, first.height, parts[-1].level + 1)
-        self.levels = check_source(path, format, *self._extent)
+        with open_image(path, format, *self._extent) as reader:
+            self.levels = reader.mip_count
         self._parts = tuple(part for part in parts if part.level < self.levels)
         super().__init__(path, codec_of(path).is_divisible(path))
 

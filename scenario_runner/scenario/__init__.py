@@ -6,9 +6,8 @@ models. Names are imported when they are first used, because pydantic is the cos
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scenario_runner.kinds import lazy_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.barriers import (
@@ -44,43 +43,6 @@ if TYPE_CHECKING:
         SpecializationConstantMap,
     )
     from scenario_runner.scenario.storage import Buffer, Image, MemoryGroup, RawData, Tensor
-
-_NAMES = {
-    "barriers": (
-        "BufferBarrier",
-        "DispatchBarrier",
-        "ImageBarrier",
-        "MemoryBarrier",
-        "SubresourceRange",
-        "TensorBarrier",
-    ),
-    "commands": (
-        "Binding",
-        "ColorAttachment",
-        "DispatchCompute",
-        "DispatchFragment",
-        "DispatchGraph",
-        "DispatchOpticalFlow",
-        "DispatchSpirvGraph",
-        "MarkBoundary",
-        "OpticalFlowBindings",
-        "PushConstantMap",
-    ),
-    "loader": ("from_dict", "load", "loads"),
-    "model": ("Command", "Model", "Resource"),
-    "scenario": ("Scenario", "check_references"),
-    "schema": ("json_schema",),
-    "shaders": (
-        "Graph",
-        "GraphConstant",
-        "Shader",
-        "ShaderSubstitution",
-        "SpecializationConstant",
-        "SpecializationConstantMap",
-    ),
-    "storage": ("Buffer", "Image", "MemoryGroup", "RawData", "Tensor"),
-}
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Binding",
@@ -121,8 +83,18 @@ __all__ = [
     "loads",
 ]
 
+# The first module that has a name is where it comes from; those that every planning imports are asked first.
+_MODULES = ("scenario", "loader", "model", "storage", "shaders", "commands", "barriers", "schema")
 
-__getattr__ = lazy_names(__name__, _HOME)
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            found = getattr(import_module(f"{__name__}.{module}"), name, None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

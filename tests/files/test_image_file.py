@@ -12,13 +12,11 @@ import pytest
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import (
     check_destination,
-    check_source,
     open_image,
-    read_image_header,
     stored_levels,
 )
 from scenario_runner.formats import Format, format_named
-from tests.image_files import write_dds, write_image
+from tests.image_files import read_image_header, write_dds, write_image
 
 
 def named(name: str) -> Format:
@@ -101,12 +99,12 @@ def test_depth_with_stencil_serves_single_floats(tmp_path: Path) -> None:
 def test_formats_with_the_same_bytes_fit(tmp_path: Path) -> None:
     """A DXGI code that stands for two formats fits both, and a legacy header fits the sRGB format too."""
     write_dds(tmp_path / "a.dds", named("R8G8B8A8_UNORM"), 1, 1, [b"abcd"])
-    assert check_source(tmp_path / "a.dds", named("A8B8G8R8_UNORM_PACK32"), 1, 1) == 1
+    assert len(texels_of(tmp_path / "a.dds", named("A8B8G8R8_UNORM_PACK32"), 1, 1)) == 1
     with pytest.raises(FileError, match="has texels of 'VK_FORMAT_R8G8B8A8_UNORM'"):
-        check_source(tmp_path / "a.dds", named("R8G8B8A8_SRGB"), 1, 1)
+        open_image(tmp_path / "a.dds", named("R8G8B8A8_SRGB"), 1, 1)
     imageio.v3.imwrite(tmp_path / "b.dds", np.zeros((1, 1, 4), "u1"), plugin="pillow")
-    assert check_source(tmp_path / "b.dds", named("B8G8R8A8_SRGB"), 1, 1) == 1
-    assert check_source(tmp_path / "b.dds", named("B8G8R8A8_UNORM"), 1, 1) == 1
+    assert len(texels_of(tmp_path / "b.dds", named("B8G8R8A8_SRGB"), 1, 1)) == 1
+    assert len(texels_of(tmp_path / "b.dds", named("B8G8R8A8_UNORM"), 1, 1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -153,16 +151,16 @@ def test_a_contradiction_shows_both_sides(
     path = tmp_path / ("a" + extension)
     write_image(path, named("R8G8B8A8_UNORM"), 2, 3, [bytes(24)])
     with pytest.raises(FileError) as caught:
-        check_source(path, named(declared), width, height)
+        open_image(path, named(declared), width, height)
     assert str(caught.value) == f"{path}: {message}"
 
 
 def test_more_levels_than_declared_are_refused(tmp_path: Path) -> None:
     """A file may have fewer mip levels than the image, not more."""
     write_image(tmp_path / "a.dds", named("R8_UINT"), 2, 2, [bytes(4), bytes(1)])
-    assert check_source(tmp_path / "a.dds", named("R8_UINT"), 2, 2, 2) == 2
+    assert len(texels_of(tmp_path / "a.dds", named("R8_UINT"), 2, 2, 2)) == 2
     with pytest.raises(FileError, match="has 2 mip levels, but the scenario declares 1"):
-        check_source(tmp_path / "a.dds", named("R8_UINT"), 2, 2)
+        open_image(tmp_path / "a.dds", named("R8_UINT"), 2, 2)
 
 
 def test_destinations_are_checked_without_touching_them(tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.files.codec import read_image_header
 from scenario_runner.files.dds import DdsReader
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
-from tests.image_files import write_dds
+from tests.image_files import read_image_header, write_dds
 from tests.scenes import Scene
 
 
