@@ -43,30 +43,9 @@ def refused(program: Program, scene: Scene, code: int, message: str, *files: str
     "text, message",
     [
         ("", "1:1: the file is empty"),
-        ("   \n\n", "1:1: the file is empty"),
-        (
-            '{"resources": [], "commands": [',
-            "1:32: /commands: the file ends inside the array that begins at 1:31: expected a value",
-        ),
         ('{"resources": [],\n "commands": [,]}', "2:15: /commands: expected a value, got ','"),
-        ("{'resources': []}", """1:2: expected a key in double quotes, got "'\""""),
-        ('{"resources": [] "commands": []}', """1:18: expected ',' or '}', got '"'"""),
-        ('{"resources": [], "commands": []} x', "1:35: expected the end of the file, got 'x'"),
-        ('{"resources": [], "commands": [NaN]}', "1:32: /commands/0: NaN is not a number of JSON"),
         ("[]", "1:1: expected an object with the keys 'resources' and 'commands', got an array"),
-        (
-            '{"resources": [], "commands": [], "resources": []}',
-            "1:35: /resources: the key 'resources' appears twice in one object, first on line 1",
-        ),
-        (
-            "\ufeff{",
-            "1:2: the file ends inside the object that begins at 1:1: expected a key in double quotes",
-        ),
         ("[" * 100_000, "1:65: more than 64 arrays and objects are nested in one another"),
-        (
-            '{"resources": [], "commands": [' + "9" * 100_000 + "]}",
-            "1:32: /commands/0: a number of 100000 characters is too long",
-        ),
     ],
 )
 def test_json(program: Program, scene: Scene, text: str, message: str) -> None:
@@ -115,59 +94,28 @@ def test_scenario_file(program: Program, scene: Scene, name: str, message: str) 
     refused(program, scene, 4, message, name)
 
 
-def header(text: str, *, version: bytes = b"\x01\x00", length: int | None = None) -> bytes:
+def header(text: str) -> bytes:
     """The start of a .npy file with this header text."""
     padded = text.encode().ljust(117) + b"\n"
-    return b"\x93NUMPY" + version + struct.pack("<H", len(padded) if length is None else length) + padded
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(padded)) + padded
 
 
 @pytest.mark.parametrize(
     "content, message",
     [
         (b"", "is empty, expected a .npy file"),
-        (b"\x93NUMPY", "has the .npy version '', expected 1.0, 2.0 or 3.0"),
-        (b"not an array at all, just text", "is not a .npy file: it begins with b'not an', expected b'\\x93NUMPY'"),
-        (
-            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }"),
-            "is truncated: 0 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
-        ),
         (
             header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(15),
             "is truncated: 15 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
-        ),
-        (
-            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(17),
-            "has bytes after its data: 17 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
-        ),
-        (
-            header("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }") + bytes(16),
-            "holds items of the type '|O': Python objects (the file would need pickle, which can run any code)",
-        ),
-        (
-            header("{'descr': '<u4', 'fortran_order': False, 'shape': (-4,), }") + bytes(16),
-            "has a .npy header that cannot be read: the shape has a negative length",
         ),
         (
             header("{'descr': '<u4', 'fortran_order': False, 'shape': (2**62, 2**62), }") + bytes(16),
             "has a .npy header that cannot be read: the shape has the length '2**62', expected a number",
         ),
         (
-            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }") + bytes(16),
-            "is truncated: 16 bytes follow the header, expected more bytes than any file has for shape"
-            " (4611686018427387904, 4) of '<u4'",
-        ),
-        (
             header("__import__('os').system('touch pwned')") + bytes(16),
             "has a .npy header that cannot be read: expected '{' at character 1, found"
             """ "__import__('os').system('touch pwned')\"""",
-        ),
-        (
-            header("{'descr': '<u4'", length=60000) + bytes(16),
-            "ends after 144 bytes, but the .npy header says it takes 60000 bytes (truncated?)",
-        ),
-        (
-            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }", version=b"\x09\x00"),
-            "has the .npy version '9.0', expected 1.0, 2.0 or 3.0",
         ),
         (
             b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.",
