@@ -129,7 +129,7 @@ def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
             status = os.stat(path, follow_symlinks=False)
             # Only our own: other users' processes may be hidden from us, and would look dead.
             if status.st_uid == _user_id() and _is_over(name[len(prefix) :], status.st_mtime):
-                _remove(path, status.st_mode)
+                (_remove_folder if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
         except OSError:
             pass  # another process removes it as well
 
@@ -142,7 +142,6 @@ def _is_over(rest: str, changed_s: float) -> bool:
     host, process_id, start, _ = parts
     if host == _host() != _UNKNOWN:
         return _start_of(int(process_id)) != start
-
     return time.time() - changed_s > _FOREIGN_AGE_S
 
 
@@ -173,13 +172,6 @@ def _start_of(process_id: int) -> str:
 
 def _user_id() -> int:
     return os.geteuid() if hasattr(os, "geteuid") else 0  # as os.stat has it on Windows
-
-
-def _remove(path: str, mode: int) -> None:
-    if not stat.S_ISDIR(mode):
-        os.unlink(path)
-        return
-    _remove_folder(path)
 
 
 def _remove_folder(path: str) -> None:

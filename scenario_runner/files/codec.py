@@ -150,7 +150,7 @@ class ImageWriter(ContentWriter):
     """An image file being written.
 
     ``planes`` are the sizes in bytes of what is written, in order: for each level one for each of the ``aspects`` of
-    the format.
+    the format. A writer that puts aspects together, or writes all at the end, keeps their bytes in ``_held``.
     """
 
     def __init__(
@@ -159,6 +159,7 @@ class ImageWriter(ContentWriter):
         super().__init__(output, header, size_bytes)
         self._planes = planes
         self._aspects = aspects
+        self._held = [bytearray() for _ in range(aspects)]
         self._plane = 0  # which one is being written, and how much of it was
         self._done = 0
 
@@ -180,12 +181,6 @@ class ImageWriter(ContentWriter):
 
 class HeldImageWriter(ImageWriter):
     """Keeps the planes of the first level for `_finish`, which writes the file as a whole."""
-
-    def __init__(
-        self, output: OutputFile, planes: tuple[int, ...], aspects: int, header: bytes = b"", size_bytes: int = 0
-    ) -> None:
-        super().__init__(output, planes, aspects, header, size_bytes)
-        self._held = [bytearray() for _ in range(aspects)]
 
     def _write_part(self, plane: int, part: memoryview) -> None:
         if plane < self._aspects:

@@ -91,18 +91,16 @@ class _DdsWriter(ImageWriter):
         levels = level_layout(format, self._maps[0].stored_bytes, width, height, mip_count, offset=0)
         size_bytes = sum(level.stored_size_bytes for level in levels)
         super().__init__(create(path, len(header) + size_bytes), planes, len(format.aspects), header, size_bytes)
-        self._held: list[bytearray] = []  # the planes of a level whose texels are put together
 
     def _write_part(self, plane: int, part: memoryview) -> None:
         if self._maps[0].is_plain:
             self._append(part)
             return
-        if self._done == 0:
-            self._held.append(bytearray())
-        self._held[-1] += part
-        if len(self._held) == self._aspects and len(self._held[-1]) == self._planes[plane]:
+        self._held[plane % self._aspects] += part
+        if plane % self._aspects == self._aspects - 1 and self._done + len(part) == self._planes[plane]:
             self._write_level()
-            self._held = []
+            for held in self._held:
+                held.clear()
 
     def _write_level(self) -> None:
         count = len(self._held[0]) // self._maps[0].memory_bytes
