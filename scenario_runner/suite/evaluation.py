@@ -121,16 +121,15 @@ class _Evaluation:
 
     def _failed(self, error: ScenarioRunnerError, runners: Runners) -> Outcome:
         """The outcome of a run that ended with an error."""
-        expectations = self._expectations
-        if isinstance(error, MissingToolError) and error.problems[0].code not in (self._expectations.check.codes or ()):
+        check = self._expectations.check
+        if isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ()):
             return _of_error(error, "MissingTool")
         if isinstance(error, ExpectationError) or not os.path.isfile(self._item.path):
             return _of_error(error, "Missing")
-        if expectations.expects_failure:
+        if self._expectations.expects_failure:
             return self._as_expected(error)
         if isinstance(error, UnsupportedError):
-            needs = self._expectations.check.needs
-            if needs is None or any(name.startswith("VK_ARM_") for name in needs.extensions):
+            if check.needs is None or any(name.startswith("VK_ARM_") for name in check.needs.extensions):
                 return _of_error(error, "NotSupported")
             reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
             return _of_error(error, "Fail", reason)

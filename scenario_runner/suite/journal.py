@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import mmap
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ class Journal:
             self._descriptor = _opened(self.path)
             size_bytes = os.fstat(self._descriptor).st_size
             if size_bytes and resume:
-                self._end_last_line(size_bytes)
+                self._end_last_line()
             elif size_bytes:
                 self._begin_anew(os.path.join(folder, PREVIOUS_NAME))
         except OSError as error:
@@ -159,16 +160,10 @@ class Journal:
             message = "the journal was removed or replaced while the suite ran, or the folder of the results was"
             refuse("SR-FILE-015", self.path, message, "leave the folder alone while a suite runs, and run it again")
 
-    def _end_last_line(self, size_bytes: int) -> None:
+    def _end_last_line(self) -> None:
         """Remove what a killed process has left of a line."""
-        end = size_bytes
-        while end:
-            start = max(0, end - 65536)
-            at = os.pread(self._descriptor, end - start, start).rfind(b"\n")
-            if at >= 0:
-                end = start + at + 1
-                break
-            end = start
+        with mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) as content:
+            end = content.rfind(b"\n") + 1
         os.ftruncate(self._descriptor, end)
 
     def _begin_anew(self, previous: str) -> None:

@@ -46,6 +46,19 @@ def results(folder: Path) -> dict[str, dict[str, Any]]:
     return {line["item"]["id"]: line for line in lines}
 
 
+def started(folder: Path, cluster: Cluster, checkout: Path) -> subprocess.Popen[str]:
+    """The suite of a folder, which runs on a cluster."""
+    return subprocess.Popen(
+        [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": python_path(checkout)},
+        stdout=-1,
+        stderr=-1,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
+    )
+
+
 def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path, device_name: str) -> None:
     """Hosts are sent what scenarios read, from folders above the suite too, and send back results, the files about a
     failure and paths as they are here. What a host has is not sent again."""
@@ -86,15 +99,12 @@ def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path,
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     journal = tmp_path / "r" / "journal.jsonl"
-    with cluster_of(2, hosts, checkout) as cluster:
-        command = [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"]
-        environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True) as process:
-            while not journal.exists() or journal.read_text().count("\n") < 4:
-                assert process.poll() is None
-                time.sleep(0.02)
-            os.kill(cluster.processes[0], signal.SIGKILL)
-            out, err = process.communicate(timeout=120)
+    with cluster_of(2, hosts, checkout) as cluster, started(tmp_path, cluster, checkout) as process:
+        while not journal.exists() or journal.read_text().count("\n") < 4:
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.kill(cluster.processes[0], signal.SIGKILL)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 0, (out, err)
     assert "is lost" in err
     found = results(tmp_path / "r")
@@ -131,17 +141,7 @@ def test_ctrl_c(cluster: Cluster, checkout: Path, tmp_path: Path, shader_cache: 
     scene = Scene(tmp_path / "suite" / "2")
     scene.shader("x", WAIT).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"], (65535, 65535)).write()
     journal = tmp_path / "r" / "journal.jsonl"
-    command = [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"]
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment,
-        stdout=-1,
-        stderr=-1,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
-    ) as process:
+    with started(tmp_path, cluster, checkout) as process:
         until(lambda: journal.exists() and '"Pass"' in journal.read_text())
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
