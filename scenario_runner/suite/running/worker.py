@@ -221,6 +221,8 @@ class _Worker:
     def _tell_used(self) -> None:
         """Tell what the next workers may begin with, and the manifest of the only driver that they need to open."""
         used = _all_used()
+        if not self._driver:  # else the pool has them
+            used |= _shared_libraries()
         driver = self._driver or _manifest_of(self._runners.runner().physical_device.library)
         if (used, driver) != (self._used, self._driver):
             self._send("used", sorted(used - self._used), driver)
@@ -270,10 +272,13 @@ def _used_bytes() -> int:
 
 
 def _all_used() -> set[str]:
-    """Modules of this program, types of Vulkan, and libraries of the driver by their paths.
+    """Modules of this program, and types of Vulkan."""
+    return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys()
 
-    Of the libraries only those of Mesa, which start no thread before an instance is made; of others that is unknown."""
+
+def _shared_libraries() -> set[str]:
+    """The libraries of the driver that the pool may load as well, by their paths: those of Mesa, which start no thread
+    before an instance is made; of others that is unknown."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if ".so" in line}
-    libraries = {path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable()}
-    return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys() | libraries
+    return {path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable()}

@@ -30,7 +30,6 @@ Where = Literal["any", "fresh", ""]
 _JOBS_OF_GPU: Final = 2
 _MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
 _MOST_BEFORE: Final = 50
-_MOST_LINE_BYTES: Final = 64 << 20
 _MOST_OUTPUT_BYTES: Final = 64 << 20
 _QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
 _HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
@@ -181,8 +180,6 @@ class WorkerProcess:
         """What it has sent since, nothing yet where that is empty. Raises EOFError, and ValueError where it is no line
         of JSON."""
         while b"\n" not in self._received:
-            if len(self._received) > _MOST_LINE_BYTES:
-                raise ValueError("a line without an end")
             try:
                 data = self.connection.recv(1 << 16)
             except BlockingIOError:
@@ -195,7 +192,7 @@ class WorkerProcess:
         *lines, self._received = self._received.split(b"\n")
         try:
             return [json.loads(line.decode()) for line in lines]
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise ValueError(f"{lines[0][:40]!r}") from error
 
     @property
