@@ -324,7 +324,7 @@ def test_what_another_process_stored_meanwhile(
         (
             [*CACHING, "--clear-pipeline-cache", "--fail-on-pipeline-cache-miss"],
             2,
-            "--clear-pipeline-cache and --fail-on-pipeline-cache-miss exclude each other",
+            "--clear-pipeline-cache and --fail-on-pipeline-cache-miss contradict each other",
         ),
     ],
 )
