@@ -14,7 +14,7 @@ from scenario_runner.text import close_names, counted, did_you_mean, size_in_uni
 _WHAT = {
     "plans": "plans of scenarios",
     "shaders": "compiled shaders",
-    "checked": "modules and shaders of models that were checked",
+    "checked": "modules and shaders of models that were checked, versions of compilers",
     "pipelines": "the driver's pipelines",
     "contents": "files of suites of other hosts",
 }
