@@ -133,7 +133,7 @@ def _content(plane: Plane, data: memoryview) -> Content:
     array = channel.raw.reshape(plane.shape)
     arrays = [array[..., at] for at in range(array.shape[-1])] if _has_colors(plane) else [array]
     channels = (Channel(str(at), each, channel.element) for at, each in enumerate(arrays))
-    return Content("a.npy", "", tuple(channels), _has_colors(plane), tuple(range(len(arrays))))
+    return Content("a.npy", "", tuple(channels), _has_colors(plane))
 
 
 def _write_errors(
@@ -176,7 +176,7 @@ def _visible(shown: dict[str, Content]) -> dict[str, Content]:
         return shown
     if any(each.channels[-1].raw.any() for each in shown.values()):
         return shown
-    return {what: replace(each, channels=each.channels[:-1], numbers=each.numbers[:-1]) for what, each in shown.items()}
+    return {what: replace(each, channels=each.channels[:-1]) for what, each in shown.items()}
 
 
 def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
@@ -12,8 +12,7 @@ from scenario_runner.files.codec import all_codecs
 from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import Element
 
-if TYPE_CHECKING:
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
 class Channel(NamedTuple):
@@ -45,7 +44,7 @@ class Content:
     title: str
     channels: tuple[Channel, ...]
     has_channel_axis: bool
-    numbers: tuple[int, ...] = ()
+    first_channel: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,7 +57,7 @@ class Content:
         for size in reversed(self.shape):
             flat, rest = divmod(flat, size)
             found.append(rest)
-        return (*reversed(found), *([self.numbers[channel]] if self.has_channel_axis else []))
+        return (*reversed(found), *([self.first_channel + channel] if self.has_channel_axis else []))
 
     def select(self, wanted: str) -> Content:
         """One channel alone, by its name or number. Raises UsageError that lists what there is."""
@@ -70,12 +69,12 @@ class Content:
         else:
             shown = ", ".join(channel.name for channel in self.channels[:8]) + (", …" if len(names) > 8 else "")
             raise UsageError(f"--channel {wanted!r}: {self.path} has the channels {shown or 'of an empty array'}")
-        return replace(self, channels=(self.channels[found],), numbers=(self.numbers[found],))
+        return replace(self, channels=(self.channels[found],), first_channel=found)
 
 
 def image(path: str, title: str, channels: tuple[Channel, ...]) -> Content:
     """An image of these channels, which share height and width."""
-    return Content(path, title, channels, len(channels) > 1, tuple(range(len(channels))))
+    return Content(path, title, channels, len(channels) > 1)
 
 
 def no_level(path: str, count: int, level: int) -> FileError:

@@ -8,19 +8,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 
 from scenario_runner.files.codec import all_codecs, codec_of, is_known
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex
-from scenario_runner.viewing.content import Channel, Content
+from scenario_runner.viewing.content import Array, Channel, Content
 from scenario_runner.viewing.element import ELEMENTS, Element, distance
 from scenario_runner.viewing.reading import read_content
-
-if TYPE_CHECKING:
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)

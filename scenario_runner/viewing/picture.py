@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from scenario_runner.files.codec import create_image
 from scenario_runner.formats import format_named
-from scenario_runner.viewing.content import Channel, Content, statistics_of
-
-if TYPE_CHECKING:
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+from scenario_runner.viewing.content import Array, Channel, Content, statistics_of
 
 NAN_COLOR = (255, 0, 255)
 IGNORED_COLOR = (40, 60, 110)  # where errors do not count

@@ -11,7 +11,6 @@ import warnings
 from dataclasses import replace
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -22,11 +21,8 @@ from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, format_named
 from scenario_runner.plan.model.resources import ImagePart
-from scenario_runner.viewing.content import Channel, Content, image, no_level
+from scenario_runner.viewing.content import Array, Channel, Content, image, no_level
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of
-
-if TYPE_CHECKING:
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
 def read_content(
@@ -76,10 +72,10 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
     assert stored is not None
     title = f"{stored.name}, shape {tuple(array.shape)}"
     if array.ndim < 3:
-        return Content(path, title, (Channel("all", array, stored),), False, (0,))
+        return Content(path, title, (Channel("all", array, stored),), False)
     full_range = _range_of_texels(array) if element is None else None
     channels = tuple(Channel(str(number), array[..., number], stored, full_range) for number in range(array.shape[-1]))
-    return Content(path, title, channels, True, tuple(range(array.shape[-1])))
+    return Content(path, title, channels, True)
 
 
 def _range_of_texels(array: Array) -> tuple[int, int] | None:
