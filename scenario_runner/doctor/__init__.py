@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from scenario_runner.doctor.report import SCHEMA, gather
+from scenario_runner.doctor.report import gather
 
-__all__ = ["SCHEMA", "gather"]
+__all__ = ["gather"]

@@ -6,8 +6,7 @@ device it is checked by what ``scenario-runner doctor --json`` wrote about it.
 
 from __future__ import annotations
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.validation.inspection import Options, validate_file
 from scenario_runner.validation.model import Validation
 
-__all__ = ["Diagnostic", "Options", "Validation", "validate_file"]
+__all__ = ["Options", "Validation", "validate_file"]
