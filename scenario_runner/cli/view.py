@@ -115,7 +115,7 @@ def _show_folders(options: argparse.Namespace) -> int:
 def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     one, other = (_content(path, options) for path in (first, second))
     found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
-    show_difference(found, one, other)
+    show_difference(found, first, second)
     console = None if found.is_equal else _color_console()
     if (options.png or console is not None) and found.mismatch is None and found.total:
         if options.png:
@@ -129,9 +129,9 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     return 0 if found.is_equal else _DIFFERENT_EXIT_CODE
 
 
-def show_difference(found: Difference, one: Content, other: Content, indent: str = "") -> None:
-    """Print how two contents that were compared differ."""
-    names = f"{indent}{one_line(one.path)} and {one_line(other.path)}"
+def show_difference(found: Difference, one: str, other: str, indent: str = "") -> None:
+    """Print how the contents of two files that were compared differ."""
+    names = f"{indent}{one_line(one)} and {one_line(other)}"
     if found.mismatch is not None:
         print(f"{names} cannot be compared: {found.mismatch}")
         return

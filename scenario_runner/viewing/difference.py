@@ -213,16 +213,14 @@ def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | No
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One resource after one command in both dumps; of an image one ``mip`` level where it has several.
-
-    ``one`` and ``other`` are None where the files are the same bytes, which are not looked at.
-    """
+    """One resource after one command in both dumps, in the files ``one`` and ``other``; of an image one ``mip`` level
+    where it has several."""
 
     entry: DumpEntry
     mip: int | None
     difference: Difference
-    one: Content | None = None
-    other: Content | None = None
+    one: str
+    other: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,14 +265,14 @@ def compared(
         levels = entry.mips or 1 if entry.mip is None else 1
         for level in range(levels):
             mip = level if levels > 1 else entry.mip
-            if entry.sha256 == counterpart.sha256:
-                yield Compared(entry, mip, Difference())
-                continue
-            first, second = (
-                read_content(path, mip=level, element=_element_of_dump(path, entry, counterpart, elements))
-                for path in paths
-            )
-            yield Compared(entry, mip, compare(first, second, tolerance), first, second)
+            difference = Difference()
+            if entry.sha256 != counterpart.sha256:
+                first, second = (
+                    read_content(path, mip=level, element=_element_of_dump(path, entry, counterpart, elements))
+                    for path in paths
+                )
+                difference = compare(first, second, tolerance)
+            yield Compared(entry, mip, difference, *paths)
 
 
 def _element_of_dump(
