@@ -54,13 +54,8 @@ def run_files(
     code = progress.number(progress.CODE)
     timing = _timing_files(options, files[0])
     dump = dump_request(options)
-    arguments = {
-        "sandbox_files": sandbox_files,
-        "strict": options.strict,
-        **shared_arguments(options),
-        **feature_arguments(options),
-        **tool_arguments(options),
-    }
+    arguments = {**shared_arguments(options), **feature_arguments(options), **tool_arguments(options)}
+    arguments |= {"sandbox_files": sandbox_files, "strict": options.strict}
     runner = Runner(starting=starting, **arguments)
     has_captures = options.capture_dir is None or options.dry_run
     try:
@@ -70,10 +65,7 @@ def run_files(
             try:
                 plan = _run_file(file, streams.get(file, file), runner, outputs, options, timing, dump)
             except ScenarioRunnerError as error:
-                show_error(error.at(path=file) if is_model else error.of_scenario(file))
-                note = None if options.dry_run else outputs.note_of_failure(file)
-                if note is not None:
-                    write("note", note, "--clean removes the outputs of earlier runs before a run")
+                _show_failure(error.at(path=file) if is_model else error.of_scenario(file), file, outputs, options)
                 code = code or error.exit_code
                 progress.ended(code)
                 if isinstance(error, DeviceError) and len(files) > 1:
@@ -129,6 +121,14 @@ def _run_file(
     if timing is not None:
         timing.write()
     return plan
+
+
+def _show_failure(error: ScenarioRunnerError, file: str, outputs: RunOutputs, options: argparse.Namespace) -> None:
+    """Print an error, and which outputs are those of an earlier run."""
+    show_error(error)
+    note = None if options.dry_run else outputs.note_of_failure(file)
+    if note is not None:
+        write("note", note, "--clean removes the outputs of earlier runs before a run")
 
 
 def _timing_files(options: argparse.Namespace, scenario: str) -> TimingFiles | None:
