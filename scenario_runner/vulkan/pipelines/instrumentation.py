@@ -23,8 +23,8 @@ from scenario_runner import errors
 from scenario_runner.plan.model.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import arm_ffi, check
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.api.loader import check
+from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.physical_device import Feature, PhysicalDevice
 from scenario_runner.vulkan.devices.requirements import Enabled
@@ -40,9 +40,8 @@ _STAGES: Final = {
     vk.SHADER_STAGE_FRAGMENT_BIT: "fragment",
     vk.SHADER_STAGE_COMPUTE_BIT: "compute",
 }
-MAX_METRICS: Final = 4096
 MAX_RESULTS_BYTES: Final = 1 << 30
-"""A driver that claims more than these is wrong, and is not given the memory."""
+"""A driver that claims more than this is wrong, and is not given the memory."""
 
 
 class Metric(NamedTuple):
@@ -84,21 +83,15 @@ def capability_of(physical: PhysicalDevice) -> Capability | None:
     properties = new("VkPhysicalDeviceShaderInstrumentationPropertiesARM")
     head = chain(new("VkPhysicalDeviceProperties2"), properties)
     physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, head)
-    enumerate_metrics = physical.fn.vkEnumeratePhysicalDeviceShaderInstrumentationMetricsARM
     name = "vkEnumeratePhysicalDeviceShaderInstrumentationMetricsARM"
-    count = ffi.new("uint32_t*")
-    check(enumerate_metrics(physical.handle, count, ffi.NULL), name)
-    if not 0 < count[0] <= MAX_METRICS or count[0] != properties.numMetrics:
+    kind = "VkShaderInstrumentationMetricDescriptionARM"
+    descriptions = enumerated(kind, name, getattr(physical.fn, name), physical.handle)
+    if not len(descriptions) == properties.numMetrics > 0:
         raise errors.DeviceError(
-            f"{physical.name!r} describes {count[0]} metrics of shader instrumentation and says that it has"
+            f"{physical.name!r} describes {len(descriptions)} metrics of shader instrumentation and says that it has"
             f" {properties.numMetrics}"
         )
-    descriptions = arm_ffi().new("VkShaderInstrumentationMetricDescriptionARM[]", count[0])
-    kind = new("VkShaderInstrumentationMetricDescriptionARM").sType
-    for description in descriptions:
-        description.sType = kind
-    check(enumerate_metrics(physical.handle, count, descriptions), name)
-    metrics = [Metric(_text(each.name), _text(each.description)) for each in descriptions[0 : count[0]]]
+    metrics = [Metric(_text(each.name), _text(each.description)) for each in descriptions]
     return Capability(tuple(metrics), bool(properties.perBasicBlockGranularity))
 
 
