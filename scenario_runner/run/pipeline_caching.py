@@ -221,14 +221,14 @@ def _validated(content: bytes, physical: PhysicalDevice) -> tuple[bytes, str]:
     size, version, vendor, number, uuid = _HEADER.unpack_from(content)
     properties = physical.properties
     own_uuid = bytes(properties.pipelineCacheUUID[0:16])
-    if size != _HEADER.size:
-        return b"", f"Incorrect pipeline cache header size: {size}, expected {_HEADER.size}"
-    if version != _HEADER_VERSION:
-        return b"", f"Incorrect pipeline cache header version: {version}, expected {_HEADER_VERSION}"
-    if vendor != properties.vendorID:
-        return b"", f"Incorrect vendor: {vendor:#x}, expected {properties.vendorID:#x}"
-    if number != properties.deviceID:
-        return b"", f"Incorrect device: {number:#x}, expected {properties.deviceID:#x}"
+    for what, found, expected in (
+        ("pipeline cache header size", str(size), str(_HEADER.size)),
+        ("pipeline cache header version", str(version), str(_HEADER_VERSION)),
+        ("vendor", hex(vendor), hex(properties.vendorID)),
+        ("device", hex(number), hex(properties.deviceID)),
+    ):
+        if found != expected:
+            return b"", f"Incorrect {what}: {found}, expected {expected}"
     if uuid != own_uuid:
         return b"", f"Incorrect pipeline cache UUID: {uuid.hex()}, expected {own_uuid.hex()} (another driver version?)"
     if len(content) == _HEADER.size:

@@ -314,18 +314,12 @@ class PhysicalDevice:
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
         """Whether ``member`` of a structure that extends VkPhysicalDeviceProperties2 has all ``bits``."""
-        known = {
-            "VkPhysicalDeviceVulkan11Properties": self.vulkan11_properties,
-            "VkPhysicalDeviceVulkan12Properties": self.vulkan12_properties,
-        }
-        values = known.get(structure)
-        if values is None:
-            try:
-                values = new(structure)
-            except (KeyError, ValueError, TypeError, ffi.error):
-                return False  # newer than the binding: whoever needs it gets told that the device lacks it
-            properties = chain(new("VkPhysicalDeviceProperties2"), values)
-            self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
+        try:
+            values = new(structure)
+        except TypeError:
+            return False  # newer than the binding: whoever needs it gets told that the device lacks it
+        properties = chain(new("VkPhysicalDeviceProperties2"), values)
+        self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
         return int(getattr(values, member)) & bits == bits
 
     def queue_family(self, *, graphics: bool = False) -> int | None:
