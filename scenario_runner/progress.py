@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -169,39 +169,23 @@ class Clock:
         self.iteration: int | None = None
         self._inner_ns: list[int] = []  # of each span that is open: what the spans inside of it took
 
-
-class _Open:
-    """A span that has not ended."""
-
-    __slots__ = ("_begin_ns", "_clock", "_name")
-
-    def __init__(self, clock: Clock, name: tuple[str, str, str]) -> None:
-        self._clock = clock
-        self._name = name
-
-    def __enter__(self) -> None:
-        self._clock._inner_ns.append(0)
-        self._begin_ns = time.perf_counter_ns()
-
-    def __exit__(self, *_: object) -> None:
-        end_ns = time.perf_counter_ns()
-        clock = self._clock
-        took_ns = end_ns - self._begin_ns
-        own_ns = took_ns - clock._inner_ns.pop()
-        if clock._inner_ns:
-            clock._inner_ns[-1] += took_ns
-        clock.spans.append(Span(*self._name, self._begin_ns, end_ns, own_ns, clock.iteration))
+    @contextmanager
+    def span(self, phase: str, what: str, subject: str) -> Iterator[None]:
+        """Measure the block."""
+        self._inner_ns.append(0)
+        begin_ns = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            end_ns = time.perf_counter_ns()
+            took_ns = end_ns - begin_ns
+            own_ns = took_ns - self._inner_ns.pop()
+            if self._inner_ns:
+                self._inner_ns[-1] += took_ns
+            self.spans.append(Span(phase, what, subject, begin_ns, end_ns, own_ns, self.iteration))
 
 
-class _Nothing:
-    """A block that is not measured."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-_NOTHING = _Nothing()
+_NOT_MEASURED = nullcontext()
 _current: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
@@ -213,7 +197,7 @@ def current() -> Clock | None:
 def phase(name: str, what: str = "", subject: str = "") -> Any:
     """A context manager: what happens in its block belongs to the phase ``name``, one of `PHASES`."""
     clock = _current.get()
-    return _NOTHING if clock is None else _Open(clock, (name, what, subject))
+    return _NOT_MEASURED if clock is None else clock.span(name, what, subject)
 
 
 @contextmanager
