@@ -10,6 +10,7 @@ from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.devices.device import memory_barrier
 from scenario_runner.vulkan.execution.recording import Prepared, Recorder
 from scenario_runner.vulkan.pipelines.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipelines.pipeline import SHADER_STAGES
@@ -66,17 +67,10 @@ class BarrierRecorder(Recorder):
             key = (src or vk.PIPELINE_STAGE_TOP_OF_PIPE_BIT, dst or vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT)
             memory, buffers, images = by_stages.setdefault(key, ([], [], []))
             if barrier.kind == "memory":
-                memory.append(
-                    {
-                        "sType": vk.STRUCTURE_TYPE_MEMORY_BARRIER,
-                        "srcAccessMask": src_access,
-                        "dstAccessMask": dst_access,
-                    }
-                )
+                memory.append(memory_barrier(src_access, dst_access))
             elif barrier.kind == "image":
-                images.append(
-                    (self.prepared.resources[barrier.uid].barrier_transition(barrier), src_access, dst_access)
-                )
+                change = self.prepared.resources[barrier.uid].barrier_transition(barrier)
+                images.append(image_barriers([change], src_access, dst_access))
             else:
                 buffers.append(
                     {
@@ -97,11 +91,11 @@ class BarrierRecorder(Recorder):
                 dst,
                 0,
                 len(memory),
-                ffi.new("VkMemoryBarrier[]", memory),
+                ffi.new("VkMemoryBarrier[]", [each[0] for each in memory]),
                 len(buffers),
                 ffi.new("VkBufferMemoryBarrier[]", buffers),
                 len(images),
-                _image_barriers(images),
+                ffi.new("VkImageMemoryBarrier[]", [each[0] for each in images]),
             )
         if tensors:
             self._record_tensor_barriers(tensors)
@@ -123,16 +117,6 @@ class BarrierRecorder(Recorder):
         ]
         dependency = chain(new("VkDependencyInfo"), new("VkTensorDependencyInfoARM", pTensorMemoryBarriers=infos))
         self.prepared.device.fn.vkCmdPipelineBarrier2(self.commands, dependency)
-
-
-def _image_barriers(images: list[tuple[Any, int, int]]) -> Any:
-    """VkImageMemoryBarrier[] of (transition, source access, destination access)."""
-    if not images:
-        return ffi.NULL
-    barriers = image_barriers([transition for transition, _, _ in images], 0, 0)
-    for barrier, (_, src_access, dst_access) in zip(barriers, images, strict=True):
-        barrier.srcAccessMask, barrier.dstAccessMask = src_access, dst_access
-    return barriers
 
 
 def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
