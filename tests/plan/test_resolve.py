@@ -11,7 +11,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.model.plan import Barrier
 from scenario_runner.plan.model.records import Dispatch
 from scenario_runner.plan.resolve import resolve
-from scenario_runner.plan.shaders import _kept_module
+from scenario_runner.plan.shaders import _read_module
 from scenario_runner.scenario import load
 from tests.scenes import Scene, glsl
 
@@ -108,4 +108,4 @@ def test_plans_that_share_a_module(scene: Scene, tmp_path: Path) -> None:
         one.shader("s", text, **given).buffer("x", size=16).buffer("y", size=16).dispatch("s", ["x", "y"], [1])
         sizes.append(resolve(load(one.write())).pipelines[0].local_size)
     assert sizes == [(8, 1, 1), (1, 1, 1), (4, 1, 1), (1, 1, 1)]
-    assert _kept_module.cache_info().hits >= 3
+    assert _read_module.cache_info().hits >= 3
