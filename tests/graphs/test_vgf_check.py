@@ -40,143 +40,123 @@ def test_sound_files_have_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    "table, index, changes, place, message",
+    "table, index, changes, expected",
     [
-        ("constants", 1, {"resource_index": 8}, "/constants/1", "the resource index is 8, but the file has 8 of them"),
+        ("constants", 1, {"resource_index": 8}, "/constants/1: the resource index is 8, but the file has 8 of them"),
         (
             "segments",
             1,
             {"module_index": 4},
-            "/segments/1/module_index",
-            "the module index is 4, but the file has 4 of them",
+            "/segments/1/module_index: the module index is 4, but the file has 4 of them",
         ),
         (
             "segments",
             3,
             {"inputs": (Slot(0, 2**32 - 1),)},
-            "/segments/3/inputs/0",
-            "the resource index is 4294967295, but the file has 8 of them",
+            "/segments/3/inputs/0: the resource index is 4294967295, but the file has 8 of them",
         ),
         (
             "segments",
             3,
             {"outputs": (Slot(0, 9),)},
-            "/segments/3/outputs/0",
-            "the resource index is 9, but the file has 8 of them",
+            "/segments/3/outputs/0: the resource index is 9, but the file has 8 of them",
         ),
         (
             "segments",
             0,
             {"constants": (GraphConstant(0, 2),)},
-            "/segments/0/constants/0",
-            "the constant index is 2, but the file has 2 of them",
+            "/segments/0/constants/0: the constant index is 2, but the file has 2 of them",
         ),
         (
             "resources",
             2,
             {"shape": (4, 0)},
-            "/resources/2",
-            "has the shape [4, 0]; a dimension is 1 or more, or -1 when dynamic",
+            "/resources/2: has the shape [4, 0]; a dimension is 1 or more, or -1 when dynamic",
         ),
         (
             "resources",
             2,
             {"shape": (2**63 - 1, -2)},
-            "/resources/2",
-            "has the shape [9223372036854775807, -2]; a dimension is 1 or more, or -1 when dynamic",
+            "/resources/2: has the shape [9223372036854775807, -2]; a dimension is 1 or more, or -1 when dynamic",
         ),
         (
             "resources",
             4,
             {"shape": (4, 4)},
-            "/resources/4",
-            "is an image of the shape [4, 4], expected [H, W, components] or [1, H, W, components]",
+            "/resources/4: is an image of the shape [4, 4], expected [H, W, components] or [1, H, W, components]",
         ),
         (
             "resources",
             4,
             {"shape": ()},
-            "/resources/4",
-            "is an image of the shape [], expected [H, W, components] or [1, H, W, components]",
+            "/resources/4: is an image of the shape [], expected [H, W, components] or [1, H, W, components]",
         ),
         (
             "resources",
             4,
             {"shape": (2, 4, 4, 4)},
-            "/resources/4",
-            "is an image of the shape [2, 4, 4, 4], expected [H, W, components] or [1, H, W, components]",
+            "/resources/4: is an image of the shape [2, 4, 4, 4], expected [H, W, components] or [1, H, W, components]",
         ),
         (
             "resources",
             4,
             {"shape": (4, 4, 3)},
-            "/resources/4",
-            "is an image of the shape [4, 4, 3], but VK_FORMAT_R32G32B32A32_SFLOAT has 4 components",
+            "/resources/4: is an image of the shape [4, 4, 3], but VK_FORMAT_R32G32B32A32_SFLOAT has 4 components",
         ),
         (
             "resources",
             1,
             {"shape": (4, 8)},
-            "/resources/1",
-            "has 128 bytes (shape [4, 8], VK_FORMAT_R32_SFLOAT), but shares the memory of resource 0, "
-            "which has 256 bytes (alias group 0)",
+            "/resources/1: has 128 bytes (shape [4, 8], VK_FORMAT_R32_SFLOAT), but shares the memory of"
+            " resource 0, which has 256 bytes (alias group 0)",
         ),
         (
             "resources",
             6,
             {"shape": (-1, 8)},
-            "/constants/0",
-            "has the dynamic shape [-1, 8], but the shape of a constant is fixed",
+            "/constants/0: has the dynamic shape [-1, 8], but the shape of a constant is fixed",
         ),
         (
             "resources",
             6,
             {"format": 100},
-            "/constants/0",
-            "has 24 bytes of data, but shape [3, 8] of VK_FORMAT_R32_SFLOAT takes 96",
+            "/constants/0: has 24 bytes of data, but shape [3, 8] of VK_FORMAT_R32_SFLOAT takes 96",
         ),
         (
             "constants",
             1,
             {"size_bytes": 19},
-            "/constants/1",
-            "has 19 bytes of data, but shape [5] of VK_FORMAT_R32_SFLOAT takes 20",
+            "/constants/1: has 19 bytes of data, but shape [5] of VK_FORMAT_R32_SFLOAT takes 20",
         ),
         (
             "segments",
             1,
             {"module_index": 0},
-            "/segments/1",
-            "is a compute segment, but its module 'graph_0' is a graph module",
+            "/segments/1: is a compute segment, but its module 'graph_0' is a graph module",
         ),
         (
             "modules",
             0,
             {"language": None, "code": None},
-            "/segments/0",
-            "is a graph, but its module 'graph_0' has no code, expected SPIR-V",
+            "/segments/0: is a graph, but its module 'graph_0' has no code, expected SPIR-V",
         ),
         (
             "modules",
             0,
             {"language": "GLSL", "code": "x"},
-            "/segments/0",
-            "is a graph, but its module 'graph_0' has GLSL code, expected SPIR-V",
+            "/segments/0: is a graph, but its module 'graph_0' has GLSL code, expected SPIR-V",
         ),
         (
             "resources",
             5,
             {"descriptor_type": None},
-            "/segments/2/descriptor_sets/0/slots/1",
-            "binds resource 5, which has no descriptor type",
+            "/segments/2/descriptor_sets/0/slots/1: binds resource 5, which has no descriptor type",
         ),
     ],
 )
-def test_a_contradiction_is_reported_once(
-    table: str, index: int, changes: dict[str, Any], place: str, message: str
-) -> None:
+def test_a_contradiction_is_reported_once(table: str, index: int, changes: dict[str, Any], expected: str) -> None:
     """A changed entry is reported at its place, with what was found and what was expected."""
-    assert said(with_item(SOUND, table, index, **changes)) == [f"m.vgf: {place}: {message}"]
+    assert said(with_item(SOUND, table, index, **changes)) == [f"m.vgf: {expected}"]
 
 
 def test_an_input_that_no_caller_can_supply_is_reported() -> None:
