@@ -151,7 +151,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
     for (set, binding), variables in sorted(grouped.items()):
         used = [each for each in variables if each[1].used]
         deciding = sorted(used or variables, key=_demand, reverse=True)
-        kinds = dict.fromkeys(variable.kind for _, variable in deciding)
+        kinds = dict.fromkeys([variable.kind for _, variable in deciding])
         kind = next(iter(kinds))
         uid, first = deciding[0]
         if not used and (kind not in RESOURCE_OF or first.count != 1 or set > MOST_SETS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner import progress
 from scenario_runner.byte_data import plain_bytes
@@ -26,15 +26,8 @@ _MOST_KEPT = 4
 _kept: OrderedDict[Identity, Vgf] = OrderedDict()
 
 
-class ModelFile(NamedTuple):
-    """A VGF file that was read, and what it was before."""
-
-    vgf: Vgf
-    identity: Identity
-
-
-def read_model(path: str) -> ModelFile:
-    """The VGF file at ``path``; the model of the last time, if the file is what it was then.
+def read_model(path: str) -> tuple[Vgf, Identity]:
+    """The VGF file at ``path``, and what the file was; the model of the last time, if the file is what it was then.
 
     Raises FileError and, without the ``ml`` extra, UnsupportedError.
     """
@@ -47,7 +40,7 @@ def read_model(path: str) -> ModelFile:
             while len(_kept) >= _MOST_KEPT:
                 _kept.popitem(last=False)
             _kept[file.identity] = found
-        return ModelFile(found, file.identity)
+        return found, file.identity
 
 
 def forget() -> None:

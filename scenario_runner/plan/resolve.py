@@ -189,7 +189,7 @@ def _layout_tracker(
     scenario: Scenario, resources: Mapping[str, ResourcePlan], problems: Problems
 ) -> LayoutTracker | None:
     """Follower of the layouts of images; None where there are none."""
-    if not any(resource.kind == "image" for resource in scenario.resources):
+    if "image" not in {resource.kind for resource in scenario.resources}:
         return None
     from scenario_runner.plan.layouts import LayoutTracker
 

@@ -57,7 +57,7 @@ class Buffers(ResourceResolver):
 
 def check_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
     """Note what members of memory groups cannot share, and let every tensor know the image whose memory it shares."""
-    has_images = any(plan.kind == "image" for plan in resources.values())
+    has_images = "image" in {plan.kind for plan in resources.values()}
     for group, members in memory_groups(resources.values()).items():
         for plan in members:
             _check_offset(plan, problems)

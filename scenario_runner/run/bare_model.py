@@ -28,7 +28,7 @@ class BareModel:
 
     def __init__(self, path: str) -> None:
         """Raises FileError, and UnsupportedError without the ``ml`` extra."""
-        self._vgf = vgf = read_model(path).vgf
+        self._vgf = vgf = read_model(path)[0]
         self._path = path
         self.described = scenario_for(vgf, os.path.abspath(path))
         self.bodies: dict[str, dict[str, Any]] = {
