@@ -44,7 +44,7 @@ from scenario_runner.diagnostics import Diagnostic
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE of sysexits.h
 
-_CLASSES: Final[dict[str | None, type[ScenarioRunnerError]]] = {}
+_CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {}
 """A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this."""
 
 
@@ -60,8 +60,8 @@ class ScenarioRunnerError(Exception):
     codes: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        own = vars(cls)
-        _CLASSES.update(dict.fromkeys([own.get("code"), *own.get("codes", "").split()], cls))
+        named = f"{vars(cls).get('code', '')} {vars(cls).get('codes', '')}"
+        _CLASSES.update(dict.fromkeys(named.split(), cls))
 
     def __init__(
         self, message: str | Diagnostic | Iterable[Diagnostic], *, help: str | None = None, code: str | None = None
