@@ -15,7 +15,7 @@ from scenario_runner.errors import ScenarioError
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
 from scenario_runner.formats import Format, find_format
-from scenario_runner.scenario.model import Model
+from scenario_runner.scenario.model import Model, Resource
 
 if TYPE_CHECKING:
     import numpy
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 _SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
 
 
-def to_json(resources: Sequence[Model], commands: Sequence[Model]) -> str:
+def to_json(resources: Sequence[Resource], commands: Sequence[Model]) -> str:
     """The text of a scenario. Raises ScenarioError for content that was given in code."""
     for resource in resources:
         name = _content_field(resource)
         if name is not None:
-            message = f"the {name} of {resource.kind} {_uid(resource)!r} was given in code, and JSON cannot hold it"
+            message = f"the {name} of {resource.kind} {resource.uid!r} was given in code, and JSON cannot hold it"
             raise ScenarioError(message, help="Scenario.save writes it to a file", code="SR-JSON-009")
     return _text([(each, _body(each)) for each in resources], commands)
 
 
-def save(resources: Sequence[Model], commands: Sequence[Model], base_dir: str, path: str | os.PathLike[str]) -> None:
+def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str, path: str | os.PathLike[str]) -> None:
     """Write a scenario and the content given in code; all files get their names at the end. See `Scenario.save`."""
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
@@ -48,12 +48,12 @@ def save(resources: Sequence[Model], commands: Sequence[Model], base_dir: str, p
         text = files.enter_context(OutputFile(path))  # the first one in is the last one to get its name
         for resource, body in entries:
             if _content_field(resource) is not None:
-                body["src"] = names.make(_uid(resource), _extension(resource))
+                body["src"] = names.make(resource.uid, _extension(resource))
                 _write(os.path.join(folder, body["src"]), resource, files)
         text.write(_text(entries, commands).encode())
 
 
-def _text(entries: Sequence[tuple[Model, dict[str, Any]]], commands: Sequence[Model]) -> str:
+def _text(entries: Sequence[tuple[Resource, dict[str, Any]]], commands: Sequence[Model]) -> str:
     tree = {
         "resources": [{resource.kind: body} for resource, body in entries],
         "commands": [{command.kind: _body(command)} for command in commands],
@@ -66,11 +66,7 @@ def _body(model: Model) -> dict[str, Any]:
     return model.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude=set(model.code_only))
 
 
-def _uid(resource: Model) -> str:
-    return str(getattr(resource, "uid", ""))
-
-
-def _content_field(resource: Model) -> str | None:
+def _content_field(resource: Resource) -> str | None:
     """The field with content that was given in code; None where there is none."""
     return next((name for name in resource.code_only if getattr(resource, name) is not None), None)
 
@@ -155,9 +151,9 @@ def _array(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
     """The content as an array, little-endian. Raises ScenarioError where it cannot be one."""
     import numpy
 
-    what = f"the data of {resource.kind} {_uid(resource)!r}"
+    what = f"the data of {resource.kind} {resource.uid!r}"
     try:
-        array = array_of(content, _uid(resource))
+        array = array_of(content, resource.uid)
         if not isinstance(array, numpy.ndarray):
             array = _from_bytes(resource, array)
     except (TypeError, ValueError, BufferError) as error:
@@ -186,5 +182,5 @@ def _format(resource: Any) -> Format:
     found = find_format(resource.format)
     if found is None:
         message = f"no format that this program knows is called {resource.format!r:.100}"
-        raise ScenarioError(f"{resource.kind} {_uid(resource)!r}: {message}", code="SR-JSON-009")
+        raise ScenarioError(f"{resource.kind} {resource.uid!r}: {message}", code="SR-JSON-009")
     return found
