@@ -7,15 +7,15 @@ from typing import get_args
 import pytest
 import vulkan
 
-from scenario_runner import sampling
+from scenario_runner import formats
 
 
 @pytest.mark.parametrize(
     "names, numbers, prefixes",
     [
-        (sampling.Filter, sampling.FILTERS, ("VK_FILTER_", "VK_SAMPLER_MIPMAP_MODE_")),
-        (sampling.AddressMode, sampling.ADDRESS_MODES, ("VK_SAMPLER_ADDRESS_MODE_",)),
-        (sampling.BorderColor, sampling.BORDER_COLORS, ("VK_BORDER_COLOR_",)),
+        (formats.Filter, formats.FILTERS, ("VK_FILTER_", "VK_SAMPLER_MIPMAP_MODE_")),
+        (formats.AddressMode, formats.ADDRESS_MODES, ("VK_SAMPLER_ADDRESS_MODE_",)),
+        (formats.BorderColor, formats.BORDER_COLORS, ("VK_BORDER_COLOR_",)),
     ],
     ids=["filters", "address modes", "border colors"],
 )
@@ -30,6 +30,6 @@ def test_numbers_are_those_of_vulkan(names: object, numbers: dict[str, int], pre
 
 def test_numbers_of_files_have_names() -> None:
     """A number of a VGF file has the name that has this number; custom colors stand in no file."""
-    assert sampling.FILTER_NAMES == {0: "NEAREST", 1: "LINEAR"}
-    assert sampling.ADDRESS_MODE_NAMES[2] == "CLAMP_EDGE"
-    assert sorted(sampling.STANDARD_COLOR_NAMES) == list(range(6))
+    assert formats.FILTER_NAMES == {0: "NEAREST", 1: "LINEAR"}
+    assert formats.ADDRESS_MODE_NAMES[2] == "CLAMP_EDGE"
+    assert sorted(formats.STANDARD_COLOR_NAMES) == list(range(6))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.formats import Format
-from scenario_runner.sampling import ADDRESS_MODES, BORDER_COLORS, FILTERS
+from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS, Format
 
 DOMAIN: Final = "com.arm.VulkanCustomShader"
 """The ``domain_name`` of the custom operations that are shaders."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from scenario_runner.formats import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 from scenario_runner.graphs.model import (
     BUFFER_TYPES,
     COMBINED_IMAGE_SAMPLER,
@@ -16,7 +17,6 @@ from scenario_runner.graphs.model import (
     output_ports,
     resource_size_bytes,
 )
-from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 
 # As the reference runner calls it; `dispatch_graph` is the older name.
 COMMAND = "dispatch_vgf"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from scenario_runner.formats import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 from scenario_runner.graphs import ModelResource, Port
 from scenario_runner.graphs.model import (
     BUFFER_TYPES,
@@ -27,7 +28,6 @@ from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.plan.model.resources import ImagePlan, SamplerPlan, TensorPlan, image_parts
 from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.tensors import is_format_of_tensors
-from scenario_runner.sampling import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
 from scenario_runner.scenario import Binding
 
 

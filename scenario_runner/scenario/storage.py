@@ -8,7 +8,7 @@ from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model
 from scenario_runner.byte_data import array_of
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioError
-from scenario_runner.sampling import AddressMode, BorderColor, Filter
+from scenario_runner.formats import AddressMode, BorderColor, Filter
 from scenario_runner.scenario.model import (
     I64,
     U32,

@@ -112,7 +112,6 @@ PLANNING = {
     "scenario_runner.plan.resources",
     "scenario_runner.plan.shaders",
     "scenario_runner.program",
-    "scenario_runner.sampling",
     "scenario_runner.scenario",
     "scenario_runner.scenario.commands",
     "scenario_runner.scenario.loader",

@@ -3,9 +3,8 @@
 from math import prod
 from typing import Literal, NamedTuple
 
-from scenario_runner.formats import Format
+from scenario_runner.formats import AddressMode, Filter, Format
 from scenario_runner.plan.model.records import Source
-from scenario_runner.sampling import AddressMode, Filter
 
 # What an image is used for besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
 ImageUsage = Literal[
