@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.hashes import Hasher
 from scenario_runner.suite.journal import FILE_NAME, Journal, header
-from scenario_runner.suite.lists import Baseline, Lists, Patterns, Place, Selection, given_patterns
+from scenario_runner.suite.lists import Baseline, Lists, Place, Selection, given_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
 from scenario_runner.suite.records import Item, Outcome, Result
 from scenario_runner.suite.running.options import Again, Finished
@@ -178,30 +179,30 @@ def test_what_was_skipped_runs(suite: Suite) -> None:
     assert suite.again()[0] == ["a"]
 
 
-def selected(selection: Selection, names: str = "a b c d e f g") -> str:
-    return " ".join(item.id for item in selection.items(selection.included(items(names), lists())))
+def selected(include: str = "", **options: Any) -> str:
+    selection = Selection(given_patterns(include.split(), Collected()), **options)
+    return " ".join(item.id for item in selection.items(selection.included(items("a b c d e f g"), lists())))
 
 
-def test_fractions_make_a_whole() -> None:
-    """They begin with the first item, share none and leave none out."""
-    parts = [selected(Selection(Patterns(), 3, start)) for start in (1, 2, 3)]
-    assert parts == ["a d g", "b e", "c f"]
-
-
-def test_included_items_are_counted() -> None:
-    """Fractions are taken of what --include-tests lets through."""
-    include = given_patterns(["[b-e]"], Collected())
-    assert selected(Selection(include)) == "b c d e"
-    assert selected(Selection(include, 2, 2)) == "c e"
+@pytest.mark.parametrize(
+    "include, options, expected",
+    [
+        ("", {"fraction": 3, "fraction_start": 1}, "a d g"),
+        ("", {"fraction": 3, "fraction_start": 2}, "b e"),
+        ("", {"fraction": 3, "fraction_start": 3}, "c f"),
+        ("[b-e]", {}, "b c d e"),
+        ("[b-e]", {"fraction": 2, "fraction_start": 2}, "c e"),
+        ("", {"first": {"f", "c"}}, "c f a b d e g"),
+    ],
+)
+def test_selected_items(include: str, options: dict[str, Any], expected: str) -> None:
+    """Fractions of what --include-tests lets through begin with the first item, share none and leave none out; failed
+    ones come first in their order, and then the others in theirs."""
+    assert selected(include, **options) == expected
 
 
 def test_a_seed_gives_an_order() -> None:
     """The same one each time, of the same items."""
-    orders = [selected(Selection(Patterns(), shuffle=seed)) for seed in (1, 1, 2)]
+    orders = [selected(shuffle=seed) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[2].split()) == sorted("abcdefg")
-
-
-def test_failed_ones_come_first() -> None:
-    """In their order, and then the others in theirs."""
-    assert selected(Selection(Patterns(), first={"f", "c"})) == "c f a b d e g"
