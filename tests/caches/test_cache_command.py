@@ -38,8 +38,8 @@ def test_show_and_clear(program: Program, scene: Scene, own: dict[str, str]) -> 
     scene.write()
     assert program("scenario.json", "--pipeline-caching", "--quiet", env=own).code == 0
     counts = shown(program("cache", "show", "--json", env=own))
-    assert counts == {"plans": 1, "shaders": counts["shaders"], "checked": 0, "pipelines": 1, "contents": 0}
-    assert counts["shaders"] >= 1
+    assert counts.items() >= {"plans": 1, "pipelines": 1, "contents": 0}.items()
+    assert counts["shaders"] >= 1  # and what compilers said of their versions is in "checked"
     table = program("cache", "show", env=own).out
     folder = own["SCENARIO_RUNNER_CACHE"]
     assert table.startswith(f"{folder}\n  plans ")
