@@ -5,6 +5,7 @@ A compiler's version is kept by path, modification time and size, so that a warm
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -45,8 +46,11 @@ _SEARCHED_EVERY_S = 1.0
 _searches: dict[tuple[str | None, ...], tuple[list[Compiler], float]] = {}
 """By what was asked for: what was found, and when, as time.monotonic tells it."""
 
-_answers: dict[bytes, bytes] = {}
-"""Flavour and version of each compiler that this process has met, as they are in the cache."""
+_VERSIONS = "compilers-2.json"  # in the folder of the caches
+_MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
+
+_answers: dict[str, list[str]] = {}
+"""Flavour and version of each compiler that this process has met, as they are in the file `_VERSIONS`."""
 
 
 def find_compilers(
@@ -64,7 +68,7 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    cache = ContentCache(cache_dir, "checked")
+    cache = ShaderCache(cache_dir)
     if compiler or any(map(os.environ.get, _NAMING)):
         return _search(compiler, language, cache if use_cache else None)
     asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
@@ -126,22 +130,36 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
         if (status.st_dev, status.st_ino) in seen or not stat.S_ISREG(status.st_mode):
             continue
         seen.add((status.st_dev, status.st_ino))
-        key = os.fsencode(f"compiler 1 {status.st_size} {status.st_mtime_ns} {path}")
+        key = f"{status.st_size} {status.st_mtime_ns} {path}"
         said = "--version says nothing known"
-        kept = _answers.get(key) or (cache.load(key) if cache else None)
-        if kept is not None:
-            flavour, version = kept.decode("utf-8", "surrogateescape").split("\t")
+        if key not in _answers and cache is not None:
+            _answers.update(_kept_versions(cache))
+        if key in _answers:
+            flavour, version = _answers[key]
         else:
             flavour, version, said = _ask(path)
-            kept = f"{flavour}\t{version}".encode("utf-8", "surrogateescape")
-            if flavour and cache:
-                cache.store(key, kept)
-        if flavour:
-            _answers[key] = kept
+            if flavour:
+                _answers[key] = [flavour, version]
+                if cache is not None:
+                    kept = [*_kept_versions(cache).items(), (key, _answers[key])]
+                    cache.write(_path_of_versions(cache), json.dumps(dict(kept[-_MOST_VERSIONS:])).encode())
         if flavour in _FLAVOURS:
             yield _FLAVOURS[flavour](path, version, f"{flavour} {version} {status.st_size} {status.st_mtime_ns}")
         elif named_by:
             raise _unknown(path, named_by, said)
+
+
+def _path_of_versions(cache: ContentCache) -> str:
+    return os.path.join(cache.root, _VERSIONS)
+
+
+def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
+    """Read the file of versions; nothing where it is missing or damaged."""
+    found = cache.read(_path_of_versions(cache), _MOST_VERSIONS_BYTES)
+    try:
+        return dict(json.loads(found[0])) if found else {}
+    except ValueError:
+        return {}
 
 
 def _unknown(path: str, named_by: str, said: str) -> CompilerNotFoundError:
