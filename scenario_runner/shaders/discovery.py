@@ -5,7 +5,6 @@ A compiler's version is kept by path, modification time and size, so that a warm
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
@@ -46,7 +45,7 @@ _SEARCHED_EVERY_S = 1.0
 _searches: dict[tuple[str | None, ...], tuple[list[Compiler], float]] = {}
 """By what was asked for: what was found, and when, as time.monotonic tells it."""
 
-_VERSIONS = "compilers-2.json"  # in the folder of the caches
+_VERSIONS = "compilers-2.tsv"  # in the folder of the caches; a line is a key of `_answers`, flavour and version
 _MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
 
 _answers: dict[str, list[str]] = {}
@@ -141,8 +140,10 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
             if flavour:
                 _answers[key] = [flavour, version]
                 if cache is not None:
-                    kept = [*_kept_versions(cache).items(), (key, _answers[key])]
-                    cache.write(_path_of_versions(cache), json.dumps(dict(kept[-_MOST_VERSIONS:])).encode())
+                    kept = _kept_versions(cache) | {key: _answers[key]}
+                    lines = ["\t".join((name, *answer)) + "\n" for name, answer in kept.items()]
+                    text = "".join(lines[-_MOST_VERSIONS:])
+                    cache.write(_path_of_versions(cache), text.encode("utf-8", "surrogateescape"))
         if flavour in _FLAVOURS:
             yield _FLAVOURS[flavour](path, version, f"{flavour} {version} {status.st_size} {status.st_mtime_ns}")
         elif named_by:
@@ -156,10 +157,10 @@ def _path_of_versions(cache: ContentCache) -> str:
 def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
     """Read the file of versions; nothing where it is missing or damaged."""
     found = cache.read(_path_of_versions(cache), _MOST_VERSIONS_BYTES)
-    try:
-        return dict(json.loads(found[0])) if found else {}
-    except ValueError:
-        return {}
+    text = found[0].decode("utf-8", "surrogateescape") if found else ""
+    # The last piece is empty, or a line that was cut off.
+    parts = [line.split("\t") for line in text.split("\n")[:-1]]
+    return {part[0]: part[1:] for part in parts if len(part) == 3}
 
 
 def _unknown(path: str, named_by: str, said: str) -> CompilerNotFoundError:

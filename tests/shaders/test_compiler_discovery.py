@@ -188,7 +188,7 @@ def test_versions_are_remembered(program: Callable[[str, str], Path], tmp_path: 
     first = find_compilers(str(path))
     assert find_compilers(str(path)) == first
     assert asked.read_text() == "x\n"
-    kept = tmp_path / "cache" / "compilers-2.json"
+    kept = tmp_path / "cache" / "compilers-2.tsv"
     for damage in (kept.read_bytes()[:-1], b"\xff\0\n\t\t\t\t\n", b""):
         kept.write_bytes(damage)
         discovery._answers.clear()  # as in another process
