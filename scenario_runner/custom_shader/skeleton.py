@@ -15,8 +15,8 @@ from scenario_runner.errors import ShaderError, UsageError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.formats import all_formats
 from scenario_runner.graphs.model import COMBINED_IMAGE_SAMPLER, descriptor_type_name
-from scenario_runner.shaders import CompileRequest, compile_all, parse_build_options
-from scenario_runner.shaders.source import assemble
+from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.shaders.source import assemble, parse_build_options
 from scenario_runner.spirv import DescriptorBinding, Scalar, read_module
 from scenario_runner.spirv.index import MAGIC
 

@@ -20,6 +20,7 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from scenario_runner import __version__
+from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.conversion import converter
 from scenario_runner.doctor import system
 from scenario_runner.doctor.findings import findings, ml_path
@@ -34,7 +35,6 @@ from scenario_runner.doctor.manifests import (
 from scenario_runner.doctor.system import compilers, version_of
 from scenario_runner.errors import LimitError
 from scenario_runner.program import Program
-from scenario_runner.shaders import default_cache_dir
 from scenario_runner.temporary import temporary_folder
 from scenario_runner.vulkan.devices.layers import PACKAGE, VALIDATION_LAYER
 

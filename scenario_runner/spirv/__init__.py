@@ -8,30 +8,18 @@ describes a module in JSON.
 from __future__ import annotations
 
 from scenario_runner.spirv.interface import DescriptorBinding, Interface
-from scenario_runner.spirv.module import (
-    EntryPoint,
-    GraphConstant,
-    GraphEntryPoint,
-    GraphResource,
-    Module,
-    SpecConstant,
-    read_module,
-)
-from scenario_runner.spirv.types import Block, Image, Member, Scalar, Struct, Tensor, Type
+from scenario_runner.spirv.module import EntryPoint, GraphEntryPoint, Module, read_module
+from scenario_runner.spirv.types import Block, Image, Scalar, Struct, Tensor, Type
 
 __all__ = [
     "Block",
     "DescriptorBinding",
     "EntryPoint",
-    "GraphConstant",
     "GraphEntryPoint",
-    "GraphResource",
     "Image",
     "Interface",
-    "Member",
     "Module",
     "Scalar",
-    "SpecConstant",
     "Struct",
     "Tensor",
     "Type",

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
-from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each, find_compilers
+from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each
 from scenario_runner.shaders.compilers import DXC_EXTRA, DxcLibrary
+from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.spirv import DescriptorBinding, read_module
 
 HEAD = "RWStructuredBuffer<float> o : register(u5);\n"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scenario_runner.errors import ScenarioError
-from scenario_runner.shaders import BuildOptions, CompileRequest, parse_build_options
-from scenario_runner.shaders.source import assemble
+from scenario_runner.shaders import CompileRequest
+from scenario_runner.shaders.source import BuildOptions, assemble, parse_build_options
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scenario_runner.errors import CompileError, FileError
-from scenario_runner.shaders import BuildOptions, CompileRequest, compile_all
-from scenario_runner.shaders.source import MAX_BYTES, assemble
+from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.shaders.source import MAX_BYTES, BuildOptions, assemble
 
 HEAD = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; };\n"
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from scenario_runner.spirv import Block, Member, Scalar, Struct, Type, read_module
+from scenario_runner.spirv import Block, Scalar, Struct, Type, read_module
 from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
-from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Vector, block_of, extent_bytes
+from scenario_runner.spirv.types import Array, Matrix, Member, RuntimeArray, Vector, block_of, extent_bytes
 
 FLOAT = Scalar("float", 32)
 HALF = Scalar("float", 16)

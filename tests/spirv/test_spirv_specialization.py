@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import SpecConstant, read_module
+from scenario_runner.spirv import read_module
 from scenario_runner.spirv.constants import decode
+from scenario_runner.spirv.module import SpecConstant
 from scenario_runner.spirv.types import Scalar
 
 CONSTANTS = """
