@@ -51,7 +51,7 @@ _Owner = TypeVar("_Owner")
 
 
 def overlap(one: Span, other: Span) -> bool:
-    """Whether both have a byte in common."""
+    """Return whether both have a byte in common."""
     return max(one[0], other[0]) < min(one[1], other[1])
 
 

@@ -26,7 +26,7 @@ from scenario_runner import log, temporary
 
 
 class Kind(NamedTuple):
-    """How the names of a kind of file end, and how many files and bytes of it are kept."""
+    """The ending of a kind's files, and how many files and bytes of it are kept."""
 
     suffix: str
     most_files: int
@@ -150,7 +150,7 @@ def default_cache_dir() -> str:
 
 
 def distrust(status: os.stat_result) -> str:
-    """Why what a file or folder holds may come from somebody else; empty where it is this user's alone."""
+    """The reason to distrust what a file or folder holds; empty where it is this user's alone."""
     if not hasattr(os, "geteuid"):
         return ""  # Windows keeps the folders for caches to their users
     if status.st_uid != os.geteuid():
@@ -159,7 +159,8 @@ def distrust(status: os.stat_result) -> str:
 
 
 def is_trusted(folder: str) -> bool:
-    """Whether a folder of a cache is this user's alone, or does not exist yet; if not, a warning is logged once."""
+    """Return whether a folder of a cache is this user's alone, or does not exist yet; if not, a warning is logged
+    once."""
     if folder in _trusted:
         return True
     try:
@@ -234,7 +235,7 @@ class ContentCache:
         self._kind = kind
 
     def path(self, key: bytes) -> str:
-        """Where the entry of ``key`` is kept."""
+        """The path of the entry of ``key``."""
         name = f"{zlib.crc32(key):08x}{zlib.adler32(key):08x}{len(key):x}{KINDS[self._kind].suffix}"
         return os.path.join(self.folder, name)
 

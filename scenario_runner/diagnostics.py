@@ -50,17 +50,17 @@ class Diagnostic(NamedTuple):
 
 
 def error(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
-    """What stops a run, at a place of the scenario."""
+    """Make a diagnostic that stops a run, at a place of the scenario."""
     return Diagnostic(code, "error", pointer, message, help)
 
 
 def warning(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
-    """What a run logs, at a place of the scenario."""
+    """Make a diagnostic that a run logs, at a place of the scenario."""
     return Diagnostic(code, "warning", pointer, message, help)
 
 
 def note(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
-    """What is worth knowing, at a place of the scenario."""
+    """Make a diagnostic that only informs, at a place of the scenario."""
     return Diagnostic(code, "note", pointer, message, help)
 
 

@@ -131,7 +131,7 @@ class ScenarioError(ScenarioRunnerError):
 
 
 class ExpectationError(ScenarioError):
-    """What a suite is to expect of a scenario is wrong in itself, or does not fit the scenario."""
+    """The expectations of a scenario are wrong in themselves, or do not fit the scenario."""
 
     code = "SR-EXPECT-003"
     codes = "SR-EXPECT"

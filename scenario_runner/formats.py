@@ -55,12 +55,12 @@ class Format(NamedTuple):
 
     @property
     def is_of_tensors(self) -> bool:
-        """Whether it is defined by VK_ARM_tensors: a device without that must not be asked about it."""
+        """Return whether it is defined by VK_ARM_tensors: a device without that must not be asked about it."""
         return self.name.endswith("_ARM")
 
     @property
     def is_compressed(self) -> bool:
-        """Whether texels come in blocks (BC1 to BC7)."""
+        """Return whether texels come in blocks (BC1 to BC7)."""
         return self.block_extent != (1, 1)
 
     def row_size_bytes(self, width: int) -> int:
@@ -125,7 +125,8 @@ _COMPACT_KINDS = {"f": "sfloat", "float": "sfloat", "i": "sint", "ui": "uint", "
 
 
 def _vulkan_start(text: str) -> str:
-    """How Vulkan's name of what OpenGL, WebGPU or DXGI call ``text`` begins: ``'R8G8B8A8_UNORM'`` for rgba8unorm."""
+    """The beginning of Vulkan's name of what OpenGL, WebGPU or DXGI call ``text``: ``'R8G8B8A8_UNORM'`` for
+    rgba8unorm."""
     compact = re.fullmatch(_COMPACT_NAME, text)
     if compact:
         channels, bits, kind = compact.groups()
@@ -135,7 +136,7 @@ def _vulkan_start(text: str) -> str:
 
 
 def format_help(name: str) -> str:
-    """What to write in place of ``name``, which is not the name of a format."""
+    """Suggest formats in place of ``name``, which is not the name of a format."""
     close = close_format_names(name)
     if not close:
         return "expected a name like 'VK_FORMAT_R8_UNORM'"

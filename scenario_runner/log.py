@@ -38,7 +38,8 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
 
 
 def hears(logger: str, level: str) -> bool:
-    """Whether records of the level, "INFO" or "DEBUG", are handled: not where `logging` has not been imported."""
+    """Return whether records of the level, "INFO" or "DEBUG", are handled: not where `logging` has not been
+    imported."""
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger(logger).isEnabledFor(getattr(logging, level))
 

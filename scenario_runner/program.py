@@ -75,7 +75,7 @@ class Program(subprocess.Popen[bytes]):
 
     @property
     def failure(self) -> str:
-        """How it ended when that was not by itself, as the end of a sentence; ``""`` when it exited."""
+        """The way it ended when that was not by itself, as the end of a sentence; ``""`` when it exited."""
         if self.timed_out:
             return f"did not finish within {self._timeout_s:g} s"
         if self.returncode >= 0:

@@ -67,12 +67,12 @@ def number(which: int) -> int:
 
 
 def work() -> tuple[str, str]:
-    """What was done last, and the JSON pointer of what it was done for, in the file number `ENDED`."""
+    """The last work, and the JSON pointer of its object, in the file number `ENDED`."""
     return ("", "") if _page is None else _texts(_page[TEXT:])
 
 
 def kept(descriptor: int) -> tuple[int, str, str]:
-    """What another process, which shares its progress in this file, has `STARTED` last, and its `work`."""
+    """Read what another process, which shares its progress in this file, has `STARTED` last, and its `work`."""
     page = os.pread(descriptor, _SIZE_BYTES, 0).ljust(_SIZE_BYTES, b"\0")
     return memoryview(page)[:TEXT].cast("i")[STARTED], *_texts(page[TEXT:])
 
@@ -116,7 +116,7 @@ def limit(seconds: float) -> None:
 
 
 def ended_after_s(limit_s: float) -> float:
-    """When a process is ended from outside whose waits for the device end by themselves after ``limit_s``."""
+    """Seconds until a process is ended from outside whose waits for the device end by themselves after ``limit_s``."""
     return limit_s + max(_LEAST_MORE_S, _MORE * limit_s)
 
 

@@ -154,7 +154,7 @@ class Runner:
         outputs: Collection[str] | None = None,
         output_dir: StrPath | None = None,
     ) -> Plan:
-        """What a run would do; see `plan.resolve.resolve`. No device is touched."""
+        """Plan a run; see `plan.resolve.resolve`. No device is touched."""
         from scenario_runner.plan.resolve import resolve
 
         if isinstance(outputs, str):
@@ -386,7 +386,7 @@ class Runner:
 
     @property
     def validation_messages(self) -> list[str]:
-        """What the validation layer said so far (empty without ``validation``)."""
+        """Messages of the validation layer so far (empty without ``validation``)."""
         return self._opened.messages
 
     @property
@@ -396,7 +396,7 @@ class Runner:
 
     @property
     def live_objects(self) -> dict[str, int]:
-        """How many device objects of each kind exist now; all zero after `close`.
+        """The number of device objects of each kind that exist now; all zero after `close`.
 
         What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
         memory', 'memory block'.
@@ -420,7 +420,7 @@ class Runner:
 
 
 def _caching(given: bool | StrPath | PipelineCaching, cache_dir: str | None) -> PipelineCaching | None:
-    """What keeps pipelines for other processes. Raises MissingFileError or FileError for its folder."""
+    """Open the cache that keeps pipelines for other processes. Raises MissingFileError or FileError for its folder."""
     if not isinstance(given, bool | str | os.PathLike) or given is False:
         return given or None
     from scenario_runner.run.pipeline_caching import PipelineCaching

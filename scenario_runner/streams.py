@@ -18,7 +18,7 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY"
 
 
 def is_stream(path: str) -> bool:
-    """Whether a path is that of standard input, a pipe or a device: read once, and in no folder of its own."""
+    """Return whether a path is that of standard input, a pipe or a device: read once, and in no folder of its own."""
     if _is_descriptor(path):
         return True
     try:

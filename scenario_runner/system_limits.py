@@ -32,7 +32,7 @@ def start(thread: threading.Thread) -> None:
 
 
 def processors() -> int:
-    """How many processors this process may use, which in a container can be fewer than there are."""
+    """The number of processors that this process may use, which in a container can be fewer than there are."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in control_groups("cpu"):
         try:
@@ -94,7 +94,7 @@ def _number(path: str) -> int | None:
 
 
 def _open_files(most: int) -> int:
-    """How many files this process has open. None can be opened to tell where ``most`` are."""
+    """The number of files that this process has open. None can be opened to tell where ``most`` are."""
     try:
         return len(os.listdir("/proc/self/fd")) - 1
     except OSError:
@@ -102,7 +102,7 @@ def _open_files(most: int) -> int:
 
 
 def _threads(user: int | None) -> int:
-    """How many threads there are in the processes that this one can see: all, or those of a (real) user id."""
+    """The number of threads in the processes that this one can see: all, or those of a (real) user id."""
     count = 0
     try:
         entries = os.listdir("/proc")

@@ -1,4 +1,4 @@
-"""Which packages of a distribution hold what this program uses (system_packages.toml), and what installs them.
+"""Packages of distributions that hold what this program uses (system_packages.toml), and their installation.
 
 Standard library only: the set-up of a checkout reads this before anything is installed.
 """
@@ -48,7 +48,8 @@ def package_names(family: str, parts: Iterable[str]) -> tuple[str, ...]:
 
 
 def has_package_lists(family: str, root: str | os.PathLike[str] = "/") -> bool:
-    """Whether the package manager of the system at ``root`` can install packages without fetching its lists first."""
+    """Return whether the package manager of the system at ``root`` can install packages without fetching its lists
+    first."""
     from glob import glob
 
     lists = families()[family]["lists"]
@@ -66,7 +67,8 @@ def install_command(
 
 
 def install_here(*parts: str) -> str:
-    """How to install these parts on this machine: a shell command, or words for a system that is not in the table."""
+    """Tell how to install these parts on this machine: a shell command, or words for a system that is not in the
+    table."""
     family = family_here()
     if family is None:
         return "; ".join(families()["elsewhere"][part] for part in parts)

@@ -135,7 +135,7 @@ def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
 
 
 def _is_over(rest: str, changed_s: float) -> bool:
-    """Whether the process that a name (without its prefix) stands for has ended."""
+    """Return whether the process that a name (without its prefix) stands for has ended."""
     parts = rest.split("-")
     if len(parts) != 4 or not (parts[1].isdecimal() and parts[2].isdecimal()):
         return False  # somebody else's
@@ -161,7 +161,7 @@ def _host() -> str:
 
 
 def _start_of(process_id: int) -> str:
-    """When a process began, in clock ticks since boot; "" when there is none, or one that has ended."""
+    """The start of a process, in clock ticks since boot; "" when there is none, or one that has ended."""
     try:
         with open(f"/proc/{process_id}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

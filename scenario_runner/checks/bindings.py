@@ -20,7 +20,7 @@ _HLSL = 5  # SPIR-V specification, "Source Language"
 
 
 def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBinding], pointer: str) -> list[Diagnostic]:
-    """What is to be said of several variables of one kind that the shader ``uid`` uses at one binding.
+    """Report the problems of several variables of one kind that the shader ``uid`` uses at one binding.
 
     In GLSL this is a way to see one buffer as two types; it is a mistake in modules that were made from HLSL.
     """
@@ -40,7 +40,7 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
 
 
 def _is_from_hlsl(index: Index) -> bool:
-    """Whether the module says that its source was HLSL."""
+    """Return whether the module says that its source was HLSL."""
     words = index.words
     at = index.memory_model or 0
     while at < len(words) and words[at] >> 16 and not 18 < words[at] & 0xFFFF < 40:  # up to the first type
@@ -207,7 +207,7 @@ def check_bindings(
     resources: Mapping[str, Bound],
     pointer: str,
 ) -> list[Diagnostic]:
-    """What is wrong with the bindings of one command at ``pointer``.
+    """Find the problems of the bindings of one command at ``pointer``.
 
     ``shaders`` says whose bindings these are ("shader 'add' does"); ``resources`` lacks those that
     something else is wrong with.

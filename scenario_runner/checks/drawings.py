@@ -132,7 +132,7 @@ def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic]
 
 
 def _same(one: Type, other: Type) -> bool:
-    """Whether two declarations mean the same type, whatever their ids and names."""
+    """Return whether two declarations mean the same type, whatever their ids and names."""
     if isinstance(one, Array) and isinstance(other, Array):
         return one.length == other.length and _same(one.element, other.element)
     if isinstance(one, Struct) and isinstance(other, Struct):
@@ -170,7 +170,7 @@ def check_attachments(
     bound: Collection[tuple[str, int | None]],
     pointer: str,
 ) -> list[Diagnostic]:
-    """What is wrong with the attachments of the drawing at ``pointer``; unknown ones are None.
+    """Find the problems of the attachments of the drawing at ``pointer``; unknown ones are None.
 
     ``bound`` are the images that the shaders use besides, each with its level or None for all.
     """
@@ -218,7 +218,7 @@ def _check_images(
 
 
 def written_components(interface: StageInterface) -> dict[int, dict[int, StageVariable]]:
-    """What a fragment shader gives to each attachment: the outputs by their component, by location."""
+    """The components that a fragment shader gives to each attachment: the outputs by their component, by location."""
     written: dict[int, dict[int, StageVariable]] = {}
     for output in interface.outputs:
         if not output.index:

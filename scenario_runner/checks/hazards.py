@@ -37,7 +37,7 @@ _CODES: Final = {"reads-writes": "SR-HAZARD-001", "writes-reads": "SR-HAZARD-002
 
 
 class Use(NamedTuple):
-    """What one command does with the part from ``first`` to before ``end`` of the memory object ``memory``.
+    """One command's use of the part from ``first`` to before ``end`` of the memory object ``memory``.
 
     ``resource`` is the uid that it goes through, ``what`` its kind; ``stage`` one of "compute", "vertex", "fragment",
     "attachment", "graph" and "transition"; ``atomic`` tells that all of it are atomic operations. ``unit`` says what
@@ -179,7 +179,8 @@ class _Access:
         return [part for part in self.parts if first <= part.first and part.end <= end]
 
     def unsettled(self, use: Use, write: bool) -> tuple[str, str] | None:
-        """Why a later read or write is not ordered behind this access: "" or a code, and the reason; None if it is."""
+        """The reason why a later read or write is not ordered behind this access: "" or a code, and the reason; None if
+        it is."""
         if use.stage not in self.ordered:
             if self.barrier is None:
                 return "", "no barrier between the two"
@@ -215,7 +216,7 @@ class _Access:
         return "SR-HAZARD-004", f"the barrier {self.barrier} between the two does not cover it: {reason}"
 
     def precedes(self, barrier: Covered, transition: Use) -> str | None:
-        """Why a layout transition of ``barrier`` is not ordered behind this access; None if it is."""
+        """The reason why a layout transition of ``barrier`` is not ordered behind this access; None if it is."""
         source = _stages(barrier.src_stages)
         if not (self.use.stage in source or self.ordered & source):
             return f"its src_stage leaves out the {_word(self.use.stage)} stage"
@@ -247,7 +248,7 @@ def _word(stage: str) -> str:
 
 
 def _is_access(word: str, stage: str, *, write: bool) -> bool:
-    """Whether an access of a scenario ("compute_shader_write") includes what a stage does to resources."""
+    """Return whether an access of a scenario ("compute_shader_write") includes what a stage does to resources."""
     family, _, kind = word.rpartition("_")
     return kind == ("write" if write else "read") and stage in _ACCESS_STAGES[family]
 

@@ -15,7 +15,8 @@ from scenario_runner.spirv._generated.enumerants import IMAGE_FORMATS
 
 
 class Bound(NamedTuple):
-    """What can be bound: a "buffer" of ``size_bytes``, an "image" of a ``format``, a "tensor" with its ``dims`` too.
+    """A resource that can be bound: a "buffer" of ``size_bytes``, an "image" of a ``format``, a "tensor" with its
+    ``dims`` too.
 
     Dimensions of 0 or less are not known. ``readonly`` tells what the scenario says of it.
     """
@@ -59,7 +60,7 @@ def named(variable: DescriptorBinding) -> str:
 
 
 def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: str) -> list[Diagnostic]:
-    """What is wrong with binding ``image`` to a variable of ``shader``, at the pointer ``place``."""
+    """Find the problems of binding ``image`` to a variable of ``shader``, at the pointer ``place``."""
     declared = variable.image
     if declared is None:  # a sampler alone
         return []
@@ -99,18 +100,18 @@ def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: s
 
 
 def declared_otherwise(declared: Image, format: Format) -> bool:
-    """Whether a storage image is declared with another format than ``format``, with texels of the same kind."""
+    """Return whether a storage image is declared with another format than ``format``, with texels of the same kind."""
     expected = format_of(declared.format)
     return expected is not None and expected is not format and _same_texels(declared, format)
 
 
 def name_of_format(format: Format) -> str:
-    """What SPIR-V calls the format of a storage image; 'Unknown' where it has no name for it."""
+    """The name in SPIR-V of the format of a storage image; 'Unknown' where it has no name for it."""
     return next((name for name in IMAGE_FORMATS.values() if format_of(name) is format), "Unknown")
 
 
 def _same_texels(declared: Image, format: Format) -> bool:
-    """Whether texels are numbers of the same kind; those of 64 bits are a kind of their own."""
+    """Return whether texels are numbers of the same kind; those of 64 bits are a kind of their own."""
     scalar = declared.sampled_type
     if scalar is None:
         return True
@@ -153,7 +154,7 @@ _WHOLE = frozenset({"int", "uint", "bool"})
 
 
 def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list[Diagnostic]:
-    """What is wrong with binding ``tensor`` to ``what`` of the type ``declared``, at ``place``.
+    """Find the problems of binding ``tensor`` to ``what`` of the type ``declared``, at ``place``.
 
     Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.
     """
@@ -192,7 +193,7 @@ def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list
 
 
 def holds(format: Format, element: Scalar) -> bool:
-    """Whether elements of a tensor format are what a shader calls ``element``.
+    """Return whether elements of a tensor format are what a shader calls ``element``.
 
     The sign of integers is left to the instructions: graphs of TOSA declare all integers without one.
     """

@@ -103,7 +103,8 @@ _STD430_UNIFORMS = ("VkPhysicalDeviceVulkan12Features", "uniformBufferStandardLa
 
 
 def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[Need]]:
-    """What is wrong with the blocks that an entry point of the shader ``uid`` uses, and the features that they take."""
+    """Find the problems of the blocks that an entry point of the shader ``uid`` uses, and the features that they
+    take."""
     found: list[Diagnostic] = []
     needs: list[Need] = []
     blocks: dict[tuple[int, bool], tuple[Block, str]] = {}

@@ -47,7 +47,7 @@ class CheckedFile(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """That of the first error, or 0."""
+        """The exit code of the first error, or 0."""
         return next((error_class(each.code).exit_code for each in self.findings if each.severity == "error"), 0)
 
 

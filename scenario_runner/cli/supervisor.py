@@ -39,8 +39,8 @@ crash: Crash | None = None
 
 
 def supervised(main: Callable[[], int]) -> int:
-    """What ``main`` returns: run in a child where there are several files, else here, and watched where it may load a
-    driver. Returns in the child as well."""
+    """Return the result of ``main``: run in a child where there are several files, else here, and watched where it may
+    load a driver. Returns in the child as well."""
     argv = sys.argv[1:]
     driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
@@ -61,7 +61,8 @@ def supervised(main: Callable[[], int]) -> int:
 
 
 def files_of(argv: Sequence[str]) -> list[str]:
-    """What seem to be files to run: the arguments are read later. What follows an option may be its value."""
+    """List the arguments that seem to be files to run: the arguments are read later. What follows an option may be its
+    value."""
     words = argv[1:] if argv[0] == "run" else argv
     return [
         word
@@ -73,7 +74,8 @@ def files_of(argv: Sequence[str]) -> list[str]:
 
 
 def _can_fork() -> bool:
-    """Whether this process has but one thread: those of a tool that was loaded into it would be missing in a child."""
+    """Return whether this process has but one thread: those of a tool that was loaded into it would be missing in a
+    child."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:

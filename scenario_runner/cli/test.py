@@ -140,7 +140,7 @@ class _Suite:
             return None
 
     def _items(self, lists: Lists, include: Patterns, earlier: MergedJournals | None) -> Iterator[Item]:
-        """Those of the command line, found as they are asked for. Raises UsageError where there are none."""
+        """The items of the command line, found as they are asked for. Raises UsageError where there are none."""
         options = self._options
 
         first: frozenset[str] = frozenset()

@@ -169,7 +169,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 def _help_without_paths(options: argparse.Namespace) -> str:
-    """What to do; options that take several values may have taken the paths."""
+    """The help of the error; options that take several values may have taken the paths."""
     for name in ("include_tests", "skips", "flakes", "baseline"):
         values = getattr(options, name)
         if len(values) > 1 and os.path.exists(values[-1]):
@@ -206,7 +206,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> tuple[str, ...]:
-    """Those that were given, but for the device, as words of a command line."""
+    """The options that were given, but for the device, as words of a command line."""
     words: list[str] = []
     for action in actions:
         value = getattr(options, action.dest)
@@ -261,7 +261,7 @@ def add_report_options(group: argparse._ActionsContainer) -> None:
 
 
 def wants_reports(options: argparse.Namespace) -> bool:
-    """Whether one of them is given."""
+    """Return whether one of them is given."""
     return any(path is not None for path in (options.junit, options.json, options.html))
 
 

@@ -46,7 +46,7 @@ def _enum(names: Any) -> dict[str, Any]:
 
 
 class Sampler(ModelBase):
-    """How an image is sampled."""
+    """Sampling of an image."""
 
     min_filter: str = Field(
         description="VkFilter where the image is made smaller.", json_schema_extra=_enum(SAMPLER_NAMES["min_filter"])

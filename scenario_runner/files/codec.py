@@ -20,7 +20,7 @@ from scenario_runner.formats import Format
 
 
 class ImageHeader(NamedTuple):
-    """What an image file says that it holds; ``format`` is None where it says only the type of its items."""
+    """The content of an image file by its header; ``format`` is None where it says only the type of its items."""
 
     format: Format | None
     width: int
@@ -216,16 +216,16 @@ class Codec(ABC):
     is_array: ClassVar[bool] = False
 
     def holds(self, format: Format, mip_count: int = 1) -> bool:
-        """Whether texels of ``format``, of all levels, can be written."""
+        """Return whether texels of ``format``, of all levels, can be written."""
         return (mip_count == 1 or self.holds_levels) and self.why_not(format) is None
 
     @abstractmethod
     def why_not(self, format: Format) -> str | None:
-        """Why texels of ``format`` cannot be written; None where they can."""
+        """The reason why texels of ``format`` cannot be written; None where they can."""
 
     @abstractmethod
     def read_header(self, path: str) -> ImageHeader:
-        """What an image file holds, for showing it."""
+        """Read the header of an image file, for showing it."""
 
     @abstractmethod
     def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
@@ -238,11 +238,11 @@ class Codec(ABC):
         """A file of an image whose bytes come as ``planes``; see `scenario_runner.files.codec.ImageWriter`."""
 
     def is_divisible(self, path: str) -> bool:
-        """Whether a part of the texels can be read without decoding all of the file."""
+        """Return whether a part of the texels can be read without decoding all of the file."""
         return True
 
     def shown_format(self, format: Format) -> tuple[str, tuple[str, ...] | None]:
-        """What a viewer calls texels of ``format``, and their channels where these have names of their own."""
+        """Name the texels of ``format`` for a viewer, and their channels where these have names of their own."""
         return format.name, None
 
     def create_array(
@@ -265,7 +265,7 @@ def all_codecs() -> list[Codec]:
 
 
 def is_known(path: str | os.PathLike[str]) -> bool:
-    """Whether the name of a file is one of a format in the table."""
+    """Return whether the name of a file is one of a format in the table."""
     return os.path.splitext(path)[1].lower() in _CLASSES
 
 
@@ -309,7 +309,7 @@ def open_image(
 
 
 def stored_levels(path: str | os.PathLike[str], mip_count: int) -> int:
-    """How many levels of an image of ``mip_count`` levels a file of this name takes. Raises `FileError`."""
+    """The number of levels that a file of this name takes of an image of ``mip_count`` levels. Raises `FileError`."""
     return mip_count if codec_of(path).holds_levels else 1
 
 

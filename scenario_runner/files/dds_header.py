@@ -117,7 +117,7 @@ _DXGI_TYPELESS_BLOCKS = (70, 73, 76, 79, 82, 97)  # BC1 to BC5 and BC7, which Pi
 
 
 class TexelMap(NamedTuple):
-    """Which bytes of a stored texel make up a texel in memory.
+    """The bytes of a stored texel that make up a texel in memory.
 
     ``used_bytes`` bytes from byte ``first`` of the ``stored_bytes`` that the file has for each texel are the low bytes
     of the ``memory_bytes`` that the texel has in a Vulkan copy; the other ones are zero.
@@ -130,7 +130,7 @@ class TexelMap(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the file's bytes are the memory's."""
+        """Return whether the file's bytes are the memory's."""
         return self.stored_bytes == self.used_bytes == self.memory_bytes
 
 
@@ -144,7 +144,7 @@ class MipLevel(NamedTuple):
 
 
 class DdsHeader(NamedTuple):
-    """What the header of a .dds file says, checked against the size of the file.
+    """The header of a .dds file, checked against the size of the file.
 
     ``maps`` has one entry for each aspect of the format, in the format's order. ``is_srgb_known`` is false where the
     header (a legacy one, or one with a typeless code) leaves open whether the texels are sRGB; ``format`` then is not.
@@ -159,7 +159,7 @@ class DdsHeader(NamedTuple):
 
 
 def texel_maps(format: Format, stored_bytes: int | None = None) -> tuple[TexelMap, ...]:
-    """How each aspect of ``format`` is stored in a .dds file.
+    """Map the aspects of ``format`` to the bytes of a .dds file.
 
     ``stored_bytes`` is the size of a texel in the file; by default the one of the format's DXGI code (of a block where
     the format is compressed).

@@ -251,7 +251,7 @@ class _NpyImage(ImageReader):
             view[:] = bytes(len(view))
 
     def _is_second(self, aspect: str | None) -> bool:
-        """Whether these are the stencils of a format that has depths first."""
+        """Return whether these are the stencils of a format that has depths first."""
         return aspect is not None and aspect != self._format.aspects[0]
 
     def close(self) -> None:

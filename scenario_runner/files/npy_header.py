@@ -37,7 +37,7 @@ _KIND_NAMES = "bool, integer, float, complex, raw bytes (V), text or time"
 
 
 class NpyHeader(NamedTuple):
-    """What the header of a .npy file says, checked against the size of the file.
+    """The header of a .npy file, checked against the size of the file.
 
     ``descr`` is the type as the file spells it (``'<f4'``), ``byte_order`` one of ``'<'``, ``'>'``, ``'|'`` (single
     bytes or raw), ``kind`` NumPy's letter (``b i u f c V S U m M``). ``shape`` counts items, outermost first in both
@@ -62,12 +62,12 @@ class NpyHeader(NamedTuple):
 
     @property
     def is_c_order(self) -> bool:
-        """Whether the payload lies in C order (true for Fortran order with at most one long axis, too)."""
+        """Return whether the payload lies in C order (true for Fortran order with at most one long axis, too)."""
         return not self.fortran_order or sum(length != 1 for length in self.shape) <= 1
 
     @property
     def is_plain(self) -> bool:
-        """Whether the payload is C-order little-endian as it stands, so that its bytes can be used untouched."""
+        """Return whether the payload is C-order little-endian as it stands, so that its bytes can be used untouched."""
         return self.swap_size_bytes == 1 and self.is_c_order
 
 

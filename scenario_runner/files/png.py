@@ -60,7 +60,7 @@ _CHANNEL_NAMES = {1: "gray", 2: "gray and alpha", 3: "RGB", 4: "RGBA"}
 
 
 class PngHeader(NamedTuple):
-    """What a PNG file says it holds.
+    """The header of a PNG file.
 
     ``channels`` are those of the decoded image: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA; ``bit_depth`` is 8 or 16 (1, 2
     and 4 bits are widened to 8). ``has_color_key`` tells that one colour stands for transparent.
@@ -128,7 +128,7 @@ def _parse_header(source: SourceFile) -> PngHeader:
 
 
 def _has_transparency(source: SourceFile) -> bool:
-    """Whether a tRNS chunk comes before the texels."""
+    """Return whether a tRNS chunk comes before the texels."""
     offset, found = 33, False
     for _ in range(_CHUNK_LIMIT):
         head = source.read(8, offset)

@@ -48,7 +48,7 @@ def confined(folders: Iterable[str | os.PathLike[str]], files: Iterable[str | os
 
 
 def is_confined() -> bool:
-    """Whether there is a sandbox."""
+    """Return whether there is a sandbox."""
     return _allowed.get() is not None
 
 
@@ -94,7 +94,7 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY"
 
 
 class Identity(NamedTuple):
-    """What tells a file from another one, and from itself after a change, without reading it.
+    """Identity of a file: tells it from another one, and from itself after a change, without reading it.
 
     ``settled`` is false where the last change is so recent that the next one may have the same time: then an equal
     identity does not prove equal content.
@@ -108,7 +108,7 @@ class Identity(NamedTuple):
     settled: bool
 
     def is_same_file(self, other: Identity) -> bool:
-        """Whether nothing that these identities can tell differs."""
+        """Return whether nothing that these identities can tell differs."""
         return self[:5] == other[:5]
 
 
@@ -132,7 +132,7 @@ def file_error(path: str, message: str, *, help: str | None = None, code: str | 
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """What the operating system said, in lower case; a ``ValueError`` is Python's for a path with a NUL character."""
+    """The operating system's reason, in lower case; a ``ValueError`` is Python's for a path with a NUL character."""
     if isinstance(error, ValueError):
         return "no path can hold a NUL character"
     text = error.strerror or str(error) or type(error).__name__
@@ -215,7 +215,7 @@ class SourceFile:
         return self._descriptor
 
     def current_identity(self) -> Identity:
-        """What the file is now."""
+        """Read the identity of the file now."""
         return _identity(os.fstat(self._descriptor))
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ def check_folder_to_write(path: str) -> None:
 
 
 def _why_not_writable(folder: str) -> str | None:
-    """What the system has against a new file in a folder, None for nothing."""
+    """Tell why the system refuses a new file in a folder; None where it does not."""
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY

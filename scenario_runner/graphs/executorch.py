@@ -25,7 +25,7 @@ _KERNEL_CALL, _DELEGATE_CALL, _FREE_CALL = 1, 2, 5
 
 
 class Part(NamedTuple):
-    """Where a VGF model lies in the file."""
+    """The place of a VGF model in the file."""
 
     offset_bytes: int
     size_bytes: int

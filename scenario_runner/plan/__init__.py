@@ -1,1 +1,1 @@
-"""What will happen: frames, operations, resources with sizes and usage, requirements. No GPU is touched here."""
+"""The plan of a run: frames, operations, resources with sizes and usage, requirements. No GPU is touched here."""

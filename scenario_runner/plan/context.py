@@ -1,4 +1,4 @@
-"""What the resolvers of one plan are given, and their base classes, which the registry of kinds names subclasses of.
+"""The context of the resolvers of one plan, and their base classes: the registry of kinds names subclasses.
 
 Resources are planned first, then shaders are loaded, then commands are resolved in their order: each step is given the
 finished results of the one before, and `Tables`, which commands add to.

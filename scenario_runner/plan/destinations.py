@@ -16,7 +16,7 @@ from scenario_runner.plan.model.plan import Plan
 
 
 def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
-    """What is wrong with the files of the plan's outputs; each problem's pointer is that of the ``dst``.
+    """Find the problems of the files of the plan's outputs; each problem's pointer is that of the ``dst``.
 
     Existing files are compared by what they are, so that links and other spellings of a name do not matter.
     """

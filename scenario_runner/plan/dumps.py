@@ -46,7 +46,7 @@ class Changes:
         return self._known[key]
 
     def elements(self) -> dict[str, str]:
-        """What the items of buffers are, such as "float32", by uid: of those that all shaders see in the same way."""
+        """The element types of buffers, such as "float32", by uid: of those that all shaders see in the same way."""
         seen: dict[str, set[str | None]] = {}
         for frame in self._plan.frames:
             for operation in frame.operations:
@@ -123,7 +123,8 @@ class Wanted(NamedTuple):
 
 
 class DumpPoint(NamedTuple):
-    """Where resources are read back: after ``command`` (`START`: before all), or after one ``segment`` of its graph.
+    """A point where resources are read back: after ``command`` (`START`: before all), or after one ``segment`` of its
+    graph.
 
     ``end`` is that place in the plan: the number of a frame, and of operations in it. ``label`` is what the segment is
     called.
@@ -211,7 +212,7 @@ class _Points:
         self._add(command, segment, {wanted.uid})
 
     def _add_changes(self, first: int, last: int) -> bool:
-        """What the commands change, after the last one; of a single graph, after each of its segments."""
+        """Add what the commands change, after the last one; of a single graph, after each of its segments."""
         changed: set[str] = set()
         for command in range(first, last + 1):
             for number, operation in enumerate(self._work.get(command, ())):
@@ -239,7 +240,7 @@ class _Points:
         )
 
     def _end(self, command: int, segment: int | None) -> tuple[int, int]:
-        """Where a command or a segment ends; one that does nothing ends with the last one before it that does."""
+        """The end of a command or a segment; one that does nothing ends with the last one before it that does."""
         while command != START and (command, segment) not in self._ends:
             command -= 1
         return self._ends.get((command, segment), (0, 0))

@@ -37,7 +37,7 @@ _THE_SHADER_DECIDES = "the type of the shader is used; the tables of the model s
 
 
 class _SegmentBinding(NamedTuple):
-    """What a segment binds, as a binding of a dispatch_compute would say it."""
+    """A binding of a segment, as a binding of a dispatch_compute would say it."""
 
     set: int
     id: int
@@ -324,7 +324,7 @@ class Graphs(CommandResolver):
         self._files: GraphFiles = context.graphs
 
     def resolve(self, command: Any, index: int) -> list[Operation]:
-        """What one command does, segment by segment; what is wrong is noted."""
+        """Resolve one command, segment by segment; problems are noted."""
         context, images = self.context, self.context.layouts
         if images is not None:
             images.check_bindings(command, index)

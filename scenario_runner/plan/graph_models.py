@@ -96,7 +96,7 @@ class VgfGraph:
 
     @staticmethod
     def key(binding: Any) -> int:
-        """What tells the bindings of a command apart: a VGF has no sets."""
+        """The key of a binding in its command: a VGF has no sets."""
         number: int = binding.id
         return number
 
@@ -136,7 +136,7 @@ class VgfGraph:
         return [self.vgf.modules[index].name for index in used]
 
     def targets(self) -> dict[str, frozenset[str]]:
-        """What a substitution, push constants or specialization can name, and the compute modules that it means.
+        """Names that a substitution, push constants or specialization can use, and the compute modules that it means.
 
         These are the modules, and the segments where no module has the same name: a converted model has the names of
         its custom operations there, one name for each of them.
@@ -205,7 +205,7 @@ class SpirvGraph:
 
     @staticmethod
     def key(binding: Any) -> tuple[int, int]:
-        """What tells the bindings of a command apart."""
+        """The key of a binding in its command."""
         return binding.set, binding.id
 
     def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:

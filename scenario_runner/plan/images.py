@@ -31,7 +31,7 @@ _INTEGERS = frozenset({"uint", "sint"})
 
 
 def is_integer(format: Format) -> bool:
-    """Whether shaders see the texels as integers."""
+    """Return whether shaders see the texels as integers."""
     return format.numeric in _INTEGERS
 
 

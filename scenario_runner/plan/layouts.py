@@ -28,7 +28,7 @@ class LevelLayouts:
         self._moved: dict[str, list[ImageLayout]] = {}
 
     def follow(self, operation: Operation) -> None:
-        """What an operation of a plan moves."""
+        """Follow the layouts that an operation of a plan changes."""
         for barrier in operation.barriers if operation.kind == "barrier" else ():
             if barrier.kind == "image":
                 levels = self._levels_of(self._resources[barrier.uid])
@@ -55,7 +55,7 @@ class LayoutTracker(LevelLayouts):
         self._problems = problems
 
     def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
-        """What a barrier resource of the scenario does now: levels in different layouts take a barrier each.
+        """Resolve a barrier resource of the scenario as it acts now: levels in different layouts take a barrier each.
 
         An old layout that is not the one there is a warning, and the one that is there is used.
         """
@@ -149,8 +149,8 @@ class LayoutTracker(LevelLayouts):
 
 
 def _shares_in_general(image: ImagePlan) -> bool:
-    """Whether tensors see the texels of this image in "general": that of tensor_aliasing is a layout of OPTIMAL tiling
-    alone, and a barrier that asks for it means that the memory is seen as a tensor next."""
+    """Return whether tensors see the texels of this image in "general": that of tensor_aliasing is a layout of OPTIMAL
+    tiling alone, and a barrier that asks for it means that the memory is seen as a tensor next."""
     return image.tiling == "LINEAR" or (image.tiling is None and image.aliased)
 
 
@@ -178,7 +178,7 @@ def with_aliasing(
 
 
 class _Moving:
-    """Where the images are while the frames go by; ``image_of`` has the image of each tensor."""
+    """Layouts of the images while the frames go by; ``image_of`` has the image of each tensor."""
 
     def __init__(
         self, image_of: Mapping[str, str], lists: Sequence[DescriptorList], scenario: Scenario, problems: Problems

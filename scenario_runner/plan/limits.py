@@ -133,7 +133,8 @@ def _drawing(pipeline: GraphicsPipelinePlan) -> Iterator[_Demand]:
 def _layouts(
     layouts: _SetLayouts, push_constants_size: int, place: str, label: str, stages: Iterable[str]
 ) -> Iterator[_Demand]:
-    """What the pipeline of the shaders ``label``, declared at ``place``, binds; limits count for each stage."""
+    """Count the bindings of the pipeline of the shaders ``label``, declared at ``place``; limits count for each
+    stage."""
     what = f"push_constants_size is {push_constants_size}"
     yield "maxPushConstantsSize", push_constants_size, f"{place}/push_constants_size", what, None
     yield "maxBoundDescriptorSets", len(layouts), place, f"{label} uses descriptor set {len(layouts) - 1}", None

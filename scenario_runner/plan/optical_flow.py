@@ -59,7 +59,7 @@ class _Image(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"image {self.uid!r}" + (f", mip level {self.level}," if self.level else "")
 
 
@@ -178,7 +178,7 @@ class OpticalFlows(CommandResolver):
         self._problems.error("SR-FLOW-003", second.place, message, f"{one} and {other} have one format")
 
     def _check_access(self, images: dict[str, _Image]) -> None:
-        """What is written must not be used by the same command through another binding; and ``shader_access``."""
+        """Check that the same command does not use what is written through another binding; and ``shader_access``."""
         seen: dict[tuple[str, int], str] = {}
         for name, image in sorted(images.items(), key=lambda each: each[0] in _OUTPUTS):
             other = seen.setdefault((image.uid, image.level), name)

@@ -30,7 +30,7 @@ _BYTES_BETWEEN_LOOKS = 16 << 20
 
 
 class Settings(NamedTuple):
-    """What a plan depends on beside the scenario's text."""
+    """Settings that a plan depends on beside the scenario's text."""
 
     path: str
     output_dir: str | None
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What was read of the files that a scenario names, beyond the headers that the plan's own sources carry.
+    """Facts that were read of the files that a scenario names, beyond the headers that the plan's own sources carry.
 
     ``sources`` are compilations with the module that each gave, ``binaries`` paths with their modules, ``contents`` the
     raw_data with their bytes if they were read, ``models`` paths with what each file was.
@@ -103,7 +103,7 @@ class PlanCache:
 
 
 def _is_current(facts: Facts, settings: Settings) -> bool:
-    """Whether the files are what they were when the plan was made."""
+    """Return whether the files are what they were when the plan was made."""
     if any(file_identity(path) != identity for path, identity in facts.models):
         return False
     if any(content is not None and source.content() != content for source, content in facts.contents):

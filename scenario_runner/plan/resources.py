@@ -173,7 +173,7 @@ def _join(
 
 
 def _mismatch(tensor: TensorPlan, image: Any) -> str | None:
-    """Why the elements of a tensor are not the components of an image's texels; None where they are."""
+    """The reason why the elements of a tensor are not the components of an image's texels; None where they are."""
     texel = image.format
     shape = tensor.dims
     expected = [image.height, image.width, texel.components]

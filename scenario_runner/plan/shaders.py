@@ -163,7 +163,7 @@ def _compiled(
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
-    """What the compiler is asked for a shader resource that is not SPIR-V."""
+    """Make the request to the compiler for a shader resource that is not SPIR-V."""
     base = os.path.abspath(scenario.base_dir)
     source = shader.source
     return CompileRequest(

@@ -256,7 +256,7 @@ _KINDS = {"int": ("sint", "uint"), "uint": ("sint", "uint"), "bool": ("bool",)}
 
 
 def _is_for_graphs(format: Format, element: Scalar) -> bool:
-    """Whether a graph can take a format for its elements: whoever compiles it looks operators up by the format.
+    """Return whether a graph can take a format for its elements: whoever compiles it looks operators up by the format.
 
     Source: Vulkan specification, VkTensorDescriptionARM, the formats that correspond to OpTypeTensorARM's element type.
     """

@@ -30,7 +30,7 @@ _FORMATS_OF_TENSORS = frozenset(
 
 
 def is_open(resource: Any) -> bool:
-    """Whether a resource is a tensor that leaves some dimension to a graph or to its content."""
+    """Return whether a resource is a tensor that leaves some dimension to a graph or to its content."""
     return resource.kind == "tensor" and any(size <= 0 for size in resource.dims)
 
 
@@ -54,7 +54,7 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
 
 
 def is_format_of_tensors(format: Format) -> bool:
-    """Whether elements of a tensor can have the format: single numbers."""
+    """Return whether elements of a tensor can have the format: single numbers."""
     return (
         format.components == 1
         and not format.is_packed
@@ -101,7 +101,7 @@ class Tensors(ResourceResolver):
 
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
-    """Whether content has the dimensions that a tensor of an open shape does say."""
+    """Return whether content has the dimensions that a tensor of an open shape does say."""
     _, found, place, code, name = _array_of(source, pointer)
     if found is None or max(dims, default=0) < 1:
         return True
@@ -142,7 +142,8 @@ def report_unknown_shape(tensor: Tensor, pointer: str, problems: Problems) -> No
 def check_content(
     source: Source, format: Format, shape: tuple[int, ...], what: str, pointer: str, problems: Problems
 ) -> bool:
-    """Whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has not."""
+    """Return whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has
+    not."""
     descr, found, place, code, name = _array_of(source, pointer)
     good = True
     if descr is not None and _has_other_sign(descr, format):

@@ -147,7 +147,7 @@ class CaptureNames:
         return found
 
     def _extensions(self, uid: str) -> list[str]:
-        """Those of the files that hold all of a resource: of images, every format that can."""
+        """List the extensions of files that hold all of a resource: of images, every format that can."""
         plan = self._plan.resources[uid]
         if plan.kind != "image":
             return [codec_for(plan.kind).extension]
@@ -176,7 +176,7 @@ class CaptureFiles:
         self.hasher = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-hash")
 
     def frame(self, iteration: int, frame: FramePlan) -> FrameFiles:
-        """What takes the pieces of a frame's captures, in order."""
+        """Open the taker of the pieces of a frame's captures, in order."""
         return FrameFiles(self, self._plan, self._names.files(iteration, frame), iteration, frame.frame_id)
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ _WITHOUT_FRAMES = ("Version 0.",)
 
 
 class RenderDocCaptures:
-    """What RenderDoc captures of the runs of one Runner, into ``folder``; make it before the first instance.
+    """RenderDoc's captures of the runs of one Runner, into ``folder``; make it before the first instance.
 
     ``what`` is as in `frame_capture.wanted`; ``files`` are those made so far, and ``folder`` may be changed between
     runs. Raises UsageError and UnsupportedError.
@@ -132,7 +132,8 @@ _GFXR_BLOCK = struct.Struct("<QI")  # size of what follows, kind
 
 
 def is_whole_rdc(path: str) -> bool:
-    """Whether a capture of RenderDoc has all of its sections; of versions that are not known, whether it has a header.
+    """Return whether a capture of RenderDoc has all of its sections; of versions that are not known, whether it has a
+    header.
 
     Raises OSError.
     """
@@ -145,13 +146,13 @@ def is_whole_rdc(path: str) -> bool:
 
 
 def is_gfxr(path: str) -> bool:
-    """Whether a file begins like one of gfxreconstruct. Raises OSError."""
+    """Return whether a file begins like one of gfxreconstruct. Raises OSError."""
     with open(path, "rb") as file:
         return file.read(len(_GFXR_MAGIC)) == _GFXR_MAGIC
 
 
 def is_whole_gfxr(path: str) -> bool:
-    """Whether a capture of gfxreconstruct ends where its last block does. Raises OSError."""
+    """Return whether a capture of gfxreconstruct ends where its last block does. Raises OSError."""
     with open(path, "rb") as file:
         head = file.read(_GFXR_HEADER.size)
         if len(head) < _GFXR_HEADER.size or not head.startswith(_GFXR_MAGIC):
@@ -161,7 +162,8 @@ def is_whole_gfxr(path: str) -> bool:
 
 
 def _is_chain(file: BinaryIO, start: int, header: struct.Struct, rest_bytes: Callable[[tuple[Any, ...]], int]) -> bool:
-    """Whether parts follow each other from ``start`` to the end of the file: a header, and as many bytes as it says."""
+    """Return whether parts follow each other from ``start`` to the end of the file: a header, and as many bytes as it
+    says."""
     size, end = os.fstat(file.fileno()).st_size, start
     while end < size:
         file.seek(end)

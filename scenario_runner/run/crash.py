@@ -53,7 +53,7 @@ def crash_error(crash: Crash, file: str | None) -> DeviceError:
 
 
 def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVICE-006", help: str = "") -> Diagnostic:
-    """What is to be said of a process that came to this end ("was ended by SIGSEGV"), for ``file`` as above."""
+    """Describe the end of a process ("was ended by SIGSEGV"), for ``file`` as above."""
     if crash.number == SIGKILL:
         help = help or _HELP_WHEN_KILLED
     elif crash.what.startswith(progress.COMPILING):

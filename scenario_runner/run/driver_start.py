@@ -80,7 +80,7 @@ class InstanceStart:
 
 
 def mention_ml(files: Sequence[str]) -> bool:
-    """Whether one of these scenarios or models seems to have tensors or graphs: a guess from the text alone."""
+    """Return whether one of these scenarios or models seems to have tensors or graphs: a guess from the text alone."""
     for path in files:
         if path.lower().endswith(".vgf"):
             return True

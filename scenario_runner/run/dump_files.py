@@ -29,7 +29,7 @@ _NO_HASH = "0" * 64
 
 
 class DumpRequest(NamedTuple):
-    """What is written where: what each of ``wanted`` asks for, or with ``everything`` all after every command."""
+    """A request of dumps: what each of ``wanted`` asks for, or with ``everything`` all after every command."""
 
     folder: str
     wanted: tuple[Wanted, ...] = ()
@@ -111,7 +111,7 @@ class DumpFiles:
         return self
 
     def frame(self, iteration: int) -> ResourceWriter:
-        """What takes the pieces of the next point of an iteration, in order."""
+        """Open the taker of the pieces of the next point of an iteration, in order."""
         number = self._next.get(iteration, 0)
         self._next[iteration] = number + 1
         point = self._points[number]
@@ -193,7 +193,7 @@ class DumpFiles:
         return parts
 
     def open(self, part: _Part, uid: str) -> tuple[Any, list[HashedFile]]:
-        """What writes a part, and the file that it makes, now or when it has all. Raises FileError."""
+        """Open the writer of a part, and the file that it makes, now or when it has all. Raises FileError."""
         made: list[HashedFile] = []
 
         def create(path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:

@@ -41,7 +41,7 @@ class DumpEntry(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What is the same in another dump of the scenario."""
+        """The key of the same file in another dump of the scenario."""
         return self[:6]
 
 
@@ -114,7 +114,7 @@ def index_text(head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], *,
 
 
 def _around(head: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """What is before and behind the lines of the files."""
+    """The text before and behind the lines of the files."""
     text = json.dumps({"kind": MARK, "version": VERSION, **head, "files": []}, indent=1)
     return text.removesuffix("]\n}").encode(), b"\n ]\n}\n"
 

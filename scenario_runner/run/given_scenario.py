@@ -64,7 +64,7 @@ class Given(NamedTuple):
 
 
 def is_model(scenario: AnyScenario) -> bool:
-    """Whether a scenario is the path of a model, by its extension."""
+    """Return whether a scenario is the path of a model, by its extension."""
     return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(_MODELS)
 
 

@@ -29,17 +29,17 @@ class Receiver(Protocol):
 
 
 class Sink(Protocol):
-    """What a run is given to put its results into."""
+    """The receiver of a run's results."""
 
     @property
     def captures(self) -> bool:
-        """Whether frames are wanted."""
+        """Return whether frames are wanted."""
 
     def frame(self, iteration: int, frame: FramePlan) -> Receiver:
-        """Where the captures of a frame go."""
+        """Open the receiver of the captures of a frame."""
 
     def outputs(self) -> Receiver:
-        """Where the outputs go."""
+        """Open the receiver of the outputs."""
 
 
 class FileWriter:
@@ -62,7 +62,7 @@ class FileWriter:
 
     @property
     def captures(self) -> bool:
-        """Whether frames are wanted."""
+        """Return whether frames are wanted."""
         return self._capture_dir is not None
 
     def check(self) -> None:
@@ -93,7 +93,7 @@ class FileWriter:
         return self._captured.frame(iteration, frame)
 
     def outputs(self) -> Receiver:
-        """Where the outputs of the run go."""
+        """Open the receiver of the outputs of the run."""
         self._writer = _OutputWriter(self._plan, self._open, "/dst")
         return self._writer
 

@@ -183,7 +183,8 @@ def _remove(path: str) -> None:
 
 
 def _load(path: str, physical: PhysicalDevice) -> bytes:
-    """What the file keeps for this device; nothing where it is not to be used, with a warning where it is there."""
+    """Read what the file keeps for this device; nothing where it is not to be used, with a warning where it is
+    there."""
     data, problem = _read(path, physical)
     if problem:
         log.warning(__name__, "Pipeline validation: %s", problem)

@@ -15,7 +15,7 @@ from scenario_runner.plan.model.plan import Plan, ResourcePlan
 
 
 def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> ContentWriter:
-    """What writes the bytes of a resource to a file of the format that ``path`` names. Raises FileError."""
+    """Open the writer of the bytes of a resource to a file of the format that ``path`` names. Raises FileError."""
     if plan.npy is not None:
         return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
     return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)

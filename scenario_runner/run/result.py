@@ -129,7 +129,7 @@ def _dtype(format: Format | None, descr: str) -> Any:
 
 
 class Frame(Arrays):
-    """What one frame boundary captured. ``iteration`` counts from 0 and is above 0 only with ``repeat``."""
+    """The captures of one frame boundary. ``iteration`` counts from 0 and is above 0 only with ``repeat``."""
 
     def __init__(self, data: dict[str, bytearray], plan: Plan, frame_id: int, iteration: int) -> None:
         super().__init__(data, plan)
@@ -141,7 +141,7 @@ class Frame(Arrays):
 
 
 class Result(Arrays):
-    """What a run left behind: the outputs by uid, ``frames`` in the order in which they ended, and warnings.
+    """The results of a run: the outputs by uid, ``frames`` in the order in which they ended, and warnings.
 
     ``timings`` has what the run took, where that was asked for.
     """
@@ -218,7 +218,7 @@ class Prepared:
 
     @property
     def plan(self) -> Plan:
-        """What a run without inputs does."""
+        """Plan a run without inputs."""
         return self._plan
 
     def run(

@@ -27,7 +27,7 @@ Validation = bool | Literal["report"]
 
 
 class DeviceOptions(NamedTuple):
-    """Which device to use and how to open it.
+    """The device to use and how to open it.
 
     ``device`` is an index, a UUID or (part of) a name; None takes the fastest kind there is. ``robustness`` asks for
     robust buffer and image access where the device has it. ``disabled_extensions`` are never enabled. ``validation``
@@ -89,7 +89,7 @@ class OpenedDevice:
 
     @property
     def live_objects(self) -> dict[str, int]:
-        """How many device objects of each kind exist now; all zero after `close`."""
+        """The number of device objects of each kind that exist now; all zero after `close`."""
         return self._live if self._objects is None else dict(self._objects.device.live)
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class OpenedDevice:
         return objects
 
     def _needed(self, plan: Plan, instance: Instance, physical: PhysicalDevice) -> Enabled:
-        """What the plan and the options need of the device. Raises UnsupportedError for what it lacks."""
+        """Collect what the plan and the options need of the device. Raises UnsupportedError for what it lacks."""
         options, disabled = self._options, self._options.disabled_extensions
         needed = enabled_for(
             physical,

@@ -112,7 +112,7 @@ class Timings:
                         yield work.name, self._session_bytes[operation.pipeline]
 
     def ticks_between(self, begin: int, end: int) -> int:
-        """How many ticks lie between two values of the device's counter, which wraps around at its valid bits."""
+        """The number of ticks between two values of the device's counter, which wraps around at its valid bits."""
         return (end - begin) & ((1 << self.valid_bits) - 1)
 
     @cached_property
@@ -350,7 +350,7 @@ class Change(NamedTuple):
 
 
 def compare(before: Summary, after: Summary, *, threshold_percent: float, resolution_ns: float) -> Change:
-    """Whether two medians differ by more than noise.
+    """Return whether two medians differ by more than noise.
 
     They do where the difference is greater than three standard errors of it (more with few samples), than
     ``threshold_percent`` of the earlier median, and than ``resolution_ns``, below which the clock cannot tell times

@@ -190,7 +190,7 @@ def trace(timings: Timings) -> str:
 
 
 def _about(timings: Timings) -> dict[str, Any]:
-    """What somebody who reads the trace has to know."""
+    """Notes for somebody who reads the trace."""
     about: dict[str, Any] = {
         "scenario": timings.plan.name if timings.plan is not None else "",
         "device": timings.device,
@@ -253,7 +253,7 @@ def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]
 
 
 def _titles(timings: Timings) -> list[str]:
-    """What the frames are called, by their number in the plan."""
+    """The titles of the frames, by their number in the plan."""
     return [frame.title for frame in timings.plan.frames] if timings.plan is not None else []
 
 

@@ -1,4 +1,5 @@
-"""What the user wrote: the models of every resource and command, the loader and the reference checks. No GPU.
+"""The scenario as the user wrote it: the models of every resource and command, the loader and the reference checks. No
+GPU.
 
 ``load`` and ``loads`` give a frozen `Scenario`; ``Scenario(resources=..., commands=...)`` builds one in code from the
 models. Names are imported when they are first used, because pydantic is the costliest import of a plain run.

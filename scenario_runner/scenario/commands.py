@@ -74,7 +74,7 @@ def binding_references(bindings: Iterable[Binding], kinds: frozenset[str] = STOR
 
 
 def binding_contradictions(bindings: Sequence[Binding], resources: Resources) -> Iterator[Diagnostic]:
-    """What does not fit together in the ``bindings`` of a command."""
+    """Find contradictions in the ``bindings`` of a command."""
     for index, first in repeated([(binding.set, binding.id) for binding in bindings]):
         where = f"set {bindings[index].set}, id {bindings[index].id}"
         yield error("SR-CONFLICT-005", f"/bindings/{index}", f"{where} is already bound by entry {first}")

@@ -1,4 +1,4 @@
-"""What is wrong with the data of a scenario that its models do not take."""
+"""Diagnosis of the data of a scenario that its models do not take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files that were written for other programs hold and what has a clear meaning: accepted with a warning for each.
+"""Dialects of other programs: what has a clear meaning is accepted, with a warning for each.
 
 The reference passes over every key that it does not know, so that its files hold keys of other kinds (the format of a
 buffer), comments, and whatever an older version had. Such a key is dropped, in every object of a scenario. What is
@@ -156,7 +156,7 @@ def _has_no_effect(owner: type[ModelBase], part: Mapping[str, Any], key: Any) ->
 
 @lru_cache(256)
 def _is_ignored(key: Any, names: tuple[str, ...]) -> bool:
-    """Whether a key is a comment, or none of the ``names`` was meant by it."""
+    """Return whether a key is a comment, or none of the ``names`` was meant by it."""
     try:
         if not isinstance(key, str) or not key.encode():
             return False

@@ -92,7 +92,7 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
 
 
 def _read_text(text: str) -> _Reading | None:
-    """What a text says; None where it is not JSON, or has what JSON has and scenarios have not."""
+    """Parse a text; None where it is not JSON, or has what JSON has and scenarios have not."""
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):

@@ -43,7 +43,7 @@ class _PlainSignature:
 
 
 class Model(ModelBase):
-    """What every resource, command and part of one has in common.
+    """The base of every resource, command and part of one.
 
     Building one in code with wrong values raises `ScenarioError`, whose problems carry a pointer into the model.
     """
@@ -177,7 +177,7 @@ STORAGE = frozenset({"buffer", "tensor", "image"})
 
 
 class Entry(Model):
-    """What resources and commands have in common.
+    """The base of resources and commands.
 
     The methods are called when all entries of a scenario are there; ``resources`` are those by uid, without any that is
     wrong. What a reference that leads nowhere would say is left out: `references.check_references` reports it.
@@ -188,7 +188,7 @@ class Entry(Model):
         return ()
 
     def contradictions(self, resources: Resources) -> Iterable[Diagnostic]:
-        """What does not fit together, and warnings of what has no effect; each pointer starts from the entry."""
+        """Find contradictions, and warn of what has no effect; each pointer starts from the entry."""
         return ()
 
 
@@ -203,7 +203,7 @@ class Command(Entry):
 
     @property
     def work(self) -> str:
-        """What messages call the work of the command."""
+        """The name of the command's work in messages."""
         return self.kind
 
     def shaders(self) -> tuple[str, ...]:

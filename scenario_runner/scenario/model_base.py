@@ -181,7 +181,7 @@ def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnosti
 
 
 def name_of(model: type[ModelBase]) -> str:
-    """What messages call a model: its key in the JSON, or the words of its class."""
+    """Name a model for messages: its key in the JSON, or the words of its class."""
     return model.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
 
 

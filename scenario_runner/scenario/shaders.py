@@ -164,7 +164,7 @@ def substitution_references(substitutions: Sequence[ShaderSubstitution]) -> Iter
 def substitution_contradictions(
     substitutions: Sequence[ShaderSubstitution], resources: Resources
 ) -> Iterator[Diagnostic]:
-    """What does not fit together in ``shader_substitutions``."""
+    """Find contradictions in ``shader_substitutions``."""
     yield from target_contradictions([each.target for each in substitutions], "/shader_substitutions", "target")
     for index, substitution in enumerate(substitutions):
         inside = f"/shader_substitutions/{index}/shader_ref"

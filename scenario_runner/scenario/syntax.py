@@ -47,7 +47,7 @@ class Fault:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Where an offset lies, both counted from 1; a column is a character."""
+    """The line and column of an offset, both counted from 1; a column is a character."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
@@ -252,7 +252,7 @@ _IN_JSON = {"True": "true", "False": "false", "TRUE": "true", "FALSE": "false"}
 
 
 def _advice(text: str, at: int) -> str | None:
-    """What to do about something that other languages have here."""
+    """Advise on something that other languages have here."""
     if text.startswith(_COMMENT, at):
         return _NO_COMMENTS
     if text[at : at + 1] == "'":
@@ -390,7 +390,7 @@ def _captures(text: str) -> frozenset[tuple[int, str]]:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What a file is, however it is named; None for none."""
+    """Identify a file, however it is named; None for none."""
     try:
         status = os.stat(path)
     except OSError:

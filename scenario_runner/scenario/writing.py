@@ -62,7 +62,7 @@ def _text(entries: Sequence[tuple[Resource, dict[str, Any]]], commands: Sequence
 
 
 def _body(model: Model) -> dict[str, Any]:
-    """What was said of an entry, less what only code can say and what is left to its default."""
+    """The body of an entry, less what only code can say and what is left to its default."""
     return model.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude=set(model.code_only))
 
 

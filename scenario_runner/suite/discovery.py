@@ -47,7 +47,7 @@ class Discovery:
 
     @property
     def count(self) -> int:
-        """How many items were found so far."""
+        """The number of items that were found so far."""
         return len(self._ids)
 
     def items(self, paths: Iterable[str]) -> Iterator[Item]:
@@ -166,7 +166,7 @@ class Discovery:
 
 
 def _identities_above(folder: str) -> frozenset[_Identity]:
-    """Those of the folders above an absolute path, which a link must not lead back to."""
+    """The identities of the folders above an absolute path, which a link must not lead back to."""
     found = set()
     while folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
@@ -182,7 +182,8 @@ def listed(item: Item) -> str:
 
 
 def is_scenario(path: str) -> bool:
-    """Whether the search of a folder takes this file for a scenario. Raises OSError for one that it cannot read."""
+    """Return whether the search of a folder takes this file for a scenario. Raises OSError for one that it cannot
+    read."""
     name = os.path.basename(path)
     if not name.endswith(".json") or _is_other(name):
         return False
@@ -190,7 +191,7 @@ def is_scenario(path: str) -> bool:
 
 
 def _is_other(name: str) -> bool:
-    """Whether a .json file of a suite is no scenario, whatever is in it."""
+    """Return whether a .json file of a suite is no scenario, whatever is in it."""
     return name in _OTHER_NAMES or is_expectations_file(name)
 
 
@@ -206,8 +207,8 @@ def _has_scenario(path: str) -> bool:
 
 
 def looks_like_scenario(text: bytes) -> bool:
-    """Whether the beginning of a JSON text is an object with "commands" or "resources" at its top, well-formed or not
-    after that."""
+    """Return whether the beginning of a JSON text is an object with "commands" or "resources" at its top, well-formed
+    or not after that."""
     text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text.startswith(b"{"):
         return False
@@ -224,7 +225,7 @@ def looks_like_scenario(text: bytes) -> bool:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name has neither control characters nor what is left of bytes that are not UTF-8."""
+    """Return whether a name has neither control characters nor what is left of bytes that are not UTF-8."""
     return name.isprintable() or not any(
         ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0 or 0xD800 <= ord(letter) < 0xE000 or letter in "\u2028\u2029"
         for letter in name
@@ -249,7 +250,7 @@ def expectations_file(scenario_path: str, beside: Container[str] | None = None) 
 
 
 def is_expectations_file(path: str) -> bool:
-    """Whether a file has the name of one with expectations, so that it is no scenario."""
+    """Return whether a file has the name of one with expectations, so that it is no scenario."""
     name = os.path.basename(path)
     return name == _FILE or name.endswith(f".{_FILE}")
 

@@ -245,7 +245,7 @@ def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
 
 
 def _allowed(bound: Bound, mismatch: Mismatch) -> int:
-    """How many elements may be wrong."""
+    """The number of elements that may be wrong."""
     expected = bound.expected
     if expected.allowed_share is not None:
         # of the decimal number that was written: 0.29 of 100 elements are 29, in binary less
@@ -254,7 +254,7 @@ def _allowed(bound: Bound, mismatch: Mismatch) -> int:
 
 
 def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
-    """What is wrong with the elements of an output."""
+    """Say in a sentence what is wrong with the elements of an output."""
     count = mismatch.total - mismatch.ignored
     which = (" that counts" if count == 1 else " that count") if mismatch.ignored else ""
     text = f"{mismatch.wrong} of {counted(count, 'element')}{which} ({100 * mismatch.wrong / count:.3g} %) are wrong"

@@ -110,7 +110,7 @@ def _expected(bound: Bound) -> memoryview:
 
 
 def _is_picture(plane: Plane) -> bool:
-    """Whether there is a picture, and shows more than the numbers do: two sides of some length."""
+    """Return whether there is a picture, and shows more than the numbers do: two sides of some length."""
     if not plane.element_count:
         return False
     if plane.image is not None:
@@ -120,7 +120,8 @@ def _is_picture(plane: Plane) -> bool:
 
 
 def _has_colors(plane: Plane) -> bool:
-    """Whether the last axis of a tensor counts colours, as in (batch, height, width, channels): it is a short one."""
+    """Return whether the last axis of a tensor counts colours, as in (batch, height, width, channels): it is a short
+    one."""
     return plane.image is None and len(plane.shape) > 2 and plane.shape[-1] <= _MOST_COLORS
 
 

@@ -1,4 +1,4 @@
-"""What a result depends on, as hashes: the files of an item, this program, and how it was called."""
+"""Hashes of what a result depends on: the files of an item, this program, and how it was called."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Hasher:
         self._program = program
 
     def hashes(self, item: Item) -> Hashes:
-        """Those of an item as its files are now. A file that cannot be read counts as one that is missing."""
+        """Hash an item as its files are now. A file that cannot be read counts as one that is missing."""
         text, check = _content(item.path), _content(item.expectations)
         scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
         inputs = _of_files(_inputs(item.path, text or b""))

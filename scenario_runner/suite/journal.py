@@ -36,7 +36,7 @@ Ended = Literal["complete", "stopped", "interrupted", "stopped by an error"]
 
 
 class Header(NamedTuple):
-    """What the results after it have in common.
+    """The header that the results after it have in common.
 
     ``program`` is the version of this program, ``program_hash`` that of `hashes.program_hash`, ``started`` the time in
     seconds since 1970. ``command`` is what the suite was called with, ``runner`` the options that change what a run
@@ -57,7 +57,7 @@ class Header(NamedTuple):
 
 
 class End(NamedTuple):
-    """How the suite of the header before it ended; one that was killed has none.
+    """The end of the suite of the header before it; one that was killed has none.
 
     Only one that is ``complete`` has a result of every item. ``items`` is as in `Header`. ``devices`` are the names of
     the devices by their UUIDs.

@@ -52,11 +52,11 @@ class Patterns:
             self._unmatched = {each: None for each in self._unmatched if not each[0].search(name)}
 
     def match(self, name: str) -> bool:
-        """Whether one of them matches."""
+        """Return whether one of them matches."""
         return any(pattern.search(name) for pattern, _ in self._patterns)
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """Those that have matched none of the names that were seen."""
+        """The patterns that have matched none of the names that were seen."""
         return ((pattern.pattern, place) for pattern, place in self._unmatched)
 
 
@@ -98,7 +98,7 @@ def _add_file(path: str, including: tuple[str, ...], patterns: Patterns, problem
 
 
 class Baseline:
-    """What is expected of items by name."""
+    """Expected statuses of items by name."""
 
     def __init__(self) -> None:
         self._expected: dict[str, tuple[str | None, Place]] = {}
@@ -173,7 +173,7 @@ class Lists(NamedTuple):
         self.flakes.see(name)
 
     def expected(self, name: str) -> Expected:
-        """What they say of an item."""
+        """Look an item up."""
         status = self.baseline.status(name)
         if status == "KnownFlake":
             return Expected(None, True)

@@ -43,7 +43,7 @@ _KINDS: Final[dict[bytes, TypeAdapter[Any]]] = {b'{"journal"': _HEADER, b'{"end"
 
 
 class Entry(NamedTuple):
-    """Where the result of an item stands, and what most readers want of it.
+    """The place of an item's result, and what most readers want of it.
 
     ``run`` is the index of its `Run`; ``longest_s`` the time of its longest attempt."""
 
@@ -142,7 +142,7 @@ class MergedJournals:
         self.entries = {id: entry for id, entry in self.entries.items() if id in ids}
 
     def rows(self) -> dict[str, Row]:
-        """What tables say of the items."""
+        """The rows of tables about the items."""
         return {id: Row(entry.verdict, entry.seconds) for id, entry in self.entries.items()}
 
     def close(self) -> None:
@@ -177,11 +177,11 @@ class MergedJournals:
             refuse("SR-SUITE-011", self._paths[journal], "the journal was changed while it was read")
 
     def repeat(self, result: Result) -> Repeat:
-        """How the suite that has a result runs its item again."""
+        """The command of the suite that has a result, to run its item again."""
         return self.runs[self.entries[result.item.id].run].header.repeat
 
     def _last_runs(self) -> dict[int, Run]:
-        """That of each journal."""
+        """The last run of each journal."""
         return {run.journal: run for run in self.runs}
 
     def _index(self, number: int) -> None:
@@ -224,7 +224,7 @@ class MergedJournals:
 
 
 def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | End | Result | None, int]]:
-    """What each line of a journal says, None for a damaged one, and where the line begins.
+    """Parse each line of a journal, None for a damaged one, with its offset.
 
     Raises FileError for a file that is no journal of this version.
     """
@@ -245,7 +245,7 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
 
 
 def _header(text: bytes, path: str) -> Header:
-    """That of the first line. Raises FileError for a file that is no journal of this version."""
+    """Read the header in the first line. Raises FileError for a file that is no journal of this version."""
     if not text:
         refuse("SR-SUITE-011", path, "the journal is empty: its suite ended before it began", "run it again")
     try:

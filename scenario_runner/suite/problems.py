@@ -1,4 +1,4 @@
-"""What is wrong with a suite itself, not with one of its items: said as it is found, and it stops nothing."""
+"""Problems of a suite itself, not of one of its items: told as they are found, and they stop nothing."""
 
 from __future__ import annotations
 

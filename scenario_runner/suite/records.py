@@ -1,4 +1,4 @@
-"""What a suite knows of an item: what it is, what a run of it gave, and the verdict. Standard library only.
+"""Records of a suite about an item: the item, the outcome of a run, and the verdict. Standard library only.
 
 ::
 
@@ -26,7 +26,7 @@ BAD: Final = frozenset({"Fail", "Crash", "Timeout", "Missing"})
 
 
 def is_bad(verdict: str) -> bool:
-    """Whether a verdict is a failure that nothing expects."""
+    """Return whether a verdict is a failure that nothing expects."""
     return verdict in BAD or verdict.startswith("UnexpectedImprovement")
 
 
@@ -44,7 +44,7 @@ class Item(NamedTuple):
 
 
 class OutputCheck(NamedTuple):
-    """What comparing one output, or one captured frame of it, gave.
+    """The result of comparing one output, or one captured frame of it.
 
     ``name`` is the uid of the resource, or "frame/uid" for a captured frame. ``message`` says in one sentence what is
     wrong, empty where nothing is. ``metrics`` has the measured errors by name. ``worst`` lists the elements with the
@@ -61,7 +61,7 @@ class OutputCheck(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one run of an item gave.
+    """The outcome of one run of an item.
 
     ``reason`` says in one sentence why the status is not Pass. ``exit_code`` is what ``scenario-runner run`` would have
     ended with (see `errors`). ``diagnostics`` are those of the run, as `Diagnostic.as_json` gives them. ``stack`` is
@@ -100,7 +100,8 @@ class Outcome(NamedTuple):
 
 
 class Hashes(NamedTuple):
-    """What a result depends on (SHA-256, hexadecimal; "" where unknown): when one of them changes, it is void."""
+    """Hashes of what a result depends on (SHA-256, hexadecimal; "" where unknown): when one of them changes, it is
+    void."""
 
     scenario: str = ""
     inputs: str = ""
@@ -127,7 +128,7 @@ class Result(NamedTuple):
 
     @property
     def is_bad(self) -> bool:
-        """Whether it is unexpected and a failure."""
+        """Return whether it is unexpected and a failure."""
         return is_bad(self.verdict)
 
     @property

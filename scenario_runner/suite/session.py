@@ -15,7 +15,7 @@ from scenario_runner.suite.verdicts import Row, Rules
 
 
 class Workers(Protocol):
-    """What runs items: `running.workers.Workers`."""
+    """The interface of `running.workers.Workers`, which runs items."""
 
     def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
         """Run items, which are asked for as workers become free; an item comes back when it needs no more attempts."""
@@ -87,7 +87,7 @@ class Session:
         self.is_complete = not self._running and next(items, None) is None
 
     def _to_run(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Those of the items whose result has to be found out; the others get theirs here."""
+        """The items whose result has to be found out; the others get theirs here."""
         most = self._limits.max_failures
         while not self._stopped and (item := next(items, None)) is not None:
             if self.lists.skips.match(item.id):

@@ -119,7 +119,7 @@ class _Update:
         self.changes: list[Change] = []
 
     def sink(self, plan: Plan) -> ResultsSink:
-        """What takes the results; what no run can put right is raised first."""
+        """The receiver of the results; what no run can put right is raised first."""
         repeat = self._check.repeat
         self._outputs = outputs_of_plan(plan, repeat)
         self._bound = bind(self._expectations, self._outputs, replaced=self._replaced)
@@ -188,7 +188,7 @@ class _Update:
             raise ExpectationError(self._expectations.problem("SR-EXPECT-012", pointer, message, help))
 
     def _pointer(self, name: str, key: str) -> str:
-        """Where a key of an output is written: in the entry of ``when`` that counts, if it is there."""
+        """The place of a key of an output: in the entry of ``when`` that counts, if it is there."""
 
         if key in self._expectations.origins(name):
             return f"/when/{self._expectations.condition}/outputs/{escape(name)}/{key}"
@@ -259,8 +259,8 @@ def _overwritten(path: str, reader: str) -> Diagnostic:
 
 
 def refused(updates: Iterable[tuple[Item, Outcome]]) -> tuple[list[Diagnostic], set[str]]:
-    """Why updates must not be written, and the ids of their items: a file is an input of another item, or other items
-    would give it another content. The updates are the outcomes of `update_item`."""
+    """The reasons why updates must not be written, and the ids of their items: a file is an input of another item, or
+    other items would give it another content. The updates are the outcomes of `update_item`."""
     inputs: dict[str, str] = {}
     contents: dict[str, list[tuple[Item, OutputCheck]]] = {}
     for item, outcome in updates:

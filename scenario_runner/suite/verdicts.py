@@ -19,7 +19,7 @@ _IMPROVED: Final = re.compile(r"UnexpectedImprovement(?:\((\w+)\))?")
 
 
 class Expected(NamedTuple):
-    """What lists say of an item: the status that a baseline expects, if any, and whether it is a known flake."""
+    """An item's entry in the lists: the status that a baseline expects, if any, and whether it is a known flake."""
 
     status: str | None = None
     is_flake: bool = False
@@ -43,7 +43,7 @@ def expected_status(word: str) -> str | None:
 
 
 def is_verdict(word: str) -> bool:
-    """Whether a word is one that `Rules.verdict` gives."""
+    """Return whether a word is one that `Rules.verdict` gives."""
     improved = _IMPROVED.fullmatch(word)
     return (improved[1] if improved else word) in STATUSES or word in ("Flake", "KnownFlake", "ExpectedFail")
 
@@ -74,13 +74,14 @@ def listed(verdict: str) -> str:
 
 
 class Rules(NamedTuple):
-    """How often an item runs: ``repeat`` times while nothing is wrong, and ``retries`` times more once something is."""
+    """The number of runs of an item: ``repeat`` times while nothing is wrong, and ``retries`` times more once something
+    is."""
 
     retries: int = 1
     repeat: int = 1
 
     def again(self, expected: Expected, attempts: Sequence[Outcome]) -> bool:
-        """Whether an item with these attempts, at least one, runs once more."""
+        """Return whether an item with these attempts, at least one, runs once more."""
         first = self._first_bad(expected, attempts)
         if first is None:
             return len(attempts) < self.repeat and attempts[-1].status not in NOT_RUN
@@ -119,7 +120,7 @@ FAILURES_NAME: Final = "failures.csv"
 
 
 class Row(NamedTuple):
-    """What the tables say of an item."""
+    """An item in the tables."""
 
     verdict: str
     seconds: float
@@ -173,7 +174,7 @@ class Slower(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What has changed from one run to the next, each part in the order of the ids.
+    """Changes from one run to the next, each part in the order of the ids.
 
     ``new_failures`` are bad now and were not, or are new and bad; ``fixed`` were bad and are not any more; ``changed``
     have another verdict without being one of these. ``slower`` take longer than noise explains. ``added`` and

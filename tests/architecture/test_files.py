@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,20 @@ def test_modules_are_named_after_what_they_hold() -> None:
     vague = re.compile(r"^(utils?|helpers?|managers?|common|misc|tools?)$")
     modules = [path for path in project_files() if path.suffix == ".py"]
     assert [path for path in modules if vague.match(path.stem)] == []
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    """A docstring says what a function does or what a thing is; it is no clause that needs a question before it."""
+    clause = re.compile(r"(What|Whether|Which|How|Those|That|Who|Where|When|Why)\b")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{path.relative_to(CHECKOUT)}: {text.splitlines()[0]}"
+        for path in project_files()
+        if path.suffix == ".py" and path.is_relative_to(CHECKOUT / "scenario_runner") and "_generated" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, kinds) and clause.match(text := ast.get_docstring(node) or "")
+    ]
+    assert found == []
 
 
 def test_test_modules_have_names_of_their_own() -> None:

@@ -170,7 +170,7 @@ class GraphPipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """What decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
+        """The content that decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
         return self[:5]
 
 
@@ -204,12 +204,12 @@ class FlowConnection(NamedTuple):
 
     @property
     def reads(self) -> bool:
-        """Whether the optical flow reads it; otherwise it writes it."""
+        """Return whether the optical flow reads it; otherwise it writes it."""
         return self.connection in ("input", "reference", "hint")
 
     @property
     def writes(self) -> bool:
-        """Whether the optical flow writes it."""
+        """Return whether the optical flow writes it."""
         return not self.reads
 
 
@@ -231,12 +231,12 @@ class OpticalFlowPlan(NamedTuple):
 
     @property
     def resources(self) -> tuple[FlowConnection, ...]:
-        """What it reads and writes."""
+        """The resources that it reads and writes."""
         return self.connections
 
     @property
     def content(self) -> Hashable:
-        """What decides which pipeline this is; uids, labels and pointers are for people only."""
+        """The content that decides which pipeline this is; uids, labels and pointers are for people only."""
         return (*self[:5], *(connection[:4] for connection in self.connections))
 
     def format_of(self, connection: Connection) -> int | None:
@@ -292,7 +292,7 @@ class GraphicsPipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """What decides which pipeline this is."""
+        """The content that decides which pipeline this is."""
         return self.vertex[:3], self.fragment[:3], *self[2:6]
 
 

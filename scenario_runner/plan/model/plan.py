@@ -68,7 +68,7 @@ class FramePlan(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What messages and tools call it: the frame, or the commands where no boundary ends it."""
+        """Its name in messages and tools: the frame, or the commands where no boundary ends it."""
         if self.boundary or not self.operations:
             return f"frame {self.frame_id}"
         first, last = self.operations[0].command, self.operations[-1].command
@@ -76,7 +76,7 @@ class FramePlan(NamedTuple):
 
 
 def frame_folder(frame_id: int, count: int) -> str:
-    """What captures of a frame are called, the ``count``-th one with its id."""
+    """Name the folder of a frame's captures, the ``count``-th one with its id."""
     return f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
 
 

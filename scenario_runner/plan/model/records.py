@@ -23,7 +23,7 @@ ImageLayout = Literal["general", "tensor_aliasing"]
 
 
 class Source(Protocol):
-    """Where a resource's initial bytes come from; may be read any number of times, from any thread, one at a time.
+    """The source of a resource's initial bytes; may be read any number of times, from any thread, one at a time.
 
     Where there is an attribute ``divisible`` and it is true, threads may read parts side by side.
     """
@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class CompilerOptions(NamedTuple):
-    """Which compiler to use, and where compiled shaders are kept (None: the defaults of `shaders.compile_all`)."""
+    """The compiler to use, and the folder of compiled shaders (None: the defaults of `shaders.compile_all`)."""
 
     compiler: str | None = None
     cache_dir: str | None = None
@@ -65,7 +65,7 @@ class BufferPlan(NamedTuple):
         return "|i1", (self.size_bytes,)
 
     def extent(self, level: int | None) -> int:
-        """How many items a shader finds in it, at most."""
+        """The most items that a shader finds in it."""
         return self.size_bytes
 
 
@@ -99,12 +99,12 @@ class PipelinePlan(NamedTuple):
 
     @property
     def content(self) -> Hashable:
-        """What decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
+        """The content that decides which pipeline this is; ``label`` and ``pointer`` are for people only."""
         return self[:5]
 
 
 class Descriptor(NamedTuple):
-    """What one binding of one set points at; of an image one mip ``level``, or all of them (None)."""
+    """The target of one binding of one set; of an image one mip ``level``, or all of them (None)."""
 
     set: int
     binding: int
@@ -203,7 +203,7 @@ class NeededFeature(NamedTuple):
 
 
 class Requirements(NamedTuple):
-    """What the scenario needs of a device, in SPIR-V's and Vulkan's own names.
+    """Requirements of the scenario on a device, in SPIR-V's and Vulkan's own names.
 
     ``capabilities`` and ``extensions`` are SPIR-V's, each with the uid of a shader that declares it. ``features`` are
     Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no

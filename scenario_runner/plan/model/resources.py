@@ -31,7 +31,7 @@ class SamplerPlan(NamedTuple):
 
     @property
     def is_linear(self) -> bool:
-        """Whether it interpolates in any way."""
+        """Return whether it interpolates in any way."""
         return "LINEAR" in self[:3]
 
 
@@ -56,7 +56,7 @@ class ImagePart(NamedTuple):
 
     @property
     def end_bytes(self) -> int:
-        """Where the next part begins."""
+        """The start of the next part."""
         return self.offset_bytes + self.size_bytes
 
 
@@ -205,5 +205,5 @@ class TensorPlan(NamedTuple):
 
     @property
     def description(self) -> TensorDescription:
-        """What Vulkan is told about it."""
+        """Its description for Vulkan."""
         return TensorDescription(self.format.value, self.dims, self.linear, self.strides, self.image)

@@ -35,7 +35,7 @@ TASK: Final = "scenario-runner-shard"
 
 
 class Suite(NamedTuple):
-    """What the threads of a suite share."""
+    """State that the threads of a suite share."""
 
     client: Client
     order: Order
@@ -129,11 +129,11 @@ class Host:
             self._tell(self, Lost(why))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What a function of `host` returns there."""
+        """Call a function of `host` there."""
         return self._suite.client.run(function, *arguments, workers=[self.address])[self.address]
 
     def _refusal(self) -> str:
-        """Why this worker cannot run anything, empty where it can."""
+        """The reason why this worker cannot run anything, empty where it can."""
 
         try:
             about = self._call(host.describe)
@@ -197,7 +197,7 @@ class Host:
 
 
 def next_size(size: int, seconds: float) -> int:
-    """How many items the shard after one of ``size`` has, which took ``seconds``; 0 and 0 before the first."""
+    """The number of items of the shard after one of ``size``, which took ``seconds``; 0 and 0 before the first."""
     if not size:
         return _FIRST_ITEMS
     return max(1, min(_MOST_ITEMS, round(size * min(4.0, _SHARD_S / max(seconds, 0.001)))))
@@ -213,7 +213,7 @@ class Shards:
         self._losses: Counter[str] = Counter()
 
     def has_more(self) -> bool:
-        """Whether there is an item that nobody runs; one may be taken to find out."""
+        """Return whether there is an item that nobody runs; one may be taken to find out."""
         if not self._ahead:
             item = next(self._items, None)
             if item is None:

@@ -38,7 +38,8 @@ _IDLE_S: Final = 60.0  # without a shard: whoever started the suite may be gone
 
 
 class Order(NamedTuple):
-    """How a host runs items. The folder of results in ``options`` is that of the host that started the suite."""
+    """Options for a host that runs items. The folder of results in ``options`` is that of the host that started the
+    suite."""
 
     session: str
     options: WorkerOptions
@@ -132,7 +133,7 @@ def describe() -> dict[str, str]:
 
 
 def missing(hashes: Iterable[str]) -> list[str]:
-    """Those files that are not here. The others count as used now, so that they stay."""
+    """List the files that are not here. The others count as used now, so that they stay."""
     check_store()
     lacks = []
     for hash in hashes:
@@ -200,7 +201,7 @@ class Layout:
         return Item(item.id, self.here(item.path), self.here(item.expectations))
 
     def here(self, path: str) -> str:
-        """Where a file of the other host is on this one."""
+        """The path on this host of a file of the other one."""
         return self._folder + os.path.abspath(path)
 
     def there(self, outcome: Outcome) -> Outcome:
@@ -266,7 +267,7 @@ class _Supervisor:
         return (Diagnostic("SR-DEVICE-002", "error", None, f"no device is left: {lost}"),) if lost else ()
 
     def _lost_devices(self) -> str:
-        """Why no device is left; empty where one is."""
+        """The reason why no device is left; empty where one is."""
         reasons = [device.given_up for device in self.workers.devices]
         return "; ".join(reasons) if all(reasons) else ""
 

@@ -140,7 +140,7 @@ def refuse_lost_scheduler(why: str) -> NoReturn:
 
 
 def workers_of(client: Client) -> dict[str, Any] | None:
-    """What the scheduler knows of its workers, by their addresses; None while it does not answer.
+    """Ask the scheduler about its workers, by their addresses; None while it does not answer.
 
     Raises NoDeviceError when the connection to the scheduler has ended.
     """
@@ -204,7 +204,7 @@ class ClusterWorkers:
         self._suite = Suite(client, Order(uuid.uuid4().hex[:12], options, rules), program_hash({}))
 
     def find_devices(self) -> None:
-        """Those of the hosts are not known before they run items."""
+        """Find no devices: those of the hosts are not known before they run items."""
 
     def __enter__(self) -> ClusterWorkers:
         return self
@@ -388,7 +388,7 @@ class ClusterWorkers:
             yield Finished(item, (outcome,), "", "", host.name)
 
     def _missing(self) -> Iterator[Finished]:
-        """What is left when no host is. Raises the error of the first one where none could run anything."""
+        """Give up what is left when no host is. Raises the error of the first one where none could run anything."""
         if not self._has_results:
             message = f"the cluster had no worker for {self._patience_s:.0f} s"
             help = "start workers: dask worker SCHEDULER --nworkers 1 --nthreads 1"

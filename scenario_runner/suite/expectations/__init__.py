@@ -1,3 +1,3 @@
-"""What a scenario is expected to give: where that is said, reading it, and checking it against the scenario."""
+"""Expectations of a scenario: where they stand, reading them, and checking them against the scenario."""
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Bound(NamedTuple):
 
     @property
     def planes(self) -> tuple[Plane, ...]:
-        """How its bytes become elements."""
+        """The planes into which its bytes are split as elements."""
         assert self.output.resource is not None
         return planes_of(self.output.resource, self.output.size_bytes, self.element)
 
@@ -72,7 +72,7 @@ class Bound(NamedTuple):
 
     @property
     def needs_numbers(self) -> bool:
-        """Whether a key says which elements count, how far they may be from the expected ones, or how many."""
+        """Return whether a key says which elements count, how far they may be from the expected ones, or how many."""
         return bool(self.expected.model_fields_set - {"file", "values"})
 
     def ignored(self) -> Array | None:
@@ -98,7 +98,7 @@ def bind(
     *,
     replaced: dict[str, Replaced] | None = None,
 ) -> dict[str, Bound]:
-    """What every output must hold, by name; empty where nothing is expected of any.
+    """Bind the expectations of every output, by name; empty where nothing is expected of any.
 
     Raises ExpectationError with every misfit. Where ``replaced`` is given, it gets those that new content puts right,
     by the name of the output.
@@ -185,7 +185,7 @@ def path_of(expectations: Expectations, expected: Expected | None, output: Outpu
 
 
 def element_of_output(output: Output, expected: Expected | None) -> Element | None:
-    """What an output holds, where it or its expectation says so."""
+    """The element type of an output, where it or its expectation says so."""
     resource = output.resource
     if resource is None or resource.kind == "buffer":
         return None if expected is None or expected.dtype is None else ELEMENTS[expected.dtype]
@@ -219,7 +219,7 @@ def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:
 
 
 def _doubtful(name: str, paths: list[str], expectations: Expectations) -> Diagnostic | None:
-    """What is wrong with the files of an output in the folder. There is one file, where no key says what it holds."""
+    """Report problems of the files of an output in the folder. There is one file, where no key says what it holds."""
 
     path, *others = paths
     given = expectations.written.outputs.get(name, _PLAIN)
@@ -313,7 +313,7 @@ class _Binder:
         return bound if self._is_complete(bound) else None
 
     def _element(self) -> Element | None:
-        """What the bytes are, as far as the output or ``dtype`` say so; a misfit of the two is a problem."""
+        """The type of the bytes, as far as the output or ``dtype`` say so; a misfit of the two is a problem."""
         resource, dtype = self._output.resource, self._expected.dtype
         assert resource is not None
         given = None if dtype is None else ELEMENTS[dtype]
@@ -376,7 +376,7 @@ class _Binder:
         self._add("SR-EXPECT-007", key, f"{path}: does not exist", close_files_help(path))
 
     def _is_complete(self, bound: Bound) -> bool:
-        """Whether mask, border and metrics fit the output."""
+        """Return whether mask, border and metrics fit the output."""
         count = len(self._problems)
         if bound.mask is not None or bound.expected.border:
             try:

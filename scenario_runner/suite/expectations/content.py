@@ -110,7 +110,7 @@ def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def element_of_tensor(resource: Any) -> Element:
-    """What the elements of a tensor are."""
+    """The type of a tensor's elements."""
     name = _ELEMENT_OF_NUMERIC.get(resource.format.numeric)
     if name is not None:
         return ELEMENTS[name]
@@ -139,7 +139,7 @@ def encoded(values: Any, element: Element, count: int) -> bytes:
 
 
 def _is_within(number: float, element: Element) -> bool:
-    """Whether a number does not become infinity or NaN. That of JSON may be infinite itself: 1e999."""
+    """Return whether a number does not become infinity or NaN. That of JSON may be infinite itself: 1e999."""
     if not element.is_float:
         return abs(number) < math.inf
     import numpy

@@ -1,4 +1,4 @@
-"""What ``when`` and ``needs`` say of a device: conditions that match it, and what it lacks."""
+"""The conditions ``when`` and ``needs`` on a device: conditions that match it, and what it lacks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 class Device(NamedTuple):
-    """What conditions can ask of a physical device; ``driver_version`` is the first such number that its driver says
+    """A physical device as conditions see it; ``driver_version`` is the first such number that its driver says
     of itself."""
 
     name: str
@@ -77,7 +77,7 @@ def comparisons(text: str) -> list[tuple[str, tuple[int, ...]]] | None:
 
 
 def matches(condition: Condition, device: Device) -> bool:
-    """Whether all that a condition says is true of a device."""
+    """Return whether all that a condition says is true of a device."""
     for pattern, name in ((condition.device, device.name), (condition.driver, device.driver)):
         if pattern is not None and not fnmatchcase(name.lower(), pattern.lower()):
             return False
@@ -130,7 +130,7 @@ def _merged(base: Output | None, changed: Output) -> Output:
 
 
 def lacking(needs: Any, physical: Any) -> Iterator[str]:
-    """What a device lacks of what is needed, in words."""
+    """Name what a device lacks of what is needed, in words."""
     from scenario_runner.vulkan.devices.requirements import lacks_capability, lacks_feature
 
     for name in needs.capabilities:
@@ -155,7 +155,7 @@ def _meant(extension: str) -> str:
 
 
 def refusal(check: Check, plan: Plan, physical: PhysicalDevice) -> tuple[Status, str] | None:
-    """Why an item cannot run on a device, and what its status is then; None where it can."""
+    """The reason why an item cannot run on a device, and its status then; None where it can."""
     needs = check.needs
     if needs is None:
         return None

@@ -135,7 +135,8 @@ class Metrics(ModelBase):
 
 
 class Output(ModelBase):
-    """What one output, or one captured frame of it, must hold. Without a key for how, every byte must be equal."""
+    """The expectation on one output, or on one captured frame of it. Without a key for how, every byte must be
+    equal."""
 
     file: Path | None = Field(
         default=None,
@@ -195,7 +196,7 @@ class Output(ModelBase):
 
 
 class Needs(ModelBase):
-    """What a device must have; on one that lacks any of it, the result is NotSupported."""
+    """Requirements on a device; on one that lacks any of it, the result is NotSupported."""
 
     capabilities: Names = Field(default=(), description="Capabilities of SPIR-V that the shaders declare.")
     features: Names = Field(default=(), description="Members of Vulkan's feature structures, such as shaderFloat16.")
@@ -221,7 +222,7 @@ class Condition(ModelBase):
 
 
 class Check(ModelBase):
-    """What a scenario is expected to give."""
+    """The expectations of a scenario."""
 
     version: Annotated[int, _version, Field(json_schema_extra={"const": VERSION})] = Field(
         default=VERSION, description="Version of this format."

@@ -50,7 +50,7 @@ class Outputs(dict[str, Output]):
     left_out = 0
 
     def leaves_out(self, name: str) -> bool:
-        """Whether this is the name of a capture that is not there."""
+        """Return whether this is the name of a capture that is not there."""
         return bool(self.left_out) and "/" in name
 
 
@@ -109,7 +109,7 @@ def _add_frames(
 
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
-    """How many bytes of a resource the file of its ``dst`` holds."""
+    """The number of bytes of a resource that the file of its ``dst`` holds."""
     if resource.kind != "image" or resource.mips == 1:
         return resource.size_bytes
     levels = stored_levels(destination, resource.mips)
@@ -160,7 +160,7 @@ def _described(resource: Any) -> ResourcePlan | None:
 
 
 def expects_frames(plan: Plan, names: Iterable[str]) -> bool:
-    """Whether captured frames are among these names of outputs."""
+    """Return whether captured frames are among these names of outputs."""
     return any("/" in name and name not in plan.resources for name in names)
 
 
@@ -213,12 +213,12 @@ class ResultsSink:
         self.captures = captures
 
     def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
-        """Where the captures of a frame go."""
+        """Open the receiver of the captures of a frame."""
         folder = self._frames.name(iteration, frame.frame_id) if frame.captures else ""
         return _Receiver(self._plan, self._take, {uid: f"{folder}/{uid}" for uid in frame.captures})
 
     def outputs(self) -> _Receiver:
-        """Where the outputs go."""
+        """Open the receiver of the outputs."""
         return _Receiver(self._plan, self._take, {})
 
 
@@ -260,8 +260,8 @@ def extension_of(output: Output) -> str:
 
 
 def can_hold(path: str, output: Output) -> bool:
-    """Whether a file of this name can hold all of an output. Raises FileError where the name is that of no format for
-    its kind."""
+    """Return whether a file of this name can hold all of an output. Raises FileError where the name is that of no
+    format for its kind."""
 
     resource = output.resource
     assert resource is not None

@@ -33,7 +33,7 @@ _SOURCES = ("file", "values", "sha256")
 
 
 class Expectations(NamedTuple):
-    """What a scenario is expected to give.
+    """The expectations of a scenario.
 
     ``check`` is what counts: what was ``written``, with what the entry of ``when`` changes whose index is
     ``condition``. Relative paths in it start from ``folder``; files that nothing names are in ``expected_folder``.
@@ -75,7 +75,7 @@ class Expectations(NamedTuple):
 
     @property
     def expects_failure(self) -> bool:
-        """Whether the run must end with an error."""
+        """Return whether the run must end with an error."""
         return bool(self.check.exit_code or self.check.codes)
 
     def problem(self, code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:

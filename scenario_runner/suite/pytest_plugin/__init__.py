@@ -79,7 +79,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _lacking(config: pytest.Config) -> list[str]:
-    """Why scenarios did not run, as this machine lacks a tool; with xdist, those of all workers."""
+    """Reasons why scenarios did not run, as this machine lacks a tool; with xdist, those of all workers."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter is not None and _is_on(config) else []
     lacking = [each for each in reports if ("verdict", "MissingTool") in each.user_properties]

@@ -76,7 +76,7 @@ class Session:
         return self._marks[name]
 
     def is_skipped(self, item: Item) -> bool:
-        """Whether a list says that it is not run."""
+        """Return whether a list says that it is not run."""
         return self._lists.skips.match(item.id)
 
     def run(self, item: Item) -> Result:
@@ -204,7 +204,7 @@ def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
 
 
 def _is_searched(folder: Path, session: pytest.Session) -> bool:
-    """Whether no folder is excluded from the search, from this one up to the one that was named."""
+    """Return whether no folder is excluded from the search, from this one up to the one that was named."""
     for each in (folder, *folder.parents):
         if session.isinitpath(each):
             return True
@@ -242,7 +242,7 @@ class ScenarioItem(pytest.Item):
         self._end(result)
 
     def _describe(self, result: Result) -> None:
-        """What reports of others show beside the outcome."""
+        """Describe the item for reports of others."""
         given = {"verdict": result.verdict, "device": result.device, "driver": result.driver}
         self.user_properties += [(name, visible(value)) for name, value in given.items() if value]
         last = result.last
@@ -277,12 +277,12 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the item is, and how reports call it."""
+        """The place of the item, and its name in reports."""
         return self.path, 0, one_line(self.scenario.id)
 
 
 def _skipped(reason: str) -> BaseException:
-    """What ends a test as skipped. Its place is that of the scenario, not a line of this file."""
+    """The exception that ends a test as skipped. Its place is that of the scenario, not a line of this file."""
     return pytest.skip.Exception(reason, _use_item_location=True)
 
 

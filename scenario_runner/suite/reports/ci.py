@@ -133,7 +133,7 @@ def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
 
 
 def _files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
-    """What each file about an output that is wrong shows, and its path."""
+    """The title and the path of each file about an output that is wrong."""
     for output in () if info.is_temporary else outcome.outputs:
         if output.status != "Pass":
             for what, path in info.files_of(output).items():

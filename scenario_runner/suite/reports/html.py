@@ -25,7 +25,7 @@ from scenario_runner.text import one_line, visible
 
 
 class Limits(NamedTuple):
-    """What keeps a page small enough to open, in bytes: one picture, all pictures, all details."""
+    """Limits that keep a page small enough to open, in bytes: one picture, all pictures, all details."""
 
     picture: int = 2 << 20
     pictures: int = 32 << 20
@@ -64,7 +64,7 @@ def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Li
 
 
 class _Page:
-    """What the page holds: the rows and the details as JSON texts."""
+    """The content of the page: the rows and the details as JSON texts."""
 
     def __init__(self, info: SuiteInfo, folder: str, limits: Limits) -> None:
         self.title = info.title

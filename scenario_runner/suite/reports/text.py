@@ -76,12 +76,12 @@ class SuiteInfo(NamedTuple):
 
 
 def kind_of(result: Result) -> Kind:
-    """What a verdict is in formats that know fewer: a tolerated result is a failure that lists expect."""
+    """Map a verdict to formats that know fewer: a tolerated result is a failure that lists expect."""
     return "failed" if result.is_bad else _KINDS.get(result.verdict, "failed")
 
 
 class Repeat(NamedTuple):
-    """What a suite was called with, as words of a command line.
+    """The arguments of a suite, as words of a command line.
 
     ``options`` decide every result. ``lists`` decide what a status is called: pairs of an option and an absolute path,
     of which the one of --root says what the names in the others are relative to. ``devices`` are those that were asked
@@ -152,7 +152,7 @@ _BEFORE_MAX: Final = 100  # items that ran before
 
 
 class _Limits(NamedTuple):
-    """How many elements of an output, messages and lines are shown."""
+    """The number of elements of an output, messages and lines that are shown."""
 
     worst: int
     messages: int
@@ -171,7 +171,7 @@ def headline(result: Result) -> str:
 
 
 def details(result: Result) -> list[str]:
-    """What more there is to say about the last attempt, a few lines: the rest of the reason (those of a compiler), the
+    """Details of the last attempt, a few lines: the rest of the reason (those of a compiler), the
     outputs that are wrong with their worst elements, messages, the stack of a crash and the last output of the driver.
     Empty for one that passed."""
     last = result.last
@@ -207,7 +207,7 @@ def full_text(result: Result, info: SuiteInfo) -> str:
 
 
 def is_same(one: Outcome, other: Outcome) -> bool:
-    """Whether two attempts gave the same, whatever time they took and whatever had run before."""
+    """Return whether two attempts gave the same, whatever time they took and whatever had run before."""
     return _what(one) == _what(other)
 
 

@@ -1,4 +1,4 @@
-"""How items are run in workers, and what comes back. Standard library only."""
+"""Options for running items in workers, and what comes back. Standard library only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OnStart = Callable[[Item, int], None]
 
 
 class WorkerOptions(NamedTuple):
-    """Which devices, how many workers, and what each of them does.
+    """The devices, the number of workers, and the work of each of them.
 
     ``devices`` are indexes, UUIDs or (parts of) names, or "all"; without any it is the one that a run would take.
     ``jobs`` is the number of workers for each device, 0 for as many as suit it. ``timeout_s`` bounds each run of an

@@ -248,12 +248,13 @@ class _Pool:
         self._events.append(("devices", records))
 
     def _room(self) -> int:
-        """How many items to have here: one for each worker there may be, and a supply for quick ones."""
+        """The number of items to have here: one for each worker there may be, and a supply for quick ones."""
         wanted = sum(each.jobs or 1 for each in self._devices if not each.given_up)
         return max(1, wanted + _SUPPLY * sum(each.is_quick for each in self._workers))
 
     def _is_supplied(self) -> bool:
-        """Whether quick workers go on without further items: it is cheaper to tell of several outcomes at a time."""
+        """Return whether quick workers go on without further items: it is cheaper to tell of several outcomes at a
+        time."""
         return len(self._waiting) >= len(self._workers) and all(each.is_quick for each in self._workers)
 
     # What workers send

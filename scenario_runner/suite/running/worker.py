@@ -141,7 +141,8 @@ def end_of(descriptor: int) -> str:
 
 
 def chosen(asked: Sequence[str]) -> list[str]:
-    """What to ask for to get the devices that are asked for, each once. "all" are all of the fastest kind there is.
+    """Choose the requests that open the devices that are asked for, each once. "all" are all of the fastest kind there
+    is.
 
     It is the UUID, or the index where several devices have the same. Raises NoDeviceError."""
     from scenario_runner.vulkan.devices.instance import Instance
@@ -229,7 +230,7 @@ class _Worker:
             self._used, self._driver = used, driver
 
     def _end(self, outcome: Outcome) -> str:
-        """Why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
+        """The reason why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
         self._count += 1
         if outcome.exit_code in _SPOILED or outcome.status in ("Crash", "Timeout"):
             return "spoiled"

@@ -65,8 +65,9 @@ class UsedDevice:
             self._manifest = manifest
 
     def wanted(self, ready: int) -> int:
-        """How many workers it is to have now, of which so many are ready: those of a GPU start one after the other,
-        since its driver's start takes a lock of the whole system for long, and the first ones do the work meanwhile."""
+        """The number of workers to have now, of which so many are ready: those of a GPU start one after the
+        other, since its driver's start takes a lock of the whole system for long, and the first ones do the work
+        meanwhile."""
         if self.given_up:
             return 0
         return self.jobs if self.type == "cpu" else min(self.jobs or 1, ready + 1)
@@ -177,8 +178,8 @@ class WorkerProcess:
         self.deadline = self.started + progress.ended_after_s(seconds)
 
     def received(self) -> list[Any]:
-        """What it has sent since, nothing yet where that is empty. Raises EOFError, and ValueError where it is no line
-        of JSON."""
+        """Receive what it has sent since, nothing yet where that is empty. Raises EOFError, and ValueError where it is
+        no line of JSON."""
         while b"\n" not in self._received:
             try:
                 data = self.connection.recv(1 << 16)
@@ -197,7 +198,7 @@ class WorkerProcess:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the process has begun with the first of the given items."""
+        """Return whether the process has begun with the first of the given items."""
         return bool(self.given) and progress.kept(self._progress)[0] == self.given[0].number
 
     def bound_output(self) -> None:
@@ -207,7 +208,7 @@ class WorkerProcess:
 
     @property
     def how(self) -> str:
-        """How the process ended; that of one that was killed does not matter."""
+        """The way the process ended; that of one that was killed does not matter."""
         if self.why:
             return f"was killed, since it {self.why},"
         code = self.process.code or 0

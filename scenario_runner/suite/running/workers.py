@@ -170,7 +170,7 @@ class Workers:
             self._control.send(message)
 
     def _events(self) -> list[Any]:
-        """What the pool tells next."""
+        """Receive what the pool tells next."""
         try:
             self._room, events = self._control.recv()
         except (EOFError, ConnectionError):

@@ -43,7 +43,7 @@ class Rule(NamedTuple):
 
     @property
     def is_bitwise(self) -> bool:
-        """Whether bits are compared, not numbers."""
+        """Return whether bits are compared, not numbers."""
         return self == _BITWISE
 
 
@@ -177,9 +177,9 @@ def _limits(element: Element) -> Any:
 
 
 class _Bounds(NamedTuple):
-    """How many steps apart two floats are certainly right: ``always``, or ``normal`` where the expected value is not
-    denormal, or ``atol`` in the ``least_binade``. No number is greater than that of the values in a binade, from one
-    power of two to the next."""
+    """The steps by which two floats may differ and are certainly right: ``always``, or ``normal`` where the expected
+    value is not denormal, or ``atol`` in the ``least_binade``. No number is greater than that of the values in a
+    binade, from one power of two to the next."""
 
     always: int
     normal: int

@@ -96,7 +96,7 @@ def cosine(pairs: Sequence[Pair]) -> float:
 
 
 def scale_error(pairs: Sequence[Pair]) -> float:
-    """How far the factor between both is from 1."""
+    """The distance of the factor between both from 1."""
     _, actual, expected, product = _sums(pairs)
     return abs(product / expected - 1) if expected else _ratio(actual, expected)
 

@@ -34,7 +34,7 @@ class Pair(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many elements count."""
+        """The number of elements that count."""
         return self.actual.size if self.counts is None else int(self.counts.sum())
 
     def pieces(self) -> Iterator[tuple[Array, Array]]:
@@ -104,7 +104,7 @@ class Metric(NamedTuple):
         return float(getattr(measures, self.name)(pairs))
 
     def misfits(self, planes: Sequence[Plane]) -> Iterator[tuple[str, str, str | None]]:
-        """Why it cannot be computed of an output: code, message and help."""
+        """The reasons why it cannot be computed of an output: code, message and help."""
         if self.images:
             (plane, *others) = planes
             if plane.image is None:
@@ -141,7 +141,7 @@ METRICS: Final = {
 
 
 def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:
-    """What a value means under the bounds of the expectations: "Pass", "Warn" or "Fail", and a sentence if not Pass."""
+    """Judge a value under the bounds of the expectations: "Pass", "Warn" or "Fail", and a sentence if not Pass."""
     warn, limit = bounds.warn, bounds.min if metric.is_likeness else bounds.max
     if warn is None and limit is None and metric.defaults is not None:
         warn, limit = metric.defaults

@@ -172,7 +172,7 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
 
 
 def _covered(path: str) -> Array:
-    """Where a mask is not zero, in its own shape."""
+    """The elements where a mask is not zero, in its own shape."""
     import numpy
 
     if codec_of(path).is_array:

@@ -22,7 +22,7 @@ _CData: Any = ffi.CData
 
 
 class _Layout:
-    """What is known of one structure type: where it is declared, its members, its sType and its array lengths."""
+    """One structure type: where it is declared, its members, its sType and its array lengths."""
 
     __slots__ = ("fields", "lengths", "name", "pointer", "source", "structure_type")
 

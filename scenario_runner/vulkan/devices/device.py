@@ -135,22 +135,23 @@ class Device:
 
     @property
     def has_graphics(self) -> bool:
-        """Whether the queue does graphics work."""
+        """Return whether the queue does graphics work."""
         return bool(self.physical.queue_families[self.queue_family][0] & vk.QUEUE_GRAPHICS_BIT)
 
     @property
     def usable(self) -> bool:
-        """Whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
+        """Return whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
         return not (self.abandoned or self.lost)
 
     @property
     def timestamp_valid_bits(self) -> int:
-        """How many bits of a timestamp are valid; 0 where the queue has none."""
+        """The number of valid bits of a timestamp; 0 where the queue has none."""
         return self.physical.queue_families[self.queue_family][2]
 
     @cached_property
     def unified_memory(self) -> bool:
-        """Whether the host may use resources in place: the memory is its own (integrated and software devices)."""
+        """Return whether the host may use resources in place: the memory is its own (integrated and software
+        devices)."""
         if self.staging:
             return False
         wanted = (
@@ -163,7 +164,7 @@ class Device:
         )
 
     def maps(self, type_index: int) -> bool:
-        """Whether resources in this memory type are read and written by the host directly."""
+        """Return whether resources in this memory type are read and written by the host directly."""
         flags, _ = self.physical.memory_types[type_index]
         mappable = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
         return self.unified_memory and flags & mappable == mappable

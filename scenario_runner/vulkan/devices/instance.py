@@ -112,7 +112,7 @@ class Instance:
         return [PhysicalDevice(self.fn, device, index) for index, device in enumerate(devices)]
 
     def _messenger_info(self) -> Any:
-        """What collects the messages of the validation layer, for a VkDebugUtilsMessengerEXT."""
+        """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
 
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
         def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:

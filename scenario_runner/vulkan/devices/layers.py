@@ -67,13 +67,14 @@ def requested_layers() -> list[str]:
 
 
 def with_ml_emulation(layers: Collection[str]) -> bool:
-    """Whether an ML emulation layer is among the layers of an instance, or of those that the environment adds."""
+    """Return whether an ML emulation layer is among the layers of an instance, or of those that the environment
+    adds."""
     asked = [*layers, *requested_layers()]
     return any(fnmatchcase(name, each) for name in FILES for each in asked)
 
 
 def present_layers() -> list[str]:
-    """Those of them that are installed, so that the loader loads them. Asks the loader where there are any."""
+    """List those of them that are installed, so that the loader loads them. Asks the loader where there are any."""
     wanted = requested_layers()
     if not wanted:
         return []
@@ -96,7 +97,8 @@ def available_layers() -> list[tuple[str, str, str]]:
 
 
 def has_instance_extension(name: str, layer: str | None = None) -> bool:
-    """Whether ``layer`` brings the extension; without one, whether the loader, a driver or an implicit layer does."""
+    """Return whether ``layer`` brings the extension; without one, whether the loader, a driver or an implicit layer
+    does."""
     call = "vkEnumerateInstanceExtensionProperties"
     of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
     found = enumerated("VkExtensionProperties", call, loader.instance_function(ffi.NULL, call), of)
@@ -152,7 +154,8 @@ _LAYER_SETTINGS = "VK_EXT_layer_settings"
 
 
 def is_of_ml_layers(message: str) -> bool:
-    """Whether a message of the layer is about what the ML emulation layers above it do, not about this program."""
+    """Return whether a message of the layer is about what the ML emulation layers above it do, not about this
+    program."""
     return _OF_THE_LAYERS.search(message) is not None
 
 

@@ -121,7 +121,7 @@ def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = 
 
 
 def reason_against(physical: PhysicalDevice) -> str | None:
-    """Why the layers cannot run on this device (as it is without them), or None when they can."""
+    """The reason why the layers cannot run on this device (as it is without them), or None when they can."""
     if physical.api_version < API_1_3:
         return f"it supports Vulkan {version_text(physical.api_version, 2)}, but the layers need 1.3"
     lacking = [member for structure, member in _NEEDED if physical.features.find(structure, member) is None]
@@ -129,7 +129,7 @@ def reason_against(physical: PhysicalDevice) -> str | None:
 
 
 def features_for_layers(physical: PhysicalDevice) -> set[Feature]:
-    """What a device has to be opened with for the layers to work at their best."""
+    """Features that a device has to be opened with for the layers to work at their best."""
     return set(physical.features.available((*_NEEDED, *_WELCOME)))
 
 

@@ -88,7 +88,7 @@ class FeatureTable:
         return None
 
     def available(self, wanted: Iterable[tuple[str, str]], disabled: Collection[str] = ()) -> Iterator[Feature]:
-        """Those of the features (structure, member) that `find` finds."""
+        """Select the features (structure, member) that `find` finds."""
         for structure, member in wanted:
             found = self.find(structure, member, disabled)
             if found is not None:
@@ -313,7 +313,7 @@ class PhysicalDevice:
         return FeatureTable(self.fn, self.handle, self.api_version, self.extensions)
 
     def has_property(self, structure: str, member: str, bits: int) -> bool:
-        """Whether ``member`` of a structure that extends VkPhysicalDeviceProperties2 has all ``bits``."""
+        """Return whether ``member`` of a structure that extends VkPhysicalDeviceProperties2 has all ``bits``."""
         try:
             values = new(structure)
         except TypeError:
@@ -331,7 +331,7 @@ class PhysicalDevice:
         return None
 
     def unusable_because(self) -> str | None:
-        """Why this device cannot run scenarios at all, or None when it can."""
+        """The reason why this device cannot run scenarios at all, or None when it can."""
         if self.api_version < API_1_2:
             return f"it supports Vulkan {version_text(self.api_version, 2)}; 1.2 or newer is needed"
         if self.queue_family() is None:

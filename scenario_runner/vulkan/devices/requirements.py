@@ -185,7 +185,7 @@ def enabled_for(
     disabled_extensions: Collection[str] = (),
     emulated: bool = False,
 ) -> Enabled:
-    """What ``physical`` must be opened with. ``emulated``: it is seen through the ML emulation layers.
+    """Work out what ``physical`` must be opened with. ``emulated``: it is seen through the ML emulation layers.
 
     Raises UnsupportedError with one sentence for each thing that the device lacks: the shader, its capability, and the
     feature, extension or property that would bring it.
@@ -307,7 +307,7 @@ def with_graphics(physical: PhysicalDevice, needed: Enabled) -> Enabled:
 
 
 def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | None:
-    """What to enable for one alternative of the registry, or None when the device lacks it."""
+    """Find what to enable for one alternative of the registry, or None when the device lacks it."""
     kind = alternative[0]
     nothing: frozenset[Feature] = frozenset()
     if kind == "version":
@@ -331,7 +331,7 @@ def _describe(alternative: tuple[Any, ...]) -> str:
 
 
 def lacks_capability(physical: PhysicalDevice, name: str) -> str:
-    """What a device lacks for a capability of SPIR-V, in words; empty where it has the capability."""
+    """Name what a device lacks for a capability of SPIR-V, in words; empty where it has the capability."""
     alternatives = CAPABILITIES.get(_RENAMED.get(name, name))
     if alternatives is None:
         return "no Vulkan version knows it"
@@ -346,7 +346,7 @@ def known_features() -> frozenset[str]:
 
 
 def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
-    """Whether a device has no feature of this name, in any structure."""
+    """Return whether a device has no feature of this name, in any structure."""
     structures = [CORE] if member in CORE_FEATURES else []
     structures += [name for name, (_, _, _, members) in FEATURES.items() if member in members]
     return not any(physical.features.find(structure, member) for structure in structures)

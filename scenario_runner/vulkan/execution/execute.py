@@ -43,7 +43,7 @@ class DeviceObjects:
 
     @cached_property
     def submission(self) -> Submission:
-        """What submits the frames of one run after the other."""
+        """Open the submission of the frames of one run."""
         submission = Submission(self.device)
         self._stack.callback(submission.close)
         return submission
@@ -76,7 +76,7 @@ OnOutputs = Callable[[Pieces], None]
 
 
 class RunOptions(NamedTuple):
-    """How a plan is run, and what is called with what a run gives.
+    """Options of the run of a plan, and the functions that are called with its results.
 
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound). ``capture``
@@ -262,7 +262,7 @@ class Execution:
             flow.start(self._sessions)
 
     def _parts(self, frame: FramePlan) -> list[FramePlan]:
-        """What is submitted for a frame, one after the other."""
+        """The parts of a frame that are submitted one after the other."""
         if not self._flows:
             return [frame]
         from scenario_runner.vulkan.pipelines.optical_flow import parts_of
@@ -357,7 +357,7 @@ def _tell(frame: FramePlan) -> None:
 
 
 def _work(frame: FramePlan) -> tuple[str, str]:
-    """What is run with a frame, and the JSON pointer to it."""
+    """The work of a frame, and the JSON pointer to it."""
     if not frame.operations:
         return "ending a frame", frame.pointer
     first, last = frame.operations[0].command, frame.operations[-1].command

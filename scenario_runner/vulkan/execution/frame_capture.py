@@ -114,7 +114,7 @@ _WANTED = re.compile(r"run|command:\d{1,9}|\d{1,20}", re.ASCII)
 
 
 class Wanted(NamedTuple):
-    """What to capture: frames by id, commands by index, the whole run."""
+    """The captures to make: frames by id, commands by index, the whole run."""
 
     frames: frozenset[int] = frozenset()
     commands: frozenset[int] = frozenset()
@@ -122,7 +122,7 @@ class Wanted(NamedTuple):
 
 
 def is_wanted(text: str) -> bool:
-    """Whether ``text`` has the form of what `wanted` reads."""
+    """Return whether ``text`` has the form of what `wanted` reads."""
     return all(_WANTED.fullmatch(part) for part in text.split(","))
 
 

@@ -282,7 +282,7 @@ class GraphRecorder(Recorder):
             self._running.add(operation.pipeline)
 
     def _sets(self, operation: Any) -> tuple[Any, int]:
-        """What is bound for a dispatch: VkDescriptorSet*, count."""
+        """The descriptor sets of a dispatch: VkDescriptorSet*, count."""
         sets: tuple[Any, int] = self.prepared.descriptor_sets[operation.descriptors]
         return sets
 

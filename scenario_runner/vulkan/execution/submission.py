@@ -126,7 +126,7 @@ class Submission:
         self._device.abandoned = False
 
     def _finished(self, wait_s: float) -> bool:
-        """Whether the work has finished, after waiting at most ``wait_s`` for it."""
+        """Return whether the work has finished, after waiting at most ``wait_s`` for it."""
         nanoseconds = max(0, int(wait_s * 1e9))
         code = self._device.fn.vkWaitForFences(self._device.handle, 1, self._fence, 1, nanoseconds)
         if code == vk.ERROR_DEVICE_LOST:

@@ -44,7 +44,7 @@ class Calibration(NamedTuple):
 
 
 def wanted(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """What a device is opened with, so that its counter can be calibrated; nothing where it cannot."""
+    """The extension that a device is opened with, so that its counter can be calibrated; nothing where it cannot."""
     names = [name for name in EXTENSIONS if name in physical.extensions and name not in disabled_extensions]
     return Enabled(frozenset(), frozenset(names[:1]))
 
@@ -91,7 +91,7 @@ _NAME: Final = "vkGetQueryPoolResults"
 
 
 class FrameTimes(NamedTuple):
-    """What one submission of a frame measured.
+    """The times of one submission of a frame.
 
     ``runs`` are operations that followed each other without anything between them; of each run of n operations
     ``ticks`` has n + 1 values of the device's counter. ``finished_ns`` is when the host knew that the frame had
@@ -135,7 +135,7 @@ class Timestamps:
                 self._device.fn.vkCmdResetQueryPool(commands, self._pools[number], 0, count)
 
     def measures(self, run: Sequence[Operation]) -> bool:
-        """Whether a timestamp is written before each of these operations and after the last one."""
+        """Return whether a timestamp is written before each of these operations and after the last one."""
         return self._has_any and run[0].kind in MEASURED
 
     def record(self, commands: Any, operations: Sequence[Operation], record: Callable[[list[Operation]], None]) -> None:

@@ -31,7 +31,7 @@ _FEEDBACK = "VK_EXT_pipeline_creation_feedback"
 
 
 class Creation(NamedTuple):
-    """What the driver told of one pipeline that it created.
+    """The driver's feedback on one pipeline that it created.
 
     ``hit`` says whether it came from the pipeline cache; None where the driver did not tell, as is ``duration_ns`` (the
     time of the creation). ``pointer`` is the JSON pointer of what it was made for.
@@ -44,8 +44,8 @@ class Creation(NamedTuple):
 
 
 def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """What tells hits from misses: the extension with the feedback, where it is not part of the device's Vulkan
-    version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
+    """The requirement for telling hits from misses: the extension with the feedback, where it is not part of the
+    device's Vulkan version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
     control = ("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
     features = frozenset(physical.features.available([control], disabled_extensions))
     extensions = {each.extension for each in features if each.extension}
@@ -105,7 +105,7 @@ class DriverCache:
             fn.vkDestroyPipelineCache(owner, other, ffi.NULL)
 
     def key(self, content: Hashable) -> Hashable:
-        """What a pipeline of this content is kept under for this run and later ones of the same owner."""
+        """The key of a pipeline of this content, for this run and later ones of the same owner."""
         return self._owner, content
 
     def create(self, make: Callable[[Any, Any], int], info: Any, label: str, pointer: str, stages: int) -> int:
@@ -143,7 +143,7 @@ class DriverCache:
         self._on_created(self)
 
     def data(self) -> bytes:
-        """What the cache holds now (vkGetPipelineCacheData). Raises DeviceError."""
+        """The content of the cache now (vkGetPipelineCacheData). Raises DeviceError."""
         name, get = "vkGetPipelineCacheData", self._device.fn.vkGetPipelineCacheData
         size = ffi.new("size_t*")
         check(get(self._device.handle, self.handle, size, ffi.NULL), name)

@@ -72,7 +72,7 @@ class GraphReports:
         self._neural = statistics_mode is not None or debug_database
 
     def required(self, physical: PhysicalDevice, disabled_extensions: Collection[str]) -> Enabled:
-        """What a device must be opened with. Raises UnsupportedError for what it lacks."""
+        """The requirements that a device must be opened with. Raises UnsupportedError for what it lacks."""
         if not self._neural:
             return Enabled(frozenset(), frozenset())
         feature = physical.features.find(*_NEURAL_FEATURE)

@@ -52,7 +52,7 @@ class Metric(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """What a device measures; without ``per_basic_block`` the values are those of whole shaders."""
+    """The measurements of a device; without ``per_basic_block`` the values are those of whole shaders."""
 
     metrics: tuple[Metric, ...]
     per_basic_block: bool
@@ -100,7 +100,7 @@ def _text(field: Any) -> str:
 
 
 def required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
-    """What a device must be opened with. Raises UnsupportedError with what it lacks."""
+    """The requirements that a device must be opened with. Raises UnsupportedError with what it lacks."""
     features: set[Feature] = set()
     lacking = [] if EXTENSION in physical.extensions else [f"the extension {EXTENSION}"]
     for structure, member in _NEEDED:

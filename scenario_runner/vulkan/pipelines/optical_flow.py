@@ -51,7 +51,7 @@ GRIDS: Final = {
 
 
 class FlowSupport(NamedTuple):
-    """What a queue family can do; grids as in `GRIDS`, sizes in texels, ``formats`` are VkFormats."""
+    """Capabilities of a queue family; grids as in `GRIDS`, sizes in texels, ``formats`` are VkFormats."""
 
     grids: int
     hint_grids: int
@@ -77,7 +77,7 @@ def flow_problems(plan: Plan, physical: PhysicalDevice) -> list[Diagnostic]:
 
 
 def flow_support(physical: PhysicalDevice, family: int) -> FlowSupport | None:
-    """What a queue family offers optical flows; None where it has no such operation."""
+    """Query the optical flows of a queue family; None where it has no such operation."""
     name = "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM"
     ask = getattr(physical.fn, name)
     operations = enumerated("VkQueueFamilyDataGraphPropertiesARM", name, ask, physical.handle, family)
@@ -116,7 +116,7 @@ def _formats(physical: PhysicalDevice, family: int, operation: Any, usage: int) 
 
 
 def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:
-    """What an optical flow needs and a device with this support, called ``device``, does not offer."""
+    """Find what an optical flow needs and a device with this support, called ``device``, does not offer."""
     (least_width, least_height), (most_width, most_height) = support.min_extent, support.max_extent
     if not (least_width <= flow.width <= most_width and least_height <= flow.height <= most_height):
         yield error(
@@ -313,8 +313,8 @@ def flow_inputs(
     resources: Mapping[str, Any],
     layouts_of: Callable[[DescriptorList], Sequence[Any]],
 ) -> dict[int, FlowInputs]:
-    """What replaces the descriptor lists, by their index, of optical flows that read other levels than the first ones;
-    nothing where the driver reads them rightly."""
+    """The replacements of the descriptor lists, by their index, of optical flows that read other levels than the first
+    ones; nothing where the driver reads them rightly."""
     if device.physical.vulkan12_properties.driverID != vk.DRIVER_ID_MESA_LLVMPIPE:
         return {}
     flows = {

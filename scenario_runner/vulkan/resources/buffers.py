@@ -129,7 +129,8 @@ class Rows:
         self.end_bytes = start_bytes + last + self._run_bytes
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
-        """How many of the packed bytes from ``offset_bytes`` on to move at once: whole runs where there are several."""
+        """The number of the packed bytes from ``offset_bytes`` on to move at once: whole runs where there are
+        several."""
         room = min(self._size_bytes - offset_bytes, room_bytes)
         return room - room % self._run_bytes if self._counts else room
 
@@ -150,7 +151,7 @@ class Rows:
         return regions
 
     def _place(self, number: int) -> int:
-        """Where a run begins."""
+        """The start of a run."""
         place = self._start_bytes
         for count, stride in zip(reversed(self._counts), reversed(self._strides), strict=True):
             number, index = divmod(number, count)

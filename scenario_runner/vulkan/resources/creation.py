@@ -45,7 +45,7 @@ class Resource:
 
     @property
     def needs_preparation(self) -> bool:
-        """Whether it may be filled and used only after `record_prepare` was carried out."""
+        """Return whether it may be filled and used only after `record_prepare` was carried out."""
         return False
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
@@ -54,7 +54,8 @@ class Resource:
 
     @property
     def mapped(self) -> bool:
-        """Whether `view` shows the resource's own bytes, so that nothing has to be copied through staging memory."""
+        """Return whether `view` shows the resource's own bytes, so that nothing has to be copied through staging
+        memory."""
         return self._allocation is not None and self._allocation.mapped is not None
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
@@ -63,7 +64,8 @@ class Resource:
         return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
-        """How many bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too little."""
+        """The number of bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too
+        little."""
         return min(self.plan.size_bytes - offset_bytes, room_bytes)
 
     def record_prepare(self, commands: Any) -> None:
@@ -243,7 +245,7 @@ def _is_padded(image: Any) -> bool:
 
 
 def _same_rows(one: Any, other: Any) -> bool:
-    """Whether rows of both begin at the same bytes, or one of them has a single row."""
+    """Return whether rows of both begin at the same bytes, or one of them has a single row."""
     if 1 in (one.plan.parts[0].row_count, other.plan.parts[0].row_count):
         return True
     distance = one.plan.offset_bytes - other.plan.offset_bytes
@@ -251,7 +253,7 @@ def _same_rows(one: Any, other: Any) -> bool:
 
 
 def _contents_collide(one: Any, other: Any) -> bool:
-    """Whether the content of one goes over that of the other because this device pads the rows of the first.
+    """Return whether the content of one goes over that of the other because this device pads the rows of the first.
 
     What overlaps without padding was looked at before there was a device.
     """

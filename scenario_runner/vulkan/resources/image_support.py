@@ -94,7 +94,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
 
 
 def interpolates(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Whether the device can average texels of this format in a blit; integers and depths it must not."""
+    """Return whether the device can average texels of this format in a blit; integers and depths it must not."""
     if plan.format.numeric in ("uint", "sint") or plan.format.aspects != ("color",):
         return False
     return bool(format_features(device, plan.format.value, tiling) & vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
@@ -111,7 +111,7 @@ def format_features(device: Device, format: int, tiling: Tiling) -> int:
 
 
 def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Whether the device lacks an access without format that shaders make to the image.
+    """Return whether the device lacks an access without format that shaders make to the image.
 
     From Vulkan 1.3 on each format says it for itself; before, a feature holds for all formats.
     """
@@ -139,7 +139,7 @@ def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
 
 
 def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Whether another image is drawn into in place of this one: see `companion_image`."""
+    """Return whether another image is drawn into in place of this one: see `companion_image`."""
     if "color_attachment" not in plan.usage or tiling == "OPTIMAL":
         return False
     if plan.aliased:
@@ -177,7 +177,7 @@ def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
 
 
 def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
-    """What the device lacks for this image, or None."""
+    """Name what the device lacks for this image, or None."""
     later = _missing_extension(device, plan.format.value)
     if later is not None:
         return later
@@ -207,7 +207,7 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
 
 
 def device_draws(device: Device, format: int) -> bool:
-    """Whether the device draws into OPTIMAL images of a format, and copies into and out of them."""
+    """Return whether the device draws into OPTIMAL images of a format, and copies into and out of them."""
     needed = (
         vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT | vk.FORMAT_FEATURE_TRANSFER_SRC_BIT | vk.FORMAT_FEATURE_TRANSFER_DST_BIT
     )

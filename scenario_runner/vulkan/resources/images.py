@@ -118,7 +118,7 @@ class Image(Resource):
         return f"<Image {self.plan.uid!r} {self.tiling} {readable_size(self.needs.size_bytes)}>"
 
     def _rows(self) -> tuple[int, int]:
-        """Where level 0 of a LINEAR image begins in its memory, and how far its rows are apart, in bytes."""
+        """The start of level 0 of a LINEAR image in its memory, and the distance of its rows, in bytes."""
         part = ffi.new("VkImageSubresource*")
         part.aspectMask = ASPECTS[self.plan.format.aspects[0]]
         layout = ffi.new("VkSubresourceLayout*")
@@ -127,13 +127,13 @@ class Image(Resource):
 
     @property
     def has_padded_rows(self) -> bool:
-        """Whether a LINEAR image has more bytes a row than its texels take."""
+        """Return whether a LINEAR image has more bytes a row than its texels take."""
         first = self.plan.parts[0]
         return first.row_count > 1 and self.row_pitch_bytes != first.row_size_bytes
 
     @property
     def end_bytes(self) -> int:
-        """Where the rows of a LINEAR image end in its memory group, padding included."""
+        """The end of the rows of a LINEAR image in its memory group, padding included."""
         return self.plan.offset_bytes + self.start_bytes + self.row_pitch_bytes * self.plan.parts[0].row_count
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
@@ -163,7 +163,7 @@ class Image(Resource):
         return self.rest_layout if name == "general" else NAMED[name]
 
     def barrier_transition(self, barrier: ImageBarrier) -> Transition:
-        """What a barrier of the scenario does to the layout."""
+        """Apply a barrier of the scenario to the layout."""
         old = vk.IMAGE_LAYOUT_UNDEFINED if barrier.old_layout is None else self.layout_of(barrier.old_layout)
         new = self.layout_of(barrier.new_layout)
         return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)

@@ -126,7 +126,7 @@ class Allocation:
 
 
 class Needs(NamedTuple):
-    """What a Vulkan object asks of its memory (VkMemoryRequirements).
+    """The requirements of a Vulkan object on its memory (VkMemoryRequirements).
 
     Memory that is not ``linear`` (that of OPTIMAL images) must keep a distance from memory that is.
     """
@@ -137,7 +137,7 @@ class Needs(NamedTuple):
     linear: bool = True
 
     def also(self, other: Needs) -> Needs:
-        """What this object and another one over the same bytes ask for together."""
+        """Join the requirements of this object and another one over the same bytes."""
         return Needs(
             max(self.size_bytes, other.size_bytes),
             max(self.alignment, other.alignment),  # powers of two

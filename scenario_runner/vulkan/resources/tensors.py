@@ -35,7 +35,7 @@ USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER
 
 
 def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> int:
-    """What tensors of a VkFormat can be used for (VkFormatFeatureFlagBits2); 0 where the device has none of them."""
+    """The uses of tensors of a VkFormat (VkFormatFeatureFlagBits2); 0 where the device has none of them."""
     tensor = new("VkTensorFormatPropertiesARM")
     properties = chain(new("VkFormatProperties2"), tensor)
     physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, format, properties)
@@ -326,7 +326,7 @@ def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnos
 
 
 def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Diagnostic]:
-    """What the emulation layers cannot build of graphs."""
+    """Find what the emulation layers cannot build of graphs."""
     for graph in plan.graph_pipelines:
         if graph.kind != "graph":
             continue
@@ -356,7 +356,7 @@ def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice
 
 
 def _users(plan: Plan) -> dict[tuple[str, str], str]:
-    """Who binds a tensor, by its uid and the kind of its user."""
+    """The users of a tensor, by its uid and their kind."""
     found: dict[tuple[str, str], str] = {}
     seen = set()
     for frame in plan.frames:
