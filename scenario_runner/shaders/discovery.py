@@ -76,6 +76,11 @@ def find_compilers(
     return list(_searches[asked][0])
 
 
+def search_again() -> None:
+    """Forget what was found: compilers may just have been installed."""
+    _searches.clear()
+
+
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
     found: list[Compiler] = []
     for variable in _NAMING:

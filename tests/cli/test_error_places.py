@@ -65,7 +65,7 @@ def too_large(scene: Scene) -> Scene:
     "make, pointer, code, what",
     [
         (refused, "/resources/0/shader", 5, r"\S*s\.comp:2:?\d*: shader 's': "),
-        (without_source, "/resources/0/shader", 4, r"\S*missing\.comp: shader 's': cannot read "),
+        (without_source, "/resources/0/shader", 4, r"\S*missing\.comp: shader 's': cannot be opened: "),
         (with_options, "/resources/0/shader", 3, "shader 's': build_options: unknown option '-what'"),
         (no_module, "/resources/0/shader", 5, r"s\.spv: "),
         (lacking, "/resources/0/shader", 6, "shader 's' needs the (capability|extension) "),
