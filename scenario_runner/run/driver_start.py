@@ -7,6 +7,7 @@ reads arguments and scenarios. This module is what it imports first: it must sta
 from __future__ import annotations
 
 # Loading a driver holds the dynamic loader's lock, so the extension modules that a plain run needs come before.
+import _pickle  # noqa: F401
 import array  # noqa: F401
 import contextvars  # noqa: F401
 import math  # noqa: F401
