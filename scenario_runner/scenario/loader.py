@@ -53,7 +53,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         problem = Diagnostic(file_error_code(error), "error", None, message, help, path=name)
         raise error_of([problem]) from error
     except ValueError as error:
-        raise FileError(f"cannot read the scenario {name!r:.100}: {error}") from error
+        raise FileError(f"cannot read the scenario {name!r:.100}: no path can hold a NUL character") from error
     return loads(content, name, os.getcwd() if streamed else None)
 
 

@@ -278,7 +278,7 @@ def test_missing_file(tmp_path):
     for path, message in (
         (str(tmp_path / "none.json"), f"{tmp_path}/none.json: cannot read the scenario: no such file or directory"),
         (str(tmp_path), f"{tmp_path}: cannot read the scenario: is a directory"),
-        ("a\0b", "cannot read the scenario 'a\\x00b': embedded null byte"),
+        ("a\0b", "cannot read the scenario 'a\\x00b': no path can hold a NUL character"),
     ):
         with pytest.raises(FileError) as caught:
             load(path)

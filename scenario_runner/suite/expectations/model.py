@@ -135,8 +135,7 @@ class Metrics(ModelBase):
 
 
 class Output(ModelBase):
-    """The expectation on one output, or on one captured frame of it. Without a key for how, every byte must be
-    equal."""
+    """The expectation on one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
 
     file: Path | None = Field(
         default=None,

@@ -33,6 +33,7 @@ _INSTALL_ON_WINDOWS = "install the graphics driver of your GPU's vendor, which b
 
 API_1_2 = 1 << 22 | 2 << 12
 API_1_3 = 1 << 22 | 3 << 12
+API_1_4 = 1 << 22 | 4 << 12
 
 
 def version_text(version: int, parts: int = 3) -> str:

@@ -11,7 +11,7 @@ from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import API_1_2, API_1_3, Functions, check, error_class, result_name, version_text
+from scenario_runner.vulkan.api.loader import API_1_2, API_1_4, Functions, check, error_class, result_name, version_text
 from scenario_runner.vulkan.api.structs import chain, enumerated, new
 from scenario_runner.vulkan.devices import layers as layer_list
 from scenario_runner.vulkan.devices.layers import (
@@ -74,7 +74,7 @@ class Instance:
             "VkApplicationInfo",
             pApplicationName="scenario-runner",
             pEngineName="scenario-runner",
-            apiVersion=API_1_3,
+            apiVersion=API_1_4,
         )
         info = new(
             "VkInstanceCreateInfo",
