@@ -187,7 +187,7 @@ def _by_name() -> dict[str, Format]:
     return {entry.name: entry for entry in _by_value().values()}
 
 
-# How images are sampled: the names that scenarios and plans use, and their numbers in Vulkan and in VGF files.
+# Sampling of images: the names that scenarios and plans use, and their numbers in Vulkan and in VGF files.
 # Source: Vulkan specification, VkFilter, VkSamplerMipmapMode, VkSamplerAddressMode and VkBorderColor.
 
 Filter = Literal["NEAREST", "LINEAR"]

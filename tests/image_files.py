@@ -36,7 +36,7 @@ def write_dds(
 
 
 def read_image_header(path: str | PathLike[str]) -> ImageHeader:
-    """What an image file says that it holds."""
+    """Read the header of an image file."""
     return codec_of(path).read_header(str(path))
 
 

@@ -277,7 +277,7 @@ class _Follower:
         self.found: dict[tuple[str, ...], tuple[Diagnostic, int]] = {}
 
     def take_work(self, step: Work) -> None:
-        # What of this command was told: what in-place work reads too early, it also writes too early.
+        # Told once for each command: what in-place work reads too early, it also writes too early.
         pairs: set[tuple[str, ...]] = set()
         for use in step.uses:
             self._compare_all(step, use, pairs)

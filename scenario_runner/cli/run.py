@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     """
     crash = supervisor.crash
     starting = _start_driver(argv) if crash is None else None
-    # What is imported from here on is imported while the driver starts.
+    # The imports from here on run while the driver starts.
     from scenario_runner.cli.run_options import parse
 
     options = parse(argv)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from scenario_runner import __version__
 from scenario_runner.cli.arguments import (
@@ -15,10 +15,10 @@ from scenario_runner.cli.arguments import (
     compiler_arguments,
 )
 from scenario_runner.cli.messages import set_up_logging, write_finding
-from scenario_runner.plan.model.records import CompilerOptions
 from scenario_runner.text import counted, one_line
-from scenario_runner.validation import Options, Validation, validate_file
-from scenario_runner.validation.model import SCHEMA, sarif
+
+if TYPE_CHECKING:
+    from scenario_runner.validation import Validation
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,6 +44,13 @@ def main(argv: Sequence[str]) -> int:
     add_sandbox_option(parser)
     add_logging_option(parser)
     options = parser.parse_args(argv)
+    # Imported here, so that --help does not take five times as long.
+    import json
+
+    from scenario_runner.plan.model.records import CompilerOptions
+    from scenario_runner.validation import Options, validate_file
+    from scenario_runner.validation.model import SCHEMA, sarif
+
     set_up_logging(options.log_level)
     device = None
     if options.against is not None:

@@ -21,7 +21,7 @@ _VALUE = re.compile(rf"({VALUE})(?:#([0-9]+))?")
 _KEY = re.compile(r"[A-Za-z_][\w$.]*")
 _SYMBOL = re.compile(rf"@(?:({STRING})|([A-Za-z_][\w$.]*))", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(n|t|\"|\\|[0-9A-Fa-f]{2})")
-# What matters when something is skipped: strings, comments, arrows (whose > closes nothing) and brackets.
+# Tokens that matter when something is skipped: strings, comments, arrows (whose > closes nothing) and brackets.
 _BRACKET = re.compile(rf"({STRING})|//[^\n]*|->|[\[\](){{}}<>]|,", re.DOTALL)
 _OPENING, _CLOSING = "[({<", "])}>"
 _LOCATION = re.compile(r"loc\s*(?=\()")

@@ -251,7 +251,7 @@ def _mismatch(declared: Tensor, found: TensorDescription) -> tuple[str, str] | N
     return None
 
 
-# What graphs compute with; normalized integers are a matter of shaders.
+# Element types that graphs compute with; normalized integers are a matter of shaders.
 _KINDS = {"int": ("sint", "uint"), "uint": ("sint", "uint"), "bool": ("bool",)}
 
 

@@ -278,7 +278,7 @@ def _excerpt(text: str, at: int) -> str:
 
 
 NO_FILE = "<text>"
-"""What messages call a text that came from no file."""
+"""Name in messages of a text that came from no file."""
 
 
 class Places:

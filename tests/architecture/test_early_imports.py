@@ -55,7 +55,7 @@ def command_line(*arguments: str) -> str:
         ("import scenario_runner.cli", (*HEAVY, *STANDARD, "argparse")),
         (command_line("--help"), (*HEAVY, *STANDARD)),
         (command_line("--version"), HEAVY),
-        (command_line("validate", "--help"), GPU),
+        (command_line("validate", "--help"), (*HEAVY, *STANDARD)),
     ],
 )
 def test_a_start_imports_only_what_it_needs(statements: str, forbidden: tuple[str, ...]) -> None:

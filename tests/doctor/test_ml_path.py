@@ -1,4 +1,4 @@
-"""Which way tensors and graphs run on a device, and why."""
+"""The way in which tensors and graphs run on a device, and the reason."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_messages_use_the_name_of_the_file() -> None:
     ],
 )
 def test_odd(kind: str, change: Body, pointer: str, message: str) -> None:
-    """What has no effect, or is deprecated, is a warning with its place."""
+    """A key without effect, or a deprecated one, is a warning with its place."""
     loaded, scenario = load(kind, change)
     (warning,) = scenario.warnings
     array = "resources" if kind in KINDS_OF_RESOURCES else "commands"

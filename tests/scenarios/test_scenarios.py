@@ -66,7 +66,7 @@ def test_a_run_gives_what_numpy_computed(case: Path, runners: Runners, tmp_path:
 
 @each_case
 def test_the_files_of_a_run_hold_the_same(case: Path, copying: Runners, tmp_path: Path) -> None:
-    """What a run that copies writes has the bytes of the committed expectation, or its values within the tolerances."""
+    """A run that copies writes the bytes of the committed expectation, or its values within the tolerances."""
     path = str(case / "scenario.json")
     given = load(Item("item", path, expectations_file(path))).check
     runner, frames = copying.runner(robustness=given.robustness), tmp_path / "frames"

@@ -1,4 +1,4 @@
-"""What the set-up makes of doctor's report: what is missing, the command that brings it, and what it keeps."""
+"""The set-up's use of doctor's report: what is missing, the command that brings it, and what it keeps."""
 
 from __future__ import annotations
 

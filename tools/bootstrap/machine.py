@@ -1,4 +1,4 @@
-"""What this machine lacks for ``run`` or ``test`` by doctor's report, and installing it where that is ours to do."""
+"""Parts that this machine lacks for ``run`` or ``test`` by doctor's report, and their installation where it is ours."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NEEDED = {
     "run": ("loader", "driver", "glslang"),
     "test": ("loader", "driver", "glslang", "glslc", "spirv_tools", "vulkan_tools", "c_compiler"),
 }
-# What makes a run faster, or more tests possible, and is not a reason to stop.
+# Parts that make a run faster, or more tests possible, and are not a reason to stop.
 WELCOME = {"run": ("glslc", "spirv_tools"), "test": ("validation",)}
 
 
@@ -101,7 +101,7 @@ def c_compiler() -> str | None:
 
 
 def look(report: dict[str, Any], level: str) -> Lack:
-    """What is missing. A driver that is there is never added to, whosever it is."""
+    """List what is missing. A driver that is there is never added to, whosever it is."""
     found = find(report, level)
     needed, welcome = (tuple(part for part in parts[level] if found[part] is None) for parts in (NEEDED, WELCOME))
     hint = ""
@@ -117,7 +117,7 @@ def look(report: dict[str, Any], level: str) -> Lack:
 
 
 def can_install() -> bool:
-    """Whether adding system packages is ours to do: as the superuser of a Debian or Ubuntu."""
+    """Return whether adding system packages is ours to do: as the superuser of a Debian or Ubuntu."""
     return os.geteuid() == 0 and family_here() == "debian" and shutil.which("apt-get") is not None
 
 

@@ -59,7 +59,7 @@ class Lost(NamedTuple):
 
 
 Message = Ready | Refused | Lost | Finished | Ended | str
-"""What a thread tells of its host; a text is for the user."""
+"""News of a thread about its host; a text is for the user."""
 
 
 class Host:

@@ -74,7 +74,7 @@ class Ended(NamedTuple):
 
 
 Reply = Ran | Ended | str
-"""What a host says; a text is a message for the user."""
+"""News of a host; a text is a message for the user."""
 
 
 def job_of(item: Item, expected: Expected) -> Job:

@@ -120,7 +120,7 @@ class _Pool:
         for each in self._workers:
             each.close()
 
-    # What the user sends
+    # Messages of the user
 
     def _hear_user(self) -> None:
         match self._control.recv():
@@ -146,7 +146,7 @@ class _Pool:
                 each.is_last = True
         self._events += [("back", job.number) for job in dropped]
 
-    # What is to be done next
+    # The next work
 
     def _hand_out(self) -> None:
         """Give items to the workers that are free for them, and start workers for the items that wait."""
@@ -235,7 +235,7 @@ class _Pool:
         self._waiting.clear()
         self._is_finding = False
 
-    # What is told the user
+    # Messages to the user
 
     def _note(self, text: str) -> None:
         self._events.append(("note", text))
@@ -257,7 +257,7 @@ class _Pool:
         time."""
         return len(self._waiting) >= len(self._workers) and all(each.is_quick for each in self._workers)
 
-    # What workers send
+    # Messages of workers
 
     def _hear(self, worker: WorkerProcess) -> None:
         try:
@@ -328,7 +328,7 @@ class _Pool:
         device = worker.device
         self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
 
-    # How workers end
+    # The end of workers
 
     def _look(self) -> None:
         """Do what is due when the deadlines of workers have passed."""

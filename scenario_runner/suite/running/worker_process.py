@@ -115,7 +115,7 @@ class WorkerProcess:
         self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
         self.deadline = time.monotonic() + options.start_timeout_s
         self.given: deque[Job] = deque()
-        """What it runs, and the item that was handed out ahead."""
+        """The item that it runs, and the one that was handed out ahead."""
         self.before: deque[str] = deque(maxlen=_MOST_BEFORE)
         self.count = 0
         self.started = 0.0

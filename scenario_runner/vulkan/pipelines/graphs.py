@@ -200,7 +200,7 @@ def create_graph_pipeline(device: Device, stack: ExitStack, info: Any, label: st
 
 # Below this much, the thread costs more than it saves.
 _WORTHWHILE_BYTES = 64 << 20
-# How much a driver reads in the meantime: about 10 MB.
+# Bytes that a driver reads in the meantime: about 10 MB.
 _INTERVAL_S = 0.002
 
 

@@ -1,4 +1,4 @@
-"""Which items a host gets, and what becomes of those of a lost one."""
+"""The items that a host gets, and those of a lost one."""
 
 from __future__ import annotations
 
