@@ -7,8 +7,6 @@ import os
 import sys
 
 from scenario_runner import signals
-from scenario_runner.cli import main, messages
-from scenario_runner.cli.supervisor import supervised
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
@@ -19,6 +17,10 @@ def console() -> None:
     The interpreter's own tear-down is skipped: every device object and file is closed by now, and freeing all modules
     one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported stays in use.
     """
+    signals.handle(signals.END)  # Python's own handler would show a traceback of the imports that it struck
+    from scenario_runner.cli import main, messages
+    from scenario_runner.cli.supervisor import supervised
+
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     messages.set_up_streams()
     try:

@@ -16,6 +16,8 @@ from types import FrameType
 INTERRUPTING: tuple[int, ...] = tuple(
     getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)
 )
+END = _signal.SIG_DFL
+"""The handler that ends the process, without a word."""
 # A shell's exit status for a process that a signal ended.
 EXIT_CODE_BASE = 128
 # One Ctrl-C comes twice, from the terminal and from the process that waits for this one.
@@ -35,7 +37,7 @@ class Interrupted(KeyboardInterrupt):
         self.number = number
 
 
-def handle(handler: Callable[[int, FrameType | None], None]) -> None:
+def handle(handler: Callable[[int, FrameType | None], None] | int) -> None:
     """Have ``handler`` called for each of `INTERRUPTING`, but for those that whoever started us ignores (nohup)."""
     for number in INTERRUPTING:
         if _signal.getsignal(number) != _signal.SIG_IGN:

@@ -258,6 +258,18 @@ except BaseException:
 """
 
 
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "scenario_runner.cli.messages":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupt_that_becomes_an_import_error(
     program: Program, checkout: Path, tmp_path: Path, number: signal.Signals, code: int
@@ -292,3 +304,14 @@ def test_interrupts_of_a_run_with_many_outputs(checkout: Path, scene: Scene, sha
             process.communicate(timeout=60)
         assert len(list(scene.folder.glob("*.out.npy"))) in (0, 120)
         assert scene.leftovers() == []
+
+
+def test_ctrl_c_while_the_command_line_is_imported(checkout: Path, tmp_path: Path) -> None:
+    """Ctrl-C before the program has begun ends it without a traceback."""
+    (tmp_path / "interrupting.py").write_text(INTERRUPTED_IMPORT)
+    script = "import interrupting; from scenario_runner.__main__ import console; console()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), python_path(checkout)))}
+    ended = subprocess.run(
+        [sys.executable, "-c", script, "--version"], env=environment, capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")

@@ -209,22 +209,22 @@ def test_expectations_are_written_from_a_run(suite: Path, program: Program) -> N
 def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
     """Where both would write it, and not the same, it stays, and the others are written: each update would change it
     again. So it does where one of them is right with what is there."""
-    numpy.save(tmp_path / "shared.npy", numpy.zeros(4, "uint32"))
+    numpy.save(tmp_path / "common.npy", numpy.zeros(4, "uint32"))
     for name in ("one", "two", "three"):
-        item(tmp_path / name, name, {"outputs": {"x": {"file": "../shared.npy"}}})
+        item(tmp_path / name, name, {"outputs": {"x": {"file": "../common.npy"}}})
     assert program("test", "one", "two", "--update", "--dry-run").code == 0
     (sources,) = (tmp_path / "three").glob("*.npy")
     numpy.save(sources, numpy.ones(4, "uint32"))
     ended = program("test", "one", "three", "--update", "--dry-run")
     assert ended.code == 1
-    said = r"^error: shared.npy: is what both '(one|three)/.* must give, but they differ \[SR-EXPECT-006\]$"
+    said = r"^error: common.npy: is what both '(one|three)/.* must give, but they differ \[SR-EXPECT-006\]$"
     assert re.search(said, ended.err, re.M)
     assert ended.out == "0 expectations of 2 items would change\n"
     item(tmp_path / "four", "four", {"outputs": {"x": {"file": "own.npy"}}})
     ended = program("test", "one", "three", "four", "--update")
     assert (ended.code, ended.out.splitlines()[-1]) == (1, "1 expectation of 3 items changed")
     assert numpy.load(tmp_path / "four" / "own.npy").view("uint32").tolist() == [0, 2, 4, 6]
-    assert numpy.load(tmp_path / "shared.npy").tolist() == [0, 0, 0, 0]
+    assert numpy.load(tmp_path / "common.npy").tolist() == [0, 0, 0, 0]
     assert program("test", "one", "two", "--update").code == 0
     ended = program("test", "two", "one", "three", "--update", "--dry-run")
     assert (ended.code, ended.out.splitlines()[-1]) == (1, "0 expectations of 3 items would change")

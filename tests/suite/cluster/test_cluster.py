@@ -63,12 +63,12 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
     """Hosts are sent what scenarios read, from folders above the suite too, and send back results, the files about a
     failure and paths as they are here. What a host has is not sent again."""
     suite = tmp_path / "suite"
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "add.glsl").write_text("#define ADDED 4\n")
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "add.glsl").write_text("#define ADDED 4\n")
     for number in range(6):
-        shader = INCLUDING.replace("add.glsl", "../../shared/add.glsl")
+        shader = INCLUDING.replace("add.glsl", "../../include/add.glsl")
         scenario(suite / f"good-{number:02}", shader, 5)
-    scenario(suite / "wrong", INCLUDING.replace("add.glsl", "../../shared/add.glsl"), 6)
+    scenario(suite / "wrong", INCLUDING.replace("add.glsl", "../../include/add.glsl"), 6)
     scenario(suite / "broken", "no shader", 5)
     scenario(suite / "crash", crash_shader(device_name), 5)
     ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--timeout", "60")
