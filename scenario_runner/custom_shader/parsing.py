@@ -15,7 +15,7 @@ from scenario_runner.custom_shader.reading import Reader
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import error_of
 from scenario_runner.scenario.model_base import shown
-from scenario_runner.scenario.syntax import line_and_column, scan
+from scenario_runner.scenario.syntax import Places, problems_of, scan
 
 _ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
 """Codes whose place is a key, not its value."""
@@ -67,22 +67,14 @@ def placed(found: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
     what a compiler says of the code, stay as they are."""
     if all(finding.path for finding in found):
         return found
-    offsets: dict[str, tuple[int, int]] = {}
-
-    def remember(pointer: str, key_at: int, value_at: int) -> None:
-        offsets.setdefault(pointer, (key_at, value_at))
-
-    scan(origin.text, remember, with_null=True)
+    places = Places(origin.text)
     result = []
     for finding in found:
         if finding.path:
             result.append(finding)
             continue
         pointer = f"{origin.pointer}{finding.pointer or ''}"
-        wanted, at_key = pointer, finding.code in _ABOUT_KEYS
-        while wanted and wanted not in offsets:
-            wanted, at_key = wanted.rpartition("/")[0], False
-        line, column = line_and_column(origin.text, offsets[wanted][0 if at_key else 1])
+        line, column = places.find(pointer, key=finding.code in _ABOUT_KEYS)
         result.append(finding._replace(path=origin.path, pointer=pointer or None, line=line, column=column))
     return sorted(result, key=lambda each: (each.path != origin.path, each.line or 0, each.column or 0))
 
@@ -91,13 +83,8 @@ def load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
     """JSON as data, or what is wrong with the text; each key of an object occurs once."""
     if not text.strip():
         return None, [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
-    faults = scan(text, with_null=True)
-    if faults:
-        problems = []
-        for fault in faults[-1:] if faults[-1].fatal else faults:
-            place = line_and_column(text, fault.offset)
-            pointer = fault.pointer or None
-            problems.append(Diagnostic(fault.code, "error", pointer, fault.message, fault.help, path, *place))
+    problems = problems_of(scan(text, with_null=True), text, path)
+    if problems:
         return None, problems
     try:
         return json.loads(text), []

@@ -197,17 +197,11 @@ class _Reading:
 
 def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
     """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one."""
-    from scenario_runner.scenario.syntax import MAX_DIGITS, NO_FILE, Places, line_and_column, scan
+    from scenario_runner.scenario.syntax import MAX_DIGITS, NO_FILE, Places, problems_of, scan
 
     path = path or NO_FILE
     faults = scan(text)
-    if faults and faults[-1].fatal:
-        faults = faults[-1:]
-    problems = []
-    for fault in faults:
-        line, column = line_and_column(text, fault.offset)
-        pointer = fault.pointer or None
-        problems.append(Diagnostic(fault.code, "error", pointer, fault.message, fault.help, path, line, column))
+    problems = problems_of(faults, text, path)
     if faults and faults[-1].fatal:
         return problems
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
 from typing import Any, NamedTuple
 
-from scenario_runner.diagnostics import escape
+from scenario_runner.diagnostics import Diagnostic, escape
 
 MAX_DEPTH = 64
 """Arrays and objects inside one another; a scenario needs fewer than ten."""
@@ -49,6 +49,17 @@ class Fault:
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """The line and column of an offset, both counted from 1; a column is a character."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+def problems_of(faults: list[Fault], text: str, path: str) -> list[Diagnostic]:
+    """Faults of a text as errors at their places; one after which nothing could be read stands alone."""
+    return [
+        Diagnostic(
+            *(fault.code, "error", fault.pointer or None, fault.message, fault.help),
+            *(path, *line_and_column(text, fault.offset)),
+        )
+        for fault in (faults[-1:] if faults and faults[-1].fatal else faults)
+    ]
 
 
 class _Container:
@@ -284,50 +295,39 @@ NO_FILE = "<text>"
 class Places:
     """Finds the line and column of pointers in one valid JSON text.
 
-    The first question finds the offsets of all entries of the top-level arrays; each one then reads a single entry.
+    The first question finds the offsets of the two outer levels, such as the entries of the arrays of a scenario; each
+    entry of these is then read alone.
     """
 
-    __slots__ = ("_entry", "_inside", "_starts", "_text", "_top")
+    __slots__ = ("_entry", "_inside", "_outer", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._top: dict[str, tuple[int, int]] = {}
-        self._starts: dict[str, list[int]] = {}
+        self._outer: dict[str, tuple[int, int]] = {}
         self._entry = ""
         self._inside: dict[str, tuple[int, int]] = {}
 
     def find(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
         """Line and column of a value, or with ``key`` of its key. A pointer that leads nowhere means its parent."""
-        while True:
-            offsets = self._offsets(pointer)
-            if offsets is not None:
-                return line_and_column(self._text, offsets[0 if key else 1])
-            pointer = pointer.rpartition("/")[0]
-            key = False
+        while (offsets := self.offsets(pointer)) is None:
+            pointer, key = pointer.rpartition("/")[0], False
+        return line_and_column(self._text, offsets[0 if key else 1])
 
-    def _offsets(self, pointer: str) -> tuple[int, int] | None:
+    def offsets(self, pointer: str) -> tuple[int, int] | None:
         """Offsets of a key and its value."""
-        if not self._top:
-            scan(self._text, self._remember_entry)
-        if pointer.count("/") < 2:
-            return self._top.get(pointer)
-        _, top, index, *_ = pointer.split("/", 3)
-        starts = self._starts.get(top, ())
-        if not index.isdecimal() or int(index) >= len(starts):
-            return None
-        entry = f"/{top}/{index}"
+        if not self._outer:
+            scan(self._text, self._remember_outer)
+        entry = "/".join(pointer.split("/", 3)[:3])
+        if pointer == entry or entry not in self._outer:
+            return self._outer.get(pointer)
         if entry != self._entry:
-            self._inside = {}
-            scan(self._text, self._remember_inside, start=starts[int(index)], pointer=entry)
-            self._entry = entry
+            self._inside, self._entry = {}, entry
+            scan(self._text, self._remember_inside, start=self._outer[entry][1], pointer=entry)
         return self._inside.get(pointer)
 
-    def _remember_entry(self, pointer: str, key_at: int, value_at: int) -> None:
-        depth = pointer.count("/")
-        if depth < 2:
-            self._top[pointer] = (key_at, value_at)
-        elif depth == 2:
-            self._starts.setdefault(pointer.split("/", 2)[1], []).append(value_at)
+    def _remember_outer(self, pointer: str, key_at: int, value_at: int) -> None:
+        if pointer.count("/") <= 2:
+            self._outer[pointer] = (key_at, value_at)
 
     def _remember_inside(self, pointer: str, key_at: int, value_at: int) -> None:
         self._inside[pointer] = (key_at, value_at)

@@ -14,7 +14,7 @@ from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.model.plan import Plan
-from scenario_runner.scenario.syntax import scan
+from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, bind_content, element_of_output, path_of
 from scenario_runner.suite.expectations.content import decoded, held_content
@@ -324,11 +324,9 @@ def _check_of(change: Change) -> OutputCheck:
 
 def with_values(text: str, values: Mapping[str, Any]) -> str:
     """The text with other values at the JSON pointers, which must lead to values."""
-    offsets: dict[str, int] = {}
-    scan(text, lambda pointer, key, value: offsets.__setitem__(pointer, value))
-    decoder = json.JSONDecoder()
-    for pointer in sorted(values, key=lambda each: offsets[each], reverse=True):
-        start = offsets[pointer]
+    places, decoder = Places(text), json.JSONDecoder()
+    starts = {place[1]: value for pointer, value in values.items() if (place := places.offsets(pointer))}
+    for start in sorted(starts, reverse=True):
         _, end = decoder.raw_decode(text, start)
-        text = text[:start] + json.dumps(values[pointer]) + text[end:]
+        text = text[:start] + json.dumps(starts[start]) + text[end:]
     return text

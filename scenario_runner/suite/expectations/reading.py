@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
@@ -14,7 +16,7 @@ from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_
 from scenario_runner.files.source import SourceFile
 from scenario_runner.scenario.model_base import close_match, findings, shown
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import line_and_column, scan
+from scenario_runner.scenario.syntax import Places, problems_of, scan
 from scenario_runner.streams import MAX_SCENARIO_BYTES
 from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.expectations.devices import VENDORS, Device, comparisons, matching, merged, vendor_id
@@ -25,8 +27,8 @@ from scenario_runner.suite.tolerance.metrics import METRICS
 if TYPE_CHECKING:
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
-_KEY = b'"expect"'
-_POINTER = "/expect"  # of the expectations in a scenario
+_KEY = "expect"  # of the expectations in a scenario
+_POINTER = f"/{_KEY}"
 _ABOUT_KEYS = ("SR-EXPECT-002",)
 _DEFAULT = Check()
 _SOURCES = ("file", "values", "sha256")
@@ -82,13 +84,13 @@ class Expectations(NamedTuple):
         """An error at a place of the expectations."""
         if self.text is None or self.path is None:
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
-        problem = Diagnostic(code, "error", self.pointer + pointer, message, help)
         if self.condition is not None:
             _, _, name, key, *_ = [*pointer.split("/"), "", "", ""]
             output = self.written.when[self.condition].outputs.get(name.replace("~1", "/").replace("~0", "~"))
             if output is not None and (not key or key in output.model_fields_set):
-                problem = problem._replace(pointer=f"{self.pointer}/when/{self.condition}{pointer}")
-        return _placed(self.text, self.path, problem)
+                pointer = f"/when/{self.condition}{pointer}"
+        problem = Diagnostic(code, "error", pointer, message, help)
+        return _placed(problem, self.path, self.pointer, Places(self.text))
 
 
 def load(item: Item) -> Expectations:
@@ -104,33 +106,33 @@ def load(item: Item) -> Expectations:
             message = "the scenario has expectations of its own under the key 'expect'"
             help = "keep one of the two"
             raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=item.expectations))
-        check = _parsed(text, item.expectations, "", None)
+        check = _parsed(text, item.expectations)
         return Expectations(check, check, folder, expected, item.expectations, text)
     if inside is None:
         return Expectations(_DEFAULT, _DEFAULT, folder, expected)
-    text, tree = inside
-    check = _parsed(text, item.path, _POINTER, tree)
-    return Expectations(check, check, folder, expected, item.path, text, _POINTER)
+    check = _parsed(inside, item.path, _POINTER)
+    return Expectations(check, check, folder, expected, item.path, inside, _POINTER)
 
 
 def of_text(text: str, path: str, folder: str, expected: str) -> Expectations:
     """The expectations that a file would have with this text. Raises ExpectationError."""
-    check = _parsed(text, path, "", None)
+    check = _parsed(text, path)
     return Expectations(check, check, folder, expected, path, text)
 
 
-def _inside(path: str) -> tuple[str, Any] | None:
-    """The text of a scenario that has expectations, and these as data. Of one that is wrong, or too large, the
-    run says what is wrong."""
+def _inside(path: str) -> str | None:
+    """The text of a scenario that has expectations. Of one that is wrong, or too large, the run says what is wrong."""
     try:
         content = _content(path)
-        if len(content) > MAX_SCENARIO_BYTES or (_KEY not in content and b"\\u" not in content):  # which hides letters
+        if len(content) > MAX_SCENARIO_BYTES or (
+            b'"expect"' not in content and b"\\u" not in content
+        ):  # which hides letters
             return None
         text = content.decode("utf-8-sig")
         tree = json.loads(text)
     except (ScenarioRunnerError, ValueError, RecursionError):
         return None
-    return (text, tree["expect"]) if isinstance(tree, dict) and "expect" in tree else None
+    return text if isinstance(tree, dict) and _KEY in tree else None
 
 
 def _content(path: str) -> bytes:
@@ -153,21 +155,47 @@ def _unreadable(path: str, message: str, help: str | None) -> ExpectationError:
     return ExpectationError(Diagnostic("SR-EXPECT-001", "error", None, message, help, path=path))
 
 
-def _parsed(text: str, path: str, pointer: str, tree: Any) -> Check:
-    """The model of what stands at a pointer of a text; ``tree`` is the same as data, None where nobody parsed it."""
+def _parsed(text: str, path: str, pointer: str = "") -> Check:
+    """The model of what stands at a pointer of a text: of all of it, or of "expect" in a scenario."""
     try:
-        checked = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
-        tree = checked if not pointer else tree
-        check = Check.model_validate(_without_schema(tree))
-    except (ValueError, ValidationError, RecursionError):
-        problems = _diagnosed(text, path, pointer)
-        if problems or not pointer:
-            raise ExpectationError(problems) from None
-        check = Check.model_validate(_without_schema(tree))  # what is wrong is elsewhere in the scenario
-    problems = list(_contradictions(check))
-    if problems:
-        raise ExpectationError([_placed(text, path, _at(pointer, problem)) for problem in problems])
+        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+    except (ValueError, RecursionError):
+        faults = [
+            replace(fault, code="SR-EXPECT-001", help=fault.help if text.strip() else "expected an object")
+            for fault in scan(text)
+            if fault.pointer.startswith(pointer)
+        ]
+        if faults or not pointer:
+            raise ExpectationError(limited(problems_of(faults, text, path))) from None
+        tree = json.loads(text)  # what is wrong is elsewhere in the scenario
+    check, problems = _checked(_without_schema(tree[_KEY] if pointer else tree))
+    if check is None or problems:
+        places = Places(text)
+        placed = [_placed(problem, path, pointer, places) for problem in problems]
+        raise ExpectationError(limited(sorted(placed, key=lambda each: (each.line or 0, each.column or 0))))
     return check
+
+
+def _checked(tree: Any) -> tuple[Check | None, list[Diagnostic]]:
+    """The model of expectations, and what is wrong with them; pointers start at the expectations."""
+    if not isinstance(tree, dict):
+        return None, [Diagnostic("SR-EXPECT-003", "error", "", f"expected an object, got {shown(tree)}")]
+    try:
+        check = Check.model_validate(tree)
+    except ValidationError as error:
+        codes = {"SR-JSON-003": "SR-EXPECT-002"}
+        return None, [
+            finding._replace(code=codes.get(finding.code, "SR-EXPECT-003"))
+            for finding in islice(findings(Check, error), MAX_PROBLEMS + 1)
+        ]
+    return check, list(_contradictions(check))
+
+
+def _placed(problem: Diagnostic, path: str, pointer: str, places: Places) -> Diagnostic:
+    """The problem at its place, which is below ``pointer``."""
+    pointer += problem.pointer or ""
+    line, column = places.find(pointer, key=problem.code in _ABOUT_KEYS)
+    return problem._replace(path=path, pointer=pointer, line=line, column=column)
 
 
 def _without_schema(tree: Any) -> Any:
@@ -186,56 +214,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _not_json(word: str) -> Any:
     raise ValueError(word)
-
-
-def _diagnosed(text: str, path: str, pointer: str) -> list[Diagnostic]:
-    """All that is wrong with a text, in its order; an error of the syntax stands alone."""
-    faults = [fault for fault in scan(text) if (fault.pointer or "").startswith(pointer)]
-    if faults and faults[-1].fatal:
-        faults = faults[-1:]
-    if faults:
-        found = []
-        for fault in faults:
-            line, column = line_and_column(text, fault.offset)
-            help = "expected an object" if text.isspace() or not text else fault.help
-            found.append(
-                Diagnostic("SR-EXPECT-001", "error", fault.pointer or None, fault.message, help, path, line, column)
-            )
-        return limited(found)
-    tree = json.loads(text)
-    if pointer:
-        tree = tree["expect"]
-    tree = _without_schema(tree)
-    if not isinstance(tree, dict):
-        message = f"expected an object, got {shown(tree)}"
-        return [_placed(text, path, Diagnostic("SR-EXPECT-003", "error", pointer, message))]
-    try:
-        Check.model_validate(tree)
-    except ValidationError as error:
-        problems = []
-        for finding in findings(Check, error):
-            code = "SR-EXPECT-002" if finding.code == "SR-JSON-003" else "SR-EXPECT-003"
-            problems.append(_placed(text, path, _at(pointer, finding._replace(code=code))))
-            if len(problems) > MAX_PROBLEMS:
-                break
-        return limited(sorted(problems, key=lambda each: (each.line or 0, each.column or 0)))
-    return []
-
-
-def _at(pointer: str, problem: Diagnostic) -> Diagnostic:
-    return problem._replace(pointer=f"{pointer}{problem.pointer}")
-
-
-def _placed(text: str, path: str, problem: Diagnostic) -> Diagnostic:
-    """The problem with the line and column that its pointer leads to, or the nearest pointer above it."""
-    offsets: dict[str, tuple[int, int]] = {}
-    scan(text, lambda pointer, key, value: offsets.__setitem__(pointer, (key, value)))
-    pointer = problem.pointer or ""
-    is_key = problem.code in _ABOUT_KEYS
-    while pointer and pointer not in offsets:
-        pointer, is_key = pointer.rpartition("/")[0], False
-    line, column = line_and_column(text, offsets.get(pointer, (0, 0))[0 if is_key else 1])
-    return problem._replace(path=path, line=line, column=column)
 
 
 def _contradictions(check: Check) -> Iterator[Diagnostic]:
