@@ -19,9 +19,9 @@ from benchmarks.bounds import Bound, ratio
 from benchmarks.turns import in_turns, judged, shown
 from scenario_runner.plan.model.records import BufferPlan
 from scenario_runner.suite.evaluation import check_output
-from scenario_runner.suite.expectations.binding import Bound as Expectation
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
+from scenario_runner.suite.expectations.validation import Bound as Expectation
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.viewing.element import ELEMENTS
 

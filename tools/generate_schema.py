@@ -9,7 +9,7 @@ from typing import Any
 
 from scenario_runner.custom_shader.reading import json_schema as of_custom_shader
 from scenario_runner.scenario import json_schema as of_scenario
-from scenario_runner.suite.expectations.validation import json_schema as of_expectations
+from scenario_runner.suite.expectations.model import json_schema as of_expectations
 
 _FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 

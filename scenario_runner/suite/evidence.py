@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy
 
 from scenario_runner.files.npy import write_npy
-from scenario_runner.suite.expectations.binding import Bound
 from scenario_runner.suite.expectations.content import held_content
 from scenario_runner.suite.expectations.outputs import extension_of, write_output
+from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.suite.tolerance.elements import compare, errors_of
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.viewing.content import Channel, Content, image

@@ -16,7 +16,6 @@ from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.model.plan import Plan
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import check_output
-from scenario_runner.suite.expectations.binding import Bound, Replaced, bind, bind_content, element_of_output, path_of
 from scenario_runner.suite.expectations.content import decoded, held_content
 from scenario_runner.suite.expectations.devices import refusal
 from scenario_runner.suite.expectations.model import shape_of
@@ -30,6 +29,14 @@ from scenario_runner.suite.expectations.outputs import (
     write_output,
 )
 from scenario_runner.suite.expectations.reading import Expectations, load
+from scenario_runner.suite.expectations.validation import (
+    Bound,
+    Replaced,
+    bind,
+    bind_content,
+    element_of_output,
+    path_of,
+)
 from scenario_runner.suite.hashes import inputs_of
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.worker import Runners

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.suite.expectations.model import Check, Condition, Output
+from scenario_runner.suite.expectations.model import VENDORS, Check, Condition, Output
 from scenario_runner.suite.records import Status
 from scenario_runner.text import close_names, did_you_mean
 
@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from scenario_runner.plan.model.plan import Plan
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
-# PCI ids, and VkVendorId of the Vulkan registry.
-VENDORS: Final = {
-    "amd": 0x1002,
-    "apple": 0x106B,
-    "arm": 0x13B5,
-    "broadcom": 0x14E4,
-    "imagination": 0x1010,
-    "intel": 0x8086,
-    "mesa": 0x10005,
-    "nvidia": 0x10DE,
-    "qualcomm": 0x5143,
-    "samsung": 0x144D,
-}
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 

@@ -1,4 +1,4 @@
-"""The format of expectations, version 1: what a ``check.json`` and the ``expect`` of a scenario hold."""
+"""The format of expectations, version 1, of a ``check.json`` and the ``expect`` of a scenario, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from scenario_runner.scenario.model import wrong
 from scenario_runner.scenario.model_base import ModelBase
+from scenario_runner.suite.tolerance.metrics import METRICS
 from scenario_runner.viewing.element import ELEMENTS
 
 VERSION: Final = 1
@@ -36,6 +37,13 @@ def _digest(text: str) -> str:
 
 def _several(given: Any) -> Any:
     return (given,) if isinstance(given, str) else given
+
+
+def _or_one(schema: dict[str, Any]) -> None:
+    """Let the schema of an array of texts take one text as well."""
+    array = {key: schema.pop(key) for key in ("items", "minItems", "type") if key in schema}
+    schema["anyOf"] = [array["items"], array]
+    schema.pop("default", None)
 
 
 def _needs(given: Any) -> Any:
@@ -87,8 +95,17 @@ Share = Annotated[float, _share, Field(json_schema_extra={"minimum": 0, "maximum
 Finite = Annotated[float, _checked(math.isfinite, "a finite number")]
 Path = Annotated[str, _path, Field(json_schema_extra={"minLength": 1})]
 Digest = Annotated[str, AfterValidator(_digest), Field(json_schema_extra={"pattern": "^[0-9a-fA-F]{64}$"})]
-Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_several), Field(strict=False)]
-Digests = Annotated[tuple[Digest, ...], BeforeValidator(_several), Field(strict=False, min_length=1)]
+Names = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...],
+    BeforeValidator(_several),
+    Field(strict=False, json_schema_extra=_or_one),
+]
+Digests = Annotated[
+    tuple[Digest, ...],
+    Field(strict=False, min_length=1),
+    BeforeValidator(_several),
+    Field(json_schema_extra=_or_one),
+]
 Dtype = Annotated[str, _dtype, Field(json_schema_extra={"enum": list(ELEMENTS)})]
 
 
@@ -202,18 +219,40 @@ class Needs(ModelBase):
     extensions: Names = Field(default=(), description="Device extensions of Vulkan.")
 
 
+# PCI ids, and VkVendorId of the Vulkan registry.
+VENDORS: Final = {
+    "amd": 0x1002,
+    "apple": 0x106B,
+    "arm": 0x13B5,
+    "broadcom": 0x14E4,
+    "imagination": 0x1010,
+    "intel": 0x8086,
+    "mesa": 0x10005,
+    "nvidia": 0x10DE,
+    "qualcomm": 0x5143,
+    "samsung": 0x144D,
+}
+_VENDOR = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in vendor) for vendor in VENDORS)
+
+
 class Condition(ModelBase):
     """A device or driver, and what is expected differently of it. All keys that are given must match."""
 
     device: str | None = Field(default=None, description="Pattern of the device's name: `*` stands for any text.")
     driver: str | None = Field(default=None, description="Pattern of the driver's name.")
     driver_version: str | None = Field(
-        default=None, description="Comparisons with the driver's version, all of which must hold: `>=24.1 <25`."
+        default=None,
+        description="Comparisons with the driver's version, all of which must hold: `>=24.1 <25`.",
+        json_schema_extra={"pattern": r"^\s*((<=|>=|==|!=|<|>)\s*\d+(\.\d+)*\s*)+$"},
     )
     type: Literal["discrete", "integrated", "virtual", "cpu", "other"] | None = Field(
         default=None, description="Type of the device."
     )
-    vendor: str | None = Field(default=None, description="Vendor of the device: a name or an id such as 0x10de.")
+    vendor: str | None = Field(
+        default=None,
+        description="Vendor of the device: a name or an id such as 0x10de.",
+        json_schema_extra={"pattern": f"^({_VENDOR}|0[xX][0-9a-fA-F]{{1,8}})$"},
+    )
     timeout: Seconds | None = Field(default=None, description="Seconds, in place of those outside.")
     outputs: dict[str, Output] = Field(
         default={}, description="Keys for outputs, in place of the same keys outside. Other keys stay."
@@ -252,3 +291,50 @@ class Check(ModelBase):
     when: Annotated[tuple[Condition, ...], Field(strict=False)] = Field(
         default=(), description="Other expectations on some devices and drivers: the first entry that matches counts."
     )
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema (draft 2020-12) as JSON data. It leaves to `validation.check` which outputs there are."""
+    names = "#/$defs/{model}"
+    generated = Check.model_json_schema(ref_template=names)
+    parts = {name: _part(name, part) for name, part in generated.pop("$defs").items()}
+    whole = _part("Check", generated)
+    capabilities = parts["Needs"]["properties"]["capabilities"]["anyOf"]
+    needs = whole["properties"]["needs"]
+    whole["properties"]["needs"] = {
+        "anyOf": [*capabilities, {"$ref": needs["$ref"]}],
+        "description": needs["description"],
+    }
+    for name, metric in METRICS.items():
+        if metric.defaults is None:
+            parts["Metrics"]["properties"][name]["minProperties"] = 1
+    values = {"$ref": names.format(model="Values")}
+    parts["Output"]["properties"]["values"] = values | parts["Output"]["properties"]["values"]
+    parts["Values"] = {
+        "description": "A number, a text that stands for one, or an array of such values.",
+        "anyOf": [
+            {"type": ["number", "boolean"]},
+            {"type": "string", "pattern": "^(nan|-?inf|0x[0-9a-fA-F]{1,16})$"},
+            {"type": "array", "items": values},
+        ],
+    }
+    schema = {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Expectations",
+        **whole,
+        "properties": {"$schema": schema, **whole["properties"]},
+        "$defs": dict(sorted(parts.items())),
+    }
+
+
+def _part(name: str, definition: dict[str, Any]) -> dict[str, Any]:
+    """A model's schema as pydantic makes it, less null and what repeats the names of the keys."""
+    from scenario_runner.scenario.schema import without_null
+
+    cleaned: dict[str, Any] = without_null(definition)
+    cleaned.pop("title", None)
+    cleaned["description"] = globals()[name].__doc__
+    for part in cleaned["properties"].values():
+        part.pop("title", None)
+    return cleaned

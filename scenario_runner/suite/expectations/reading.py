@@ -19,8 +19,8 @@ from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, problems_of, scan
 from scenario_runner.streams import MAX_SCENARIO_BYTES
 from scenario_runner.suite.discovery import expected_folder
-from scenario_runner.suite.expectations.devices import VENDORS, Device, comparisons, matching, merged, vendor_id
-from scenario_runner.suite.expectations.model import Check, Least, Most, Output
+from scenario_runner.suite.expectations.devices import Device, comparisons, matching, merged, vendor_id
+from scenario_runner.suite.expectations.model import VENDORS, Check, Least, Most, Output
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.metrics import METRICS
 
