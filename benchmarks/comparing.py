@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.bounds import Bound, ratio
 from benchmarks.turns import in_turns, judged, shown
-from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.files.source import confined
-from scenario_runner.plan.model.plan import Plan
-from scenario_runner.plan.model.records import CompilerOptions
+from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import PlanCache, Settings
+from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
 from scenario_runner.run.output_files import FileWriter, Sink, share

@@ -1,7 +1,7 @@
-"""Bindings of a command against what its shaders declare: kinds, descriptor types, sizes, access, registers of HLSL.
+"""Bindings and push constants of a command against what its shaders declare: kinds, descriptor types, sizes, access.
 
-Source: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Interface" and "DescriptorSet and Binding
-Assignment".
+Source: Vulkan specification, "Shader Interfaces", sections "Descriptor Set Interface", "DescriptorSet and Binding
+Assignment" and "Push Constant Interface".
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.scenario import Binding
 from scenario_runner.spirv import DescriptorBinding, Interface
 from scenario_runner.spirv.index import Index
+from scenario_runner.spirv.interface import push_constants_read
 
 _SOURCE = 3  # OpSource
 _HLSL = 5  # SPIR-V specification, "Source Language"
@@ -324,3 +325,75 @@ def _check_binding(slot: Slot, binding: Binding, resource: Bound, place: str) ->
 def _demand(each: tuple[str, DescriptorBinding]) -> int:
     block = each[1].block
     return 0 if block is None else block.size_bytes
+
+
+MOST_BYTES = 1 << 16
+"""Far above the maxPushConstantsSize of any device; keeps a wrong size or file from being taken into memory."""
+
+
+def declared_size(interface: Interface) -> int:
+    """Bytes of the block that a shader declares, as a multiple of 4."""
+    block = interface.push_constants
+    return 0 if block is None else -(-block.size_bytes // 4) * 4
+
+
+def check_size(uid: str, interface: Interface, size: int, pointer: str) -> list[Diagnostic]:
+    """A shader's push_constants_size, ``size`` (0: the shader's own), against what it reads; ``pointer`` is the
+    shader's."""
+    place = f"{pointer}/push_constants_size"
+    if max(size, declared_size(interface)) > MOST_BYTES:
+        size = max(size, declared_size(interface))
+        return [error("SR-PUSH-004", place, f"push_constants_size is {size}; no device takes more than {MOST_BYTES}")]
+    if size and size < declared_size(interface):
+        read = push_constants_read(interface)
+        if read > size:
+            message = f"shader {uid!r} reads {read} bytes of push constants, but push_constants_size is {size}"
+            help = f"set push_constants_size to {declared_size(interface)}, or leave it out"
+            return [error("SR-PUSH-001", place, message, help)]
+    return []
+
+
+def check_data(
+    shaders: str, interfaces: Sequence[Interface], size: int, data: str, data_size: int, pointer: str
+) -> list[Diagnostic]:
+    """The ``data_size`` bytes of the raw_data ``data`` against what ``shaders`` take and read.
+
+    ``size`` is the largest push_constants_size of them (0: their own). What the data do not reach must not be read.
+    """
+    declared = max(map(declared_size, interfaces))
+    most = size or declared
+    if not most:
+        return [
+            error(
+                "SR-PUSH-005",
+                pointer,
+                f"no push constants are declared by {shaders}, but the command has raw_data {data!r} for them",
+                "remove push_data_ref",
+            )
+        ]
+    if data_size > most:
+        has = (
+            f"the push_constants_size of {shaders} is {size}"
+            if size
+            else f"the push constants of {shaders} have {declared}"
+        )
+        help = f"set push_constants_size to {-(-data_size // 4) * 4}, or give less data"
+        return [error("SR-PUSH-002", pointer, f"raw_data {data!r} holds {data_size} bytes, but {has}", help)]
+    read = max(map(push_constants_read, interfaces)) if data_size < declared else 0
+    if data_size < read:
+        message = f"raw_data {data!r} holds {data_size} bytes, but {read} bytes of push constants are read by {shaders}"
+        return [error("SR-PUSH-002", pointer, message, "give as much data as the shader reads")]
+    return []
+
+
+def padded(data: bytes) -> bytes:
+    """Data as vkCmdPushConstants takes it: a multiple of 4 bytes."""
+    return data + bytes(-len(data) % 4)
+
+
+def check_missing_data(uid: str, interface: Interface, pointer: str) -> list[Diagnostic]:
+    """A command without push_data_ref whose shader reads push constants."""
+    if interface.push_constants is None:
+        return []
+    message = f"shader {uid!r} reads push constants, but the command has no push_data_ref; zeros are used"
+    return [warning("SR-PUSH-003", pointer, message)]

@@ -26,7 +26,7 @@ from scenario_runner.cli.messages import is_terminal, set_up_logging, show_error
 from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_folder_to_write
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.progress import Clock
 from scenario_runner.run.timings import (
     MIN_SAMPLES,

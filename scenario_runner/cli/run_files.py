@@ -14,7 +14,7 @@ from scenario_runner.cli.messages import show_error, write
 from scenario_runner.cli.run_options import check_capture_file, dump_request, tool_arguments
 from scenario_runner.cli.run_outputs import RunOutputs
 from scenario_runner.errors import DeviceError, ScenarioRunnerError
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.runner import Runner
 from scenario_runner.text import counted, one_line

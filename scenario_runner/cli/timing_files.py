@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.output import OutputFile
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.run.timings import Timings
 from scenario_runner.run.traces import counters, profile, trace
 

@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     # Imported here, so that --help does not take five times as long.
     import json
 
-    from scenario_runner.plan.model.records import CompilerOptions
+    from scenario_runner.plan.records import CompilerOptions
     from scenario_runner.validation import Options, validate_file
     from scenario_runner.validation.model import SCHEMA, sarif
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Final
 
-from scenario_runner.checks.bindings import Slot
-from scenario_runner.checks.dispatches import MOST_BYTES
+from scenario_runner.checks.bindings import MOST_BYTES, Slot
 from scenario_runner.checks.resources import Bound, check_image, check_tensor, declared_otherwise, described
 from scenario_runner.custom_shader.attributes import Attributes, PushConstant, ValueType, View
 from scenario_runner.diagnostics import Diagnostic, error, warning

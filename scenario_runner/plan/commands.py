@@ -1,27 +1,110 @@
-"""The commands that every device runs: dispatch_compute, dispatch_barrier and mark_boundary."""
+"""The commands that every device runs, dispatch_compute, dispatch_barrier and mark_boundary, and what commands bind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import prod
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.checks.dispatches import Extent, check_no_workgroups, check_too_many
-from scenario_runner.plan.bindings import Declared, binding_key, declared_by, descriptors
+from scenario_runner.checks.bindings import RESOURCE_OF, Slots, check_bindings, slots_of
+from scenario_runner.checks.resources import Bound
 from scenario_runner.plan.context import CommandContext, CommandResolver
-from scenario_runner.plan.model.plan import AnyBarrier, Barrier, Operation, frame_folder
-from scenario_runner.plan.model.records import (
+from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, frame_folder
+from scenario_runner.plan.records import (
     Access,
     BufferBarrier,
+    Descriptor,
+    DescriptorKind,
     DescriptorList,
     Dispatch,
+    LayoutBinding,
     MemoryBarrier,
     Stage,
     TensorBarrier,
 )
-from scenario_runner.scenario import DispatchCompute, MarkBoundary
+from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.scenario import Binding, DispatchCompute, MarkBoundary
+from scenario_runner.scenario.scenario import Problems
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import DispatchBarrier
+
+SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
+
+
+_FAR_MORE = 4  # a few workgroups too many are what rounding up gives
+
+
+class Declared(NamedTuple):
+    """Bindings that shaders declare that run together; ``subject`` begins sentences about them.
+
+    ``layouts`` are the descriptor set layouts that they ask for, from set 0 on, gaps as empty sets; None where nothing
+    can be bound to them. Every descriptor that they use has its place, and nothing else.
+    """
+
+    subject: str
+    slots: Slots
+    layouts: SetLayouts | None
+
+
+def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
+    """Look at the bindings of shaders; what is wrong with them is noted at ``pointer``."""
+    slots, findings = slots_of([(shader.uid, shader.interface) for shader in shaders], pointer)
+    names = " and ".join([repr(shader.uid) for shader in shaders])
+    subject = f"shader {names} does" if len(shaders) == 1 else f"the shaders {names} do"
+    if not problems.report(findings):
+        return Declared(subject, slots, None)
+    stages = {shader.uid: shader.stage for shader in shaders}
+    by_set: dict[int, list[LayoutBinding]] = {}
+    for slot in slots.values():  # in the order of sets and bindings
+        if slot.has_place:
+            kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+            seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
+            by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind, seen_by))
+    return Declared(subject, slots, tuple([tuple(by_set.get(set, ())) for set in range(max(by_set, default=-1) + 1)]))
+
+
+def descriptors(
+    declared: Declared,
+    bindings: Iterable[Binding],
+    resources: Mapping[str, ResourcePlan],
+    pointer: str,
+    problems: Problems,
+    readonly: Collection[str] = (),
+) -> tuple[Descriptor, ...]:
+    """The descriptors of a command at ``pointer``; none where something is wrong with a binding, which is noted.
+
+    ``readonly`` are the resources that the scenario calls so.
+    """
+    bound: dict[str, Bound] = {}
+    for binding in bindings:
+        plan = resources.get(binding.resource_ref)
+        if plan is not None:
+            dims = plan.dims if plan.kind == "tensor" else ()
+            bound[plan.uid] = Bound(plan.uid, plan.kind, plan.size_bytes, plan.format, dims, plan.uid in readonly)
+    if not problems.report(check_bindings(declared.slots, declared.subject, bindings, bound, pointer)):
+        return ()
+    found = []
+    for binding in bindings:
+        slot = declared.slots.get((binding.set, binding.id))
+        if slot is not None and slot.has_place and binding.resource_ref in bound:
+            kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+            level = _level(binding, kind, resources[binding.resource_ref]) if RESOURCE_OF[kind] == "image" else None
+            found.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))
+    return tuple(found)
+
+
+def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
+    """The mip level that the binding names, or all (None); of a storage image the first one then."""
+    if kind == "sampler":
+        return None
+    return 0 if image.mips == 1 or (binding.lod is None and kind == "storage_image") else binding.lod
+
+
+def binding_key(bindings: Iterable[Binding]) -> tuple[tuple[Any, ...], ...]:
+    """All that tells the bindings of two commands apart."""
+    return tuple([(each.set, each.id, each.resource_ref, each.lod, each.descriptor_type) for each in bindings])
 
 
 class Dispatches(CommandResolver):
@@ -50,13 +133,24 @@ class Dispatches(CommandResolver):
         return (known._replace(workgroup_count=(x, y, z), barrier_after=command.implicit_barrier, command=index),)
 
     def _check_count(self, command: DispatchCompute, index: int, workgroups: tuple[int, int, int]) -> None:
+        """Warn of a dispatch that runs nothing, and of far more workgroups than anything that is bound has parts."""
         context, shader = self.context, self.context.shaders[command.shader_ref]
-        pointer = context.scenario.command_pointer(index)
-        context.problems.report(check_no_workgroups(workgroups, shader.uid, pointer))
+        place = f"{context.scenario.command_pointer(index)}/rangeND"
+        if not all(workgroups):
+            message = f"{' x '.join(map(str, workgroups))} workgroups run nothing of shader {shader.uid!r}"
+            help = "write at least 1 in each entry, or remove the command"
+            context.problems.warn("SR-DISPATCH-001", place, message, help)
         bound = [(context.tables.resources.get(each.resource_ref), each.lod) for each in command.bindings]
-        extents = [Extent(plan.uid, plan.kind, plan.extent(lod)) for plan, lod in bound if plan is not None]
-        size = shader.interface.local_size() or (1, 1, 1)
-        context.problems.report(check_too_many(workgroups, size, shader.uid, extents, pointer))
+        amounts = [(plan.extent(lod), plan) for plan, lod in bound if plan is not None]
+        images = [(amount, plan.uid) for amount, plan in amounts if plan.kind == "image"]
+        count = prod(workgroups)
+        if images and count > _FAR_MORE * max(amount for amount, _ in amounts):
+            amount, uid = max(images, key=itemgetter(0))
+            texels = f"{amount} texel{'' if amount == 1 else 's'}"
+            message = f"{count} workgroups of shader {shader.uid!r} run for image {uid!r}, which has {texels}"
+            size = " x ".join(map(str, shader.interface.local_size() or (1, 1, 1)))
+            help = f"rangeND counts workgroups, not invocations: a workgroup of this shader has {size} of them"
+            context.problems.warn("SR-DISPATCH-002", place, message, help)
 
     def _dispatch(self, command: DispatchCompute, index: int) -> Dispatch | None:
         """A dispatch unlike any before; None where something is wrong with it."""

@@ -6,16 +6,17 @@ finished results of the one before, and `Tables`, which commands add to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.plan.bindings import PushConstants
-from scenario_runner.plan.model.plan import FramePlan, Operation, ResourcePlan
-from scenario_runner.plan.model.records import ImageLayout, NeededFeature
-from scenario_runner.plan.model.resources import TexelAccess
-from scenario_runner.plan.problems import Problems
+from scenario_runner.checks.bindings import check_data, check_missing_data, check_size, declared_size, padded
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
+from scenario_runner.plan.records import ImageLayout, NeededFeature, Source
 from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.special_records import TexelAccess
 from scenario_runner.scenario import Scenario
+from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import Module
 
 if TYPE_CHECKING:
@@ -75,6 +76,59 @@ class Tables:
         """Make a frame of ``operations``; see `FramePlan`."""
         self.frames.append(FramePlan(tuple(self.operations), captures, frame_id, boundary, pointer, layouts))
         self.operations.clear()
+
+
+def range_size(shaders: Sequence[LoadedShader]) -> int:
+    """Bytes of push constants in the pipeline layout of shaders that run together."""
+    return max([max(shader.push_constants_size, declared_size(shader.interface)) for shader in shaders])
+
+
+class PushConstants:
+    """Reads each raw_data once, and only when a command uses it; what is wrong goes into ``problems``.
+
+    ``sources`` are those of all raw_data by uid; ``read`` has the bytes of those that were read.
+    """
+
+    def __init__(self, scenario: Scenario, sources: Mapping[str, Source], problems: Problems) -> None:
+        self._scenario = scenario
+        self.sources = sources
+        self._problems = problems
+        self.read: dict[str, bytes] = {}
+
+    def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
+        """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
+        size = max([shader.push_constants_size for shader in shaders])
+        if size:  # those that leave it out have what their blocks need
+            size = max([shader.push_constants_size or declared_size(shader.interface) for shader in shaders])
+        findings = [check_size(shader.uid, shader.interface, size, shader.pointer) for shader in shaders]
+        if not self._problems.report(finding for found in findings for finding in found):
+            return b""
+        uid: str | None = command.push_data_ref
+        if uid is None:
+            for shader in shaders:
+                self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
+            return bytes(range_size(shaders))
+        source = self.sources.get(uid)
+        if source is None:
+            return b""  # reported where the raw_data is
+        label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
+        interfaces = [shader.interface for shader in shaders]
+        found = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
+        return padded(self.data(uid) or b"") if self._problems.report(found) else b""
+
+    def data(self, uid: str) -> bytes | None:
+        """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
+        source = self.sources.get(uid)
+        if source is None:
+            return None
+        if uid not in self.read:
+            data = bytearray(source.size_bytes)
+            try:
+                source.read_into(memoryview(data))
+            except ScenarioRunnerError as error:
+                self._problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/src")
+            self.read[uid] = bytes(data)
+        return self.read[uid]
 
 
 class ResourceContext(NamedTuple):

@@ -12,7 +12,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, SandboxError
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.output import check_destination, marker_path
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 
 
 def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from scenario_runner.byte_data import overlap
 from scenario_runner.errors import UsageError
 from scenario_runner.plan.layouts import LevelLayouts
-from scenario_runner.plan.model.plan import FramePlan, Operation, Plan, memory_groups, span_of
+from scenario_runner.plan.plan import FramePlan, Operation, Plan, memory_groups, span_of
 from scenario_runner.scenario import Scenario
 from scenario_runner.spirv import DescriptorBinding, read_module
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector

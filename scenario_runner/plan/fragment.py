@@ -11,16 +11,15 @@ from typing import Any
 
 from scenario_runner.byte_data import overlap
 from scenario_runner.checks.drawings import Attachment, Stage, check_attachments, check_stages, written_components
-from scenario_runner.plan.bindings import binding_key, declared_by, descriptors, range_size
-from scenario_runner.plan.context import CommandContext, CommandResolver
+from scenario_runner.plan.commands import binding_key, declared_by, descriptors
+from scenario_runner.plan.context import CommandContext, CommandResolver, range_size
 from scenario_runner.plan.images import fitted_to_images
-from scenario_runner.plan.model.commands import Draw, GraphicsPipelinePlan, ShaderStagePlan, Target
-from scenario_runner.plan.model.plan import ResourcePlan, span_of
-from scenario_runner.plan.model.records import DescriptorList, NeededFeature
-from scenario_runner.plan.model.resources import ImagePlan
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.plan import ResourcePlan, span_of
+from scenario_runner.plan.records import DescriptorList, NeededFeature
 from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.special_records import Draw, GraphicsPipelinePlan, ImagePlan, ShaderStagePlan, Target
 from scenario_runner.scenario import ColorAttachment, DispatchFragment, Image
+from scenario_runner.scenario.scenario import Problems
 
 
 def check_drawn_memory(

@@ -6,22 +6,20 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from scenario_runner.checks.dispatches import check_data, check_size, declared_size, padded
+from scenario_runner.checks.bindings import check_data, check_size, declared_size, padded
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
-from scenario_runner.plan.bindings import declared_by, descriptors
+from scenario_runner.plan.commands import declared_by, descriptors
 from scenario_runner.plan.context import CommandContext, CommandResolver
 from scenario_runner.plan.graph_files import GraphFiles
 from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.images import fitted_to_images
-from scenario_runner.plan.model.commands import GraphConstantPlan, GraphDispatch
-from scenario_runner.plan.model.plan import Operation
-from scenario_runner.plan.model.records import DescriptorList, Dispatch, NeededFeature
-from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.plan import Operation
+from scenario_runner.plan.records import DescriptorList, Dispatch, NeededFeature
 from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.special_records import GraphConstantPlan, GraphDispatch, TensorDescription, TensorPlan
 from scenario_runner.plan.spirv_graphs import (
     Graph,
     graph_dispatch,
@@ -30,6 +28,7 @@ from scenario_runner.plan.spirv_graphs import (
 from scenario_runner.plan.tensors import report_unknown_shape
 from scenario_runner.plan.vgf_values import Values
 from scenario_runner.scenario import DispatchGraph, Shader
+from scenario_runner.scenario.scenario import Problems
 
 # The name of a segment that says nothing but its number.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")

@@ -16,9 +16,9 @@ from scenario_runner.files.npy import read_header
 from scenario_runner.graphs import unwritten_inputs
 from scenario_runner.graphs.tosa import Shape
 from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph
-from scenario_runner.plan.problems import Problems
 from scenario_runner.plan.tensors import is_open
 from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.scenario.scenario import Problems
 
 
 class GraphFiles:

@@ -16,8 +16,8 @@ from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf
 from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
 from scenario_runner.graphs.tosa import Shape
-from scenario_runner.plan.model.commands import ConstantData, FilePart
 from scenario_runner.plan.shaders import read_spirv
+from scenario_runner.plan.sources import ConstantData, FilePart
 from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
 from scenario_runner.spirv import GraphEntryPoint, Module
 

@@ -17,13 +17,13 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.codec import check_destination, stored_levels
 from scenario_runner.formats import Format, format_named, full_mip_count
 from scenario_runner.plan.context import ResourceContext, ResourceResolver, Tables
-from scenario_runner.plan.model.plan import FramePlan, ResourcePlan
-from scenario_runner.plan.model.records import DescriptorList, NeededFeature
-from scenario_runner.plan.model.resources import ImagePlan, ImageUsage, SamplerPlan, TexelAccess, image_parts
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.plan import FramePlan, ResourcePlan
+from scenario_runner.plan.records import DescriptorList, NeededFeature, image_parts
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource
+from scenario_runner.plan.special_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
 from scenario_runner.scenario import Image, Scenario
+from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import DescriptorBinding
 from scenario_runner.spirv.image_formats import UNKNOWN, change_formats
 

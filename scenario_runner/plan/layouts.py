@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from scenario_runner.plan.model.plan import Barrier, FramePlan, Operation, ResourcePlan
-from scenario_runner.plan.model.records import DescriptorList, ImageBarrier, ImageLayout
-from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.plan import Barrier, FramePlan, Operation, ResourcePlan
+from scenario_runner.plan.records import DescriptorList, ImageBarrier, ImageLayout
+from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.scenario import Scenario
+from scenario_runner.scenario.scenario import Problems
 
 _REMAINING = 0xFFFF_FFFF
 

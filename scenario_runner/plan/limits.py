@@ -10,11 +10,11 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scenario_runner.diagnostics import Diagnostic, Severity
-from scenario_runner.plan.model.plan import Plan, ResourcePlan
-from scenario_runner.plan.model.records import LayoutBinding
+from scenario_runner.plan.plan import Plan, ResourcePlan
+from scenario_runner.plan.records import LayoutBinding
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.commands import GraphicsPipelinePlan
+    from scenario_runner.plan.special_records import GraphicsPipelinePlan
 
 _SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
 _Demand = tuple[str, int, str, str, int | None]

@@ -10,9 +10,15 @@ from typing import Final, NamedTuple, get_args
 
 from scenario_runner.formats import Format
 from scenario_runner.plan.context import CommandContext, CommandResolver
-from scenario_runner.plan.model.commands import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
-from scenario_runner.plan.model.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding, NeededFeature
-from scenario_runner.plan.model.resources import ImagePlan, ImageUsage
+from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding, NeededFeature
+from scenario_runner.plan.special_records import (
+    Connection,
+    FlowConnection,
+    ImagePlan,
+    ImageUsage,
+    OpticalFlowDispatch,
+    OpticalFlowPlan,
+)
 from scenario_runner.scenario import Binding, DispatchOpticalFlow
 
 # A vector of the flow belongs to a texel of the input and points into the reference.

@@ -18,7 +18,7 @@ from scenario_runner import progress
 from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import Identity, SourceFile, file_identity
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.sources import NpySource
 from scenario_runner.shaders import CompileRequest, compile_all
 

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.source import check_path
 from scenario_runner.kinds import COMMANDS, load
-from scenario_runner.plan.bindings import PushConstants
-from scenario_runner.plan.context import CommandContext, CommandResolver, ResourceContext, Tables
-from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
-from scenario_runner.plan.model.plan import Output, Plan, ResourcePlan
-from scenario_runner.plan.model.records import CompilerOptions, NeededFeature, Requirements
+from scenario_runner.plan.context import CommandContext, CommandResolver, PushConstants, ResourceContext, Tables
+from scenario_runner.plan.plan import Output, Plan, ResourcePlan
 from scenario_runner.plan.plan_cache import Facts
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements
 from scenario_runner.plan.resources import resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, compile_request, load_shaders, used_shaders
 from scenario_runner.plan.sources import NpySource
+from scenario_runner.plan.special_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.scenario.scenario import Problems
 
 if TYPE_CHECKING:
     from scenario_runner.plan.graph_files import GraphFiles

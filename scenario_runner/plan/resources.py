@@ -16,12 +16,12 @@ from scenario_runner.byte_data import collisions, overlap
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.context import ResourceContext, ResourceResolver
-from scenario_runner.plan.model.plan import Plan, ResourcePlan, memory_groups, span_of
-from scenario_runner.plan.model.records import BufferPlan, Source
-from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.plan import Plan, ResourcePlan, memory_groups, span_of
+from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource, NpySource, source_of
+from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.scenario import Buffer, RawData, Scenario
+from scenario_runner.scenario.scenario import Problems
 
 
 class Buffers(ResourceResolver):

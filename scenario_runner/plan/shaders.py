@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from scenario_runner import progress
-from scenario_runner.checks.dispatches import declared_size
+from scenario_runner.checks.bindings import declared_size
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point, module_features, specialize
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.files.source import Identity, SourceFile
-from scenario_runner.plan.model.records import (
+from scenario_runner.plan.records import (
     CompilerOptions,
     LayoutBinding,
     NeededFeature,
@@ -22,8 +22,8 @@ from scenario_runner.plan.model.records import (
     ShaderStage,
     Specialization,
 )
-from scenario_runner.plan.problems import Problems
 from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders import Compiled, CompileRequest, compile_each
 from scenario_runner.spirv import EntryPoint, Interface, Module, read_module
 from scenario_runner.spirv.index import MAGIC

@@ -17,20 +17,19 @@ from scenario_runner.graphs.module import FixedGraph, GraphModule
 from scenario_runner.graphs.tosa import merged
 from scenario_runner.plan.context import CommandContext
 from scenario_runner.plan.graph_models import SpirvGraph
-from scenario_runner.plan.model.commands import (
-    ConstantData,
-    FilePart,
+from scenario_runner.plan.records import Descriptor, DescriptorList, LayoutBinding, Source
+from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, source_of
+from scenario_runner.plan.special_records import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
     GraphResourcePlan,
+    TensorDescription,
+    TensorPlan,
 )
-from scenario_runner.plan.model.records import Descriptor, DescriptorList, LayoutBinding, Source
-from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
-from scenario_runner.plan.problems import Problems
-from scenario_runner.plan.sources import NpySource, source_of
 from scenario_runner.plan.tensors import check_content, tensor_format
 from scenario_runner.scenario import DispatchSpirvGraph, Scenario
+from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import GraphEntryPoint, Module, Scalar, Tensor
 
 Place = tuple[int, int]

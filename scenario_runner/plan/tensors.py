@@ -7,11 +7,11 @@ from typing import Any
 
 from scenario_runner.formats import Format, find_format, format_help
 from scenario_runner.plan.context import ResourceResolver
-from scenario_runner.plan.model.records import Source
-from scenario_runner.plan.model.resources import TensorPlan
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.records import Source
 from scenario_runner.plan.sources import ArraySource, NpySource, source_of
+from scenario_runner.plan.special_records import TensorPlan
 from scenario_runner.scenario import Scenario, Tensor
+from scenario_runner.scenario.scenario import Problems
 
 # Above what any device offers (the device's own limits are checked later), yet far from where 64 bits overflow.
 _MOST_DIMENSIONS = 64

@@ -23,12 +23,12 @@ from scenario_runner.graphs.model import (
 )
 from scenario_runner.plan.context import Tables
 from scenario_runner.plan.graph_models import VgfGraph
-from scenario_runner.plan.model.plan import ResourcePlan
-from scenario_runner.plan.model.records import BufferPlan
-from scenario_runner.plan.model.resources import ImagePlan, SamplerPlan, TensorPlan, image_parts
-from scenario_runner.plan.problems import Problems
+from scenario_runner.plan.plan import ResourcePlan
+from scenario_runner.plan.records import BufferPlan, image_parts
+from scenario_runner.plan.special_records import ImagePlan, SamplerPlan, TensorPlan
 from scenario_runner.plan.tensors import is_format_of_tensors
 from scenario_runner.scenario import Binding
+from scenario_runner.scenario.scenario import Problems
 
 
 class Values:

@@ -16,7 +16,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import error_of
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.devices.layers import LAYERS_VARIABLE, available_layers, tools
 from scenario_runner.vulkan.execution.frame_capture import FrameCapture, RenderDoc, wanted
 

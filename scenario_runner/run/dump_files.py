@@ -16,7 +16,7 @@ from scenario_runner.files.codec import all_codecs, codec_for, create_image
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
 from scenario_runner.plan.dumps import START, Changes, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
-from scenario_runner.plan.model.plan import FramePlan, Plan
+from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.capture_files import HashedFile, check_list, refuse_taken, taken_files
 from scenario_runner.run.dump_index import INDEX, MARK, GrowingIndex, index_text
 from scenario_runner.run.output_files import FileWriter

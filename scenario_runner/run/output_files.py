@@ -11,7 +11,7 @@ from scenario_runner.errors import error_of
 from scenario_runner.files.codec import ContentWriter
 from scenario_runner.files.output import OutputSet
 from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
-from scenario_runner.plan.model.plan import FramePlan, Plan
+from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.resource_files import ResourceWriter, create_resource_file
 
 if TYPE_CHECKING:

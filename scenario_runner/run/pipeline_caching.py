@@ -25,7 +25,7 @@ from scenario_runner.content_cache import KINDS, bound, default_cache_dir, is_tr
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
 from scenario_runner.files.source import check_existing_folder, reason_of
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache

@@ -21,7 +21,7 @@ from scenario_runner import log, progress
 from scenario_runner.errors import UsageError
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_existing_folder
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.pipelines.graphs import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of

@@ -11,7 +11,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.files.codec import ContentWriter, codec_of, create_image
 from scenario_runner.files.output import CreateOutput
 from scenario_runner.plan.destinations import at_pointer
-from scenario_runner.plan.model.plan import Plan, ResourcePlan
+from scenario_runner.plan.plan import Plan, ResourcePlan
 
 
 def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> ContentWriter:

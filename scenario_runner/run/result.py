@@ -12,7 +12,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import composed
 from scenario_runner.formats import Format
-from scenario_runner.plan.model.plan import FramePlan, Plan
+from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.given_scenario import Inputs, give_places, given_inputs
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.timings import Timings

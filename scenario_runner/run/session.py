@@ -9,7 +9,7 @@ from scenario_runner import log, progress
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.vulkan.devices.device import Device, Warm
 from scenario_runner.vulkan.devices.instance import Checks, Instance

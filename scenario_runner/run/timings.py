@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scenario_runner import log
 from scenario_runner.errors import FileError
 from scenario_runner.kinds import MEASURED
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.progress import PHASES, Clock
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.devices.device import Device

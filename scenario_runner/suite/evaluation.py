@@ -27,7 +27,7 @@ from scenario_runner.errors import (
     ScenarioRunnerError,
     UnsupportedError,
 )
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.runner import Runner
 from scenario_runner.suite.expectations.content import Content

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.files.output import OutputSet, check_destination
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.content import decoded, held_content

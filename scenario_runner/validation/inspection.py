@@ -20,12 +20,12 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import confined
 from scenario_runner.plan.destinations import at_pointer
-from scenario_runner.plan.model.commands import Draw, GraphDispatch, OpticalFlowDispatch
-from scenario_runner.plan.model.plan import AnyBarrier, Operation, Plan, ResourcePlan
-from scenario_runner.plan.model.records import CompilerOptions, Descriptor, Dispatch
+from scenario_runner.plan.plan import AnyBarrier, Operation, Plan, ResourcePlan
+from scenario_runner.plan.records import CompilerOptions, Descriptor, Dispatch
 from scenario_runner.plan.resolve import Examination, examine
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.sources import ImageFileSource
+from scenario_runner.plan.special_records import Draw, GraphDispatch, OpticalFlowDispatch
 from scenario_runner.scenario import Scenario, load
 from scenario_runner.spirv import DescriptorBinding
 from scenario_runner.validation.model import Validation

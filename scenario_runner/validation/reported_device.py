@@ -10,7 +10,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.source import reason_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
-from scenario_runner.plan.model.plan import Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.devices.physical_device import FeatureTable
 from scenario_runner.vulkan.devices.requirements import enabled_for

@@ -151,7 +151,7 @@ def invalid_module(case: Case) -> Codes:
 
 def no_compiler(case: Case) -> Codes:
     """The compiler that is asked for is a program of another kind."""
-    from scenario_runner.plan.model.records import CompilerOptions
+    from scenario_runner.plan.records import CompilerOptions
 
     case.scene.shader("s", glsl(""))
     other = case.scene.file("other", "#!/bin/sh\nexit 1\n")
@@ -162,7 +162,7 @@ def no_compiler(case: Case) -> Codes:
 
 def hlsl_by_glslang(case: Case) -> Codes:
     """There is no dxc."""
-    from scenario_runner.plan.model.records import CompilerOptions
+    from scenario_runner.plan.records import CompilerOptions
     from scenario_runner.shaders import compilers
 
     case.scene.file("s.hlsl", "[numthreads(1, 1, 1)] void main() {}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.plan.model.records import Requirements
+from scenario_runner.plan.records import Requirements
 from scenario_runner.vulkan.api._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.devices.device import Device

@@ -9,8 +9,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.plan.model.plan import Barrier
-from scenario_runner.plan.model.records import ImageBarrier
+from scenario_runner.plan.plan import Barrier
+from scenario_runner.plan.records import ImageBarrier
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
 from tests.scenes import Scene
 

@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.plan.model.records import Requirements
+from scenario_runner.plan.records import Requirements
 from scenario_runner.vulkan.devices.instance import Instance
 from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.devices.ml_emulation import DATA_GRAPH, TENSORS, open_layered, wanted_layers

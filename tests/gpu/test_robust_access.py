@@ -37,7 +37,7 @@ def test_the_device_is_opened_with_all_the_robustness_it_has(validation: bool) -
         ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
         ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
     )
-    from scenario_runner.plan.model.records import Requirements
+    from scenario_runner.plan.records import Requirements
     from scenario_runner.vulkan.devices.requirements import enabled_for
 
     with Runner(validation=validation) as runner:

@@ -12,7 +12,7 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import SourceFile, lease
-from scenario_runner.plan.model.commands import ConstantData, FilePart, in_memory
+from scenario_runner.plan.sources import ConstantData, FilePart, in_memory
 
 LARGE_BYTES = 65 << 20
 

@@ -13,9 +13,10 @@ import pytest
 
 from scenario_runner.files.source import file_identity
 from scenario_runner.graphs import Port, input_ports, output_ports, read_vgf
-from scenario_runner.plan.model.commands import GraphPipelinePlan, in_memory
 from scenario_runner.plan.plan_cache import PlanCache, Settings
 from scenario_runner.plan.resolve import resolve_to_keep
+from scenario_runner.plan.sources import in_memory
+from scenario_runner.plan.special_records import GraphPipelinePlan
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random, tensor

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scenario_runner.plan.limits import NAMES, exceeded_limits
-from scenario_runner.plan.model.plan import FramePlan, Plan
-from scenario_runner.plan.model.records import (
+from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.plan.records import (
     BufferPlan,
     Descriptor,
     DescriptorList,

@@ -9,8 +9,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
-from scenario_runner.plan.model.resources import ImagePlan
 from scenario_runner.plan.plan_cache import PlanCache, Settings
+from scenario_runner.plan.special_records import ImagePlan
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
 from tests.image_files import write_dds
 from tests.scenes import Scene

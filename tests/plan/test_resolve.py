@@ -8,8 +8,8 @@ import numpy
 import pytest
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.plan.model.plan import Barrier
-from scenario_runner.plan.model.records import Dispatch
+from scenario_runner.plan.plan import Barrier
+from scenario_runner.plan.records import Dispatch
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.plan.shaders import _read_module
 from scenario_runner.scenario import load

@@ -13,7 +13,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import SandboxError, ScenarioRunnerError
 from scenario_runner.files.source import CODE, SourceFile, confined
-from scenario_runner.plan.model.records import CompilerOptions
+from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.shaders.source import own_include, without_comments
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor

@@ -12,8 +12,8 @@ from scenario_runner.files.source import file_error
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.resources import ImagePlan
+    from scenario_runner.plan.plan import ResourcePlan
+    from scenario_runner.plan.special_records import ImagePlan
 
 _ELEMENT_OF_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
 

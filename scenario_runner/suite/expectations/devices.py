@@ -12,7 +12,7 @@ from scenario_runner.suite.records import Status
 from scenario_runner.text import close_names, did_you_mean
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.plan import Plan
+    from scenario_runner.plan.plan import Plan
     from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
 
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")

@@ -14,8 +14,9 @@ from scenario_runner.viewing.element import ELEMENTS, Element, element_of
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.plan.model.plan import ResourcePlan
-    from scenario_runner.plan.model.resources import ImagePart, ImagePlan
+    from scenario_runner.plan.plan import ResourcePlan
+    from scenario_runner.plan.records import ImagePart
+    from scenario_runner.plan.special_records import ImagePlan
     from scenario_runner.viewing.content import Channel
 
     Array = numpy.ndarray[Any, numpy.dtype[Any]]

@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from scenario_runner import log
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.plan.model.records import NeededFeature, Requirements
+from scenario_runner.plan.records import NeededFeature, Requirements
 from scenario_runner.vulkan.api import loader
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.plan.model.records import ML_STRUCTURES, NeededFeature, Requirements
+from scenario_runner.plan.records import ML_STRUCTURES, NeededFeature, Requirements
 from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.api.loader import API_1_2, API_1_3, version_text

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors, log, progress
-from scenario_runner.plan.model.plan import FramePlan, Plan
+from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.structs import chain, new
 from scenario_runner.vulkan.devices.device import Device
@@ -22,7 +22,7 @@ from scenario_runner.vulkan.resources.creation import create_resources
 from scenario_runner.vulkan.resources.memory import MemoryBlocks
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.commands import GraphPipelinePlan, OpticalFlowPlan
+    from scenario_runner.plan.special_records import GraphPipelinePlan, OpticalFlowPlan
     from scenario_runner.vulkan.execution.frame_capture import FrameCapture
     from scenario_runner.vulkan.execution.timestamps import Timestamps
     from scenario_runner.vulkan.pipelines.instrumentation import Instrumentation

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import UsageError, error_of
-from scenario_runner.plan.model.plan import FramePlan, Plan, frame_folder
+from scenario_runner.plan.plan import FramePlan, Plan, frame_folder
 from scenario_runner.vulkan.devices.layers import RENDERDOC_LAYER, RENDERDOC_VARIABLE, available_layers
 
 LIBRARY_VARIABLE = "SCENARIO_RUNNER_RENDERDOC"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.plan.model.commands import Draw, Target
-from scenario_runner.plan.model.plan import Barrier
+from scenario_runner.plan.plan import Barrier
+from scenario_runner.plan.special_records import Draw, Target
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import chain, new
@@ -17,7 +17,7 @@ from scenario_runner.vulkan.pipelines.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.resources.image_support import image_barriers
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.commands import GraphDispatch, OpticalFlowDispatch
+    from scenario_runner.plan.special_records import GraphDispatch, OpticalFlowDispatch
     from scenario_runner.vulkan.resources.companion_image import CompanionImage
 
 # A queue without graph work has no such stage: what the scenario asks is then covered by all commands.

@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner.kinds import OPERATIONS, load
-from scenario_runner.plan.model.plan import FramePlan, Operation, Plan
-from scenario_runner.plan.model.records import Dispatch
+from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.plan.records import Dispatch
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.structs import new

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from scenario_runner import progress
 from scenario_runner.errors import DeviceError
 from scenario_runner.kinds import MEASURED
-from scenario_runner.plan.model.plan import Operation
+from scenario_runner.plan.plan import Operation
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from scenario_runner import errors, system_limits
-from scenario_runner.plan.model.records import Source
+from scenario_runner.plan.records import Source
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.execution.submission import CommandPool, Submission

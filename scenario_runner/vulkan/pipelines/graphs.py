@@ -18,7 +18,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors, system_limits
-from scenario_runner.plan.model.commands import GraphConstantPlan, GraphPipelinePlan, in_memory
+from scenario_runner.plan.sources import in_memory
+from scenario_runner.plan.special_records import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.text import one_line
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi

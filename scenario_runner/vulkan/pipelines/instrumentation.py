@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.plan.model.plan import FramePlan, Plan
+from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import all_formats, format_of_value
-from scenario_runner.plan.model.commands import OpticalFlowDispatch, OpticalFlowPlan
-from scenario_runner.plan.model.plan import FramePlan, Operation, Plan
-from scenario_runner.plan.model.records import Descriptor, DescriptorList
+from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.plan.records import Descriptor, DescriptorList
+from scenario_runner.plan.special_records import OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
@@ -31,7 +31,7 @@ from scenario_runner.vulkan.resources.companion_image import CompanionImage
 from scenario_runner.vulkan.resources.image_support import usage_flags
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.commands import Connection, FlowConnection
+    from scenario_runner.plan.special_records import Connection, FlowConnection
 
 IMAGE_USAGES: Final[dict[Connection, int]] = {
     "input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,

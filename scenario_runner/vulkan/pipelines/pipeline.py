@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scenario_runner import errors, progress
-from scenario_runner.plan.model.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
+from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check
@@ -24,7 +24,7 @@ from scenario_runner.vulkan.devices.physical_device import Feature
 from scenario_runner.vulkan.pipelines.descriptors import create_set_layout
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.commands import GraphicsPipelinePlan, ShaderStagePlan
+    from scenario_runner.plan.special_records import GraphicsPipelinePlan, ShaderStagePlan
 
 # A process that runs thousands of scenarios must not keep every pipeline it ever made.
 MAX_KEPT_PIPELINES = 512

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from scenario_runner import errors
-from scenario_runner.plan.model.records import BufferPlan, Descriptor
+from scenario_runner.plan.records import BufferPlan, Descriptor
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check

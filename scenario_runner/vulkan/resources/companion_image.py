@@ -20,7 +20,7 @@ from scenario_runner.vulkan.resources.image_support import Transition, create_im
 from scenario_runner.vulkan.resources.memory import allocate, choose_type
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.resources import ImagePlan, Tiling
+    from scenario_runner.plan.special_records import ImagePlan, Tiling
 
     class Original(Protocol):
         """The image that a companion stands in for, in the layout GENERAL; where ``buffer`` is not None, it lies over

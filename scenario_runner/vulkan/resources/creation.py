@@ -17,8 +17,8 @@ from scenario_runner.byte_data import overlap
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.limits import misaligned
-from scenario_runner.plan.model.plan import ResourcePlan, memory_groups
-from scenario_runner.plan.model.records import Descriptor
+from scenario_runner.plan.plan import ResourcePlan, memory_groups
+from scenario_runner.plan.records import Descriptor
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.devices.device import Device
 from scenario_runner.vulkan.resources.memory import Allocation, MemoryBlocks, Needs, align, choose_type

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import format_of_value
-from scenario_runner.plan.model.records import ImageLayout
+from scenario_runner.plan.records import ImageLayout
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import API_1_3, check
@@ -23,7 +23,7 @@ from scenario_runner.vulkan.devices.physical_device import CORE
 from scenario_runner.vulkan.resources.memory import Needs
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.model.resources import ImagePlan
+    from scenario_runner.plan.special_records import ImagePlan
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS
-from scenario_runner.plan.model.records import Descriptor, ImageBarrier, ImageLayout
-from scenario_runner.plan.model.resources import ImagePart, ImagePlan, SamplerPlan
+from scenario_runner.plan.records import Descriptor, ImageBarrier, ImageLayout, ImagePart
+from scenario_runner.plan.special_records import ImagePlan, SamplerPlan
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi
 from scenario_runner.vulkan.api.loader import check

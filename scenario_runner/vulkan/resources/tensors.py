@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.plan.model.plan import Plan
-from scenario_runner.plan.model.records import Descriptor
-from scenario_runner.plan.model.resources import TensorDescription, TensorPlan
+from scenario_runner.plan.plan import Plan
+from scenario_runner.plan.records import Descriptor
+from scenario_runner.plan.special_records import TensorDescription, TensorPlan
 from scenario_runner.text import counted
 from scenario_runner.vulkan.api._generated import constants as vk
 from scenario_runner.vulkan.api.ffi import ffi

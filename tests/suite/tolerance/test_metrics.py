@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from scenario_runner.formats import format_named
-from scenario_runner.plan.model.resources import ImagePlan, image_parts
+from scenario_runner.plan.records import image_parts
+from scenario_runner.plan.special_records import ImagePlan
 from scenario_runner.suite.expectations.model import Least, Most
 from scenario_runner.suite.tolerance.metrics import METRICS, Pair, pairs_of, verdict
 from scenario_runner.suite.tolerance.planes import planes_of

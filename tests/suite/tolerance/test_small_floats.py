@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenario_runner.plan.model.records import BufferPlan
+from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.expectations.content import held_content
 from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, compare
 from scenario_runner.suite.tolerance.planes import planes_of

@@ -1,13 +1,16 @@
 """The records that every plan is made of: buffers, pipelines, descriptors, dispatches, barriers, requirements.
 
 Named tuples, because dataclasses take five times as long to define and a plain run feels it. Sizes and offsets are in
-bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages.
+bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages. Those of images, tensors, graphs and draws
+are in `special_records`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from typing import Literal, NamedTuple, Protocol
+
+from scenario_runner.formats import Format
 
 DescriptorKind = Literal[
     "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
@@ -226,3 +229,53 @@ class Requirements(NamedTuple):
         return frozenset(
             ML_STRUCTURES[feature.structure] for feature in self.features if feature.structure in ML_STRUCTURES
         )
+
+
+class ImagePart(NamedTuple):
+    """One aspect of one mip level, as a Vulkan copy and a file have it: ``row_count`` rows, tightly packed.
+
+    ``width`` and ``height`` count texels; a row is one of texel blocks. ``offset_bytes`` is where the part begins in
+    the bytes of the whole image.
+    """
+
+    level: int
+    aspect: str
+    width: int
+    height: int
+    row_size_bytes: int
+    row_count: int
+    offset_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.row_size_bytes * self.row_count
+
+    @property
+    def end_bytes(self) -> int:
+        """The start of the next part."""
+        return self.offset_bytes + self.size_bytes
+
+
+# Bytes of a texel of one aspect where it is copied apart from the other (Vulkan, "Buffer and Image Addressing").
+_DEPTH_SIZES_BYTES = {16: 2, 24: 4, 32: 4}
+
+
+def image_parts(format: Format, width: int, height: int, mips: int) -> tuple[ImagePart, ...]:
+    """The parts of an image of ``mips`` levels, in the order of its bytes."""
+    parts: list[ImagePart] = []
+    offset = 0
+    block_width, block_height = format.block_extent
+    for level in range(mips):
+        for aspect in format.aspects:
+            texel = format.block_size_bytes
+            if aspect == "depth":
+                texel = _DEPTH_SIZES_BYTES[format.channel_bits[format.channels.index("D")]]
+            elif aspect == "stencil":
+                texel = 1
+            part = ImagePart(
+                level, aspect, width, height, -(-width // block_width) * texel, -(-height // block_height), offset
+            )
+            parts.append(part)
+            offset = part.end_bytes
+        width, height = max(1, width // 2), max(1, height // 2)
+    return tuple(parts)

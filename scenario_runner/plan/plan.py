@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from scenario_runner.byte_data import Span
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.plan.model.records import (
+from scenario_runner.plan.records import (
     BufferBarrier,
     BufferPlan,
     DescriptorList,
@@ -25,16 +25,18 @@ from scenario_runner.plan.model.records import (
 )
 
 if TYPE_CHECKING:  # the records that few scenarios need
-    from scenario_runner.plan.model.commands import (
+    from scenario_runner.plan.special_records import (
         Draw,
         GraphDispatch,
         GraphicsPipelinePlan,
         GraphPipelinePlan,
+        ImagePlan,
         OpticalFlowDispatch,
         OpticalFlowPlan,
         ShaderStagePlan,
+        TensorPlan,
     )
-    from scenario_runner.plan.model.resources import ImagePlan, TensorPlan
+
 
 ResourcePlan: TypeAlias = "BufferPlan | ImagePlan | TensorPlan"
 AnyBarrier: TypeAlias = "MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier"
