@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy
 import pytest
-import vgfpy
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.describe import describe
 from tests.gpu.ml_scenes import MODELS
-from tests.graphs.vgf_samples import written
+from tests.graphs.vgf_samples import one_segment, row
 from tests.program import Ended, run_program
 
 FIXTURES = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
@@ -140,14 +139,8 @@ void main() {
 
 def model_of_buffers(path: Path, output_shape: list[int]) -> Path:
     """A model that adds up a buffer of any size."""
-    e = vgfpy.CreateEncoder(0)
-    module = e.AddModule(vgfpy.ModuleType.Compute, "sum", "main", vgfpy.ShaderType.Glsl, SUM_OF_ALL)
-    x, y = e.AddInputResource(7, 100, [-1], []), e.AddOutputResource(7, 100, output_shape, [])
-    slots = e.AddBindingSlot(0, x), e.AddBindingSlot(1, y)
-    sets = [e.AddDescriptorSetInfo([*slots], 0)]
-    e.AddSegmentInfo(module, "segment", sets, [slots[0]], [slots[1]], dispatchShape=[1, 1, 1])
-    e.AddModelSequenceInputsOutputs([slots[0]], ["x"], [slots[1]], ["y"])
-    path.write_bytes(written(e))
+    rows = [row("input", -1, type=7), row("output", *output_shape, type=7)]
+    path.write_bytes(one_segment(rows, [0, 1], {0: 0}, {1: 1}, code=SUM_OF_ALL))
     return path
 
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import vgfpy
-
 from scenario_runner.formats import find_format
 from scenario_runner.graphs import parse_vgf
 from scenario_runner.graphs.model import UNIFORM_BUFFER
@@ -15,7 +13,7 @@ from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
 from tests.graphs.changed_tables import encoded
 from tests.graphs.graph_words import Graph
-from tests.graphs.vgf_samples import written
+from tests.graphs.vgf_samples import one_segment, row
 
 TOSA = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
 OPEN = [-1, -1, -1, -1]
@@ -77,63 +75,27 @@ def other_format() -> bytes:
     return encoded(replace(vgf, resources=tuple(rows)))
 
 
-def one_value_twice() -> bytes:
-    """A model whose output is its input, at another binding."""
-    e = vgfpy.CreateEncoder(0)
-    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
-    x = e.AddInputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
-    y = e.AddOutputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
-    inputs, outputs = [e.AddBindingSlot(0, x)], [e.AddBindingSlot(1, y)]
-    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo(inputs, 0)], inputs, outputs, dispatchShape=[1, 1, 1])
-    e.AddModelSequenceInputsOutputs(inputs, ["x"], outputs, ["y"])
-    content: bytes = written(e)
-    return content
-
-
-def unknown_kind_of_value() -> bytes:
-    """A value that shaders see as something that this program does not know."""
-    e = vgfpy.CreateEncoder(0)
-    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
-    x = e.AddInputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
-    view = e.AddInputResource(1000460008, 100, [4, 16], [], aliasGroupId=0)
-    slot = e.AddBindingSlot(0, view)
-    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo([slot], 0)], [slot], [], dispatchShape=[1, 1, 1])
-    e.AddModelSequenceInputsOutputs([e.AddBindingSlot(0, x)], ["x"], [], [])
-    content: bytes = written(e)
-    return content
-
-
-def open_between_segments() -> bytes:
-    """A model with a value between two shaders of which nothing says the shape."""
-    e = vgfpy.CreateEncoder(0)
-    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
-    x = e.AddInputResource(1000460000, 100, [4, 16], [])
-    between = e.AddIntermediateResource(1000460000, 100, [-1, 16], [])
-    slots = [e.AddBindingSlot(0, x), e.AddBindingSlot(1, between)]
-    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo(slots, 0)], [slots[0]], [], dispatchShape=[1, 1, 1])
-    e.AddModelSequenceInputsOutputs([slots[0]], ["x"], [], [])
-    content: bytes = written(e)
-    return content
-
-
-def tables_of_their_own() -> bytes:
-    """A shader with storage buffers, which the tables call uniform; the one that it reads is written by nothing."""
-    e = vgfpy.CreateEncoder(0)
-    code = """#version 450
-    layout(set = 0, binding = 0) readonly buffer X { float x[]; };
-    layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
-    void main() { y[gl_GlobalInvocationID.x] = x[gl_GlobalInvocationID.x]; }"""
-    module = e.AddModule(vgfpy.ModuleType.Compute, "copy", "main", vgfpy.ShaderType.Glsl, code)
-    slots = [
-        e.AddBindingSlot(number, add(UNIFORM_BUFFER, 100, [64], []))
-        for number, add in enumerate((e.AddIntermediateResource, e.AddOutputResource))
-    ]
-    e.AddSegmentInfo(
-        module, "segment", [e.AddDescriptorSetInfo(slots, 0)], slots[:1], slots[1:], dispatchShape=[64, 1, 1]
-    )
-    e.AddModelSequenceInputsOutputs([], [], slots[1:], ["y"])
-    content: bytes = written(e)
-    return content
+COPY = """#version 450
+layout(set = 0, binding = 0) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
+void main() { y[gl_GlobalInvocationID.x] = x[gl_GlobalInvocationID.x]; }"""
+X, ALIAS = row("input", 4, 16), row("input", 4, 16, group=0)
+# The output is the input, at another binding.
+ONE_VALUE_TWICE = one_segment([ALIAS, row("output", 4, 16, group=0)], [0], {0: 0}, {1: 1})
+# The shader sees the input as something that this program does not know.
+UNKNOWN_KIND = one_segment([ALIAS, replace(ALIAS, descriptor_type=1000460008)], [1], {0: 1}, ends=({0: 0}, {}))
+# Nothing says the shape of the value that the shader writes, which is not an output.
+OPEN_BETWEEN_SEGMENTS = one_segment([X, row("intermediate", -1, 16)], [0, 1], {0: 0})
+# The tables call storage buffers uniform; the one that the shader reads is written by nothing.
+TABLES_OF_THEIR_OWN = one_segment(
+    [row(category, 64, type=UNIFORM_BUFFER) for category in ("intermediate", "output")],
+    [0, 1],
+    {0: 0},
+    {1: 1},
+    ends=({}, {1: 1}),
+    code=COPY,
+    groups=(64, 1, 1),
+)
 
 
 def one_variable_twice(case: Case) -> Codes:
@@ -170,9 +132,9 @@ INPUTS: dict[str, Input] = {
     "SR-GRAPH-004": convolution("w", "w"),
     "SR-GRAPH-005": convolution("w", id=5),
     "SR-GRAPH-006": model(other_format(), SUM, left=("tensor", {"format": "VK_FORMAT_R32_SINT"})),
-    "SR-GRAPH-007": model(open_between_segments(), {0: "x"}),
+    "SR-GRAPH-007": model(OPEN_BETWEEN_SEGMENTS, {0: "x"}),
     "SR-GRAPH-009": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 256})),
-    "SR-GRAPH-010": model(one_value_twice(), {0: "x", 1: "y"}),
+    "SR-GRAPH-010": model(ONE_VALUE_TWICE, {0: "x", 1: "y"}),
     "SR-GRAPH-012": model(
         TOSA / "any_size.vgf",
         {0: "x", 1: "y"},
@@ -181,7 +143,7 @@ INPUTS: dict[str, Input] = {
     ),
     "SR-GRAPH-013": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 128})),
     "SR-GRAPH-014": one_variable_twice,
-    "SR-GRAPH-015": model(tables_of_their_own(), {1: "y"}, y=("buffer", {"size": 256})),
-    "SR-GRAPH-016": model(tables_of_their_own(), {1: "y"}, y=("buffer", {"size": 256})),
-    "SR-RUN-003": model(unknown_kind_of_value(), {0: "x"}),
+    "SR-GRAPH-015": model(TABLES_OF_THEIR_OWN, {1: "y"}, y=("buffer", {"size": 256})),
+    "SR-GRAPH-016": model(TABLES_OF_THEIR_OWN, {1: "y"}, y=("buffer", {"size": 256})),
+    "SR-RUN-003": model(UNKNOWN_KIND, {0: "x"}),
 }

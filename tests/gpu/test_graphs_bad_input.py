@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy
 import pytest
-import vgfpy
 
 from scenario_runner import Runner
 from scenario_runner.errors import CompileError, FileError, ScenarioError, UnsupportedError
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
-from tests.graphs.vgf_samples import written
+from tests.graphs.vgf_samples import one_segment, row
 from tests.scenes import Scene
 
 
@@ -227,14 +226,8 @@ def test_what_is_wrong_inside_of_a_model_is_said_at_its_graph(scene: Scene) -> N
 
 def test_a_view_of_an_unknown_kind(scene: Scene) -> None:
     """A value that shaders see as something that this program does not know is reported in one sentence."""
-    e = vgfpy.CreateEncoder(0)
-    module = e.AddModule(vgfpy.ModuleType.Compute, "later", "main")
-    x = e.AddInputResource(1000460000, 100, [4, 16], [], aliasGroupId=0)
-    view = e.AddInputResource(1000460008, 100, [4, 16], [], aliasGroupId=0)
-    slot = e.AddBindingSlot(0, view)
-    e.AddSegmentInfo(module, "segment", [e.AddDescriptorSetInfo([slot], 0)], [slot], [], dispatchShape=[1, 1, 1])
-    e.AddModelSequenceInputsOutputs([e.AddBindingSlot(0, x)], ["x"], [], [])
-    scene.file("model.vgf", written(e))
+    x, view = (row("input", 4, 16, type=type, group=0) for type in (1000460000, 1000460008))
+    scene.file("model.vgf", one_segment([x, view], [1], {0: 1}, ends=({0: 0}, {})))
     tensor(scene, "x", dims=[4, 16])
     scene.resource("graph", uid="graph", src="model.vgf")
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x"]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.graphs.make_tosa_fixtures import POOL, Graph, tensor
+from tests.graphs.make_fixtures import POOL, Graph, tensor
 from tests.program import Ended, Program
 
 NO_PADDING = "pad = array<i64: 0, 0, 0, 0>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>"

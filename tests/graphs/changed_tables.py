@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import vgfpy
-
 from scenario_runner.graphs.model import Slot, Vgf
-from tests.graphs.vgf_samples import written
+from scenario_runner.graphs.vgf_file import vgf_parts
 
 # Formats of one component: integers, floating point and Booleans of every size; and one of four components.
 FORMATS = (9, 13, 14, 16, 70, 74, 76, 83, 98, 99, 100, 109, 110, 111, 112, 1000460000)
@@ -21,60 +19,7 @@ _DECORATE, _BINDING, _DESCRIPTOR_SET = 71, 33, 34
 
 def encoded(vgf: Vgf) -> bytes:
     """The file that holds a model."""
-    e = vgfpy.CreateEncoder(0)
-    modules = []
-    for module in vgf.modules:
-        kind = vgfpy.ModuleType.Graph if module.type == "graph" else vgfpy.ModuleType.Compute
-        if isinstance(module.code, str):
-            language = vgfpy.ShaderType.Glsl if module.language == "GLSL" else vgfpy.ShaderType.Hlsl
-            modules.append(e.AddModule(kind, module.name, module.entry_point, language, module.code))
-        else:
-            code = struct.unpack(f"<{len(module.code or b'') // 4}I", module.code or b"")
-            modules.append(e.AddModule(kind, module.name, module.entry_point, code=code))
-    add = {"input": e.AddInputResource, "output": e.AddOutputResource, "intermediate": e.AddIntermediateResource}
-    rows = []
-    for row in vgf.resources:
-        if row.category == "constant":
-            rows.append(e.AddConstantResource(row.format, row.shape, row.strides))
-            continue
-        group = {} if row.alias_group is None else {"aliasGroupId": row.alias_group}
-        rows.append(add[row.category](row.descriptor_type, row.format, row.shape, row.strides, **group))
-        if row.sampler is not None:
-            sampler = row.sampler
-            e.AddSamplerConfig(
-                rows[-1], sampler.min_filter, sampler.mag_filter, sampler.address_mode_u, sampler.address_mode_v,
-                sampler.border_color,
-            )  # fmt: skip
-    constants = [
-        e.AddConstant(
-            rows[one.resource_index], bytes(one.data), -1 if one.sparsity_dimension is None else one.sparsity_dimension
-        )
-        for one in vgf.constants
-    ]
-
-    def slots(all_slots: Sequence[Slot]) -> list[Any]:
-        return [e.AddBindingSlot(slot.binding, rows[slot.resource_index]) for slot in all_slots]
-
-    for segment in vgf.segments:
-        e.AddSegmentInfo(
-            modules[segment.module_index],
-            segment.name,
-            [e.AddDescriptorSetInfo(slots(each.slots), each.index) for each in segment.descriptor_sets],
-            slots(segment.inputs),
-            slots(segment.outputs),
-            constantBindings=[
-                vgfpy.GraphConstantBindingRef(one.id, constants[one.constant_index]) for one in segment.constants
-            ],
-            dispatchShape=segment.dispatch_shape,
-            pushConstRanges=[
-                e.AddPushConstRange(part.stage_flags, part.offset_bytes, part.size_bytes)
-                for part in segment.push_constant_ranges
-            ],
-        )
-    e.AddModelSequenceInputsOutputs(
-        slots(vgf.inputs), list(vgf.input_names), slots(vgf.outputs), list(vgf.output_names)
-    )
-    return written(e)
+    return b"".join(vgf_parts(vgf))
 
 
 def changes(vgf: Vgf) -> Iterator[tuple[str, Vgf]]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import vgfpy
+
+from scenario_runner.graphs.model import Category, DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
+from scenario_runner.graphs.vgf_file import vgf_parts
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SOUND = ("conv", "conv_0_4", "mixed", "placeholder", "ends", "unused", "image", "dynamic")
@@ -126,15 +130,39 @@ void main() { uint i = gl_WorkGroupID.x; y[i] = x[i] - h[i]; }
 """
 
 
+def row(category: Category, *shape: int, type: int = TENSOR, group: int | None = None) -> ModelResource:
+    """A row of floats."""
+    return ModelResource(category, type, R32_SFLOAT, shape, (), group, None)
+
+
+def one_segment(
+    rows: Sequence[ModelResource],
+    bound: Sequence[int],
+    reads: dict[int, int],
+    writes: dict[int, int] | None = None,
+    *,
+    ends: tuple[dict[int, int], dict[int, int]] | None = None,
+    code: str | None = None,
+    groups: tuple[int, int, int] = (1, 1, 1),
+) -> bytes:
+    """A model of one shader, a placeholder without ``code``, which has the rows ``bound`` at the bindings 0, 1, ...
+
+    Of the others each number has its row. ``ends`` are the inputs and outputs of the model, by default of the segment.
+    """
+
+    def slots(rows: dict[int, int]) -> tuple[Slot, ...]:
+        return tuple(Slot(*each) for each in rows.items())
+
+    inputs, outputs = map(slots, ends or (reads, writes or {}))
+    places = (DescriptorSet(0, tuple(Slot(*each) for each in enumerate(bound))),)
+    segment = Segment(0, "compute", "segment", 0, places, slots(reads), slots(writes or {}), (), groups, ())
+    module = Module("compute", "shader", "main", code and "GLSL", code)
+    names = ("x", "h")[: len(inputs)], ("y",)[: len(outputs)]
+    return b"".join(vgf_parts(Vgf((0, 5, 0), (module,), tuple(rows), (segment,), (), inputs, outputs, *names)))
+
+
 def model_of_two_inputs(path: Path) -> Path:
     """A model of buffers with four floats: y = x - h."""
-    e = vgfpy.CreateEncoder(0)
-    module = e.AddModule(vgfpy.ModuleType.Compute, "difference", "main", vgfpy.ShaderType.Glsl, DIFFERENCE)
-    x, h = (e.AddInputResource(STORAGE_BUFFER, R32_SFLOAT, [4], []) for _ in range(2))
-    y = e.AddOutputResource(STORAGE_BUFFER, R32_SFLOAT, [4], [])
-    slots = [e.AddBindingSlot(number, row) for number, row in enumerate((x, h, y))]
-    sets = [e.AddDescriptorSetInfo(slots, 0)]
-    e.AddSegmentInfo(module, "segment", sets, slots[:2], slots[2:], dispatchShape=[4, 1, 1])
-    e.AddModelSequenceInputsOutputs(slots[:2], ["x", "h"], slots[2:], ["y"])
-    path.write_bytes(written(e))
+    rows = [row(category, 4, type=STORAGE_BUFFER) for category in ("input", "input", "output")]
+    path.write_bytes(one_segment(rows, range(3), {0: 0, 1: 1}, {2: 2}, code=DIFFERENCE, groups=(4, 1, 1)))
     return path
