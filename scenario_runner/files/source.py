@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingFileError, SandboxError, error_of, file_error_code
+from scenario_runner.text import close_files_help
 
 CODE = "SR-SANDBOX-001"
 _HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
@@ -157,12 +158,8 @@ class SourceFile:
             status = os.fstat(self._descriptor)
         except (OSError, ValueError) as error:
             self.close()
-            from scenario_runner.text import close_files_help
-
-            message = f"cannot be opened: {reason_of(error)}"
-            problem = Diagnostic(
-                file_error_code(error), "error", None, message, close_files_help(self.path, error), path=self.path
-            )
+            message, help = f"cannot be opened: {reason_of(error)}", close_files_help(self.path, error)
+            problem = Diagnostic(file_error_code(error), "error", None, message, help, path=self.path)
             raise error_of([problem]) from error
         if not stat.S_ISREG(status.st_mode):
             self.close()
