@@ -39,8 +39,8 @@ class Kind(NamedTuple):
     """The class that plans what is of this kind, see `plan.context`; empty where nothing is planned."""
 
     device: str = ""
-    """Of a resource: the function that creates all of the kind, see `vulkan.resources.creation`. Of a command: the
-    `vulkan.execution.recording.Recorder` of its operations. Empty for kinds that only others look at."""
+    """Of a resource: the function that creates all of the kind, see `vulkan.resources`. Of a command: the
+    `vulkan.recording.Recorder` of its operations. Empty for kinds that only others look at."""
 
     operation: str = ""
     """The ``kind`` of the operations that commands become; that of a planned resource is its key."""
@@ -53,9 +53,9 @@ class Kind(NamedTuple):
 
 
 _RESOURCES = (
-    Kind("image", "scenario.storage:Image", "plan.images:Images", "vulkan.resources.images:create_images"),
-    Kind("tensor", "scenario.storage:Tensor", "plan.tensors:Tensors", "vulkan.resources.tensors:create_tensors"),
-    Kind("buffer", "scenario.storage:Buffer", "plan.resources:Buffers", "vulkan.resources.buffers:create_buffers"),
+    Kind("image", "scenario.storage:Image", "plan.images:Images", "vulkan.images:create_images"),
+    Kind("tensor", "scenario.storage:Tensor", "plan.tensors:Tensors", "vulkan.tensors:create_tensors"),
+    Kind("buffer", "scenario.storage:Buffer", "plan.resources:Buffers", "vulkan.resources:create_buffers"),
     Kind("raw_data", "scenario.storage:RawData"),
     Kind("shader", "scenario.shaders:Shader"),
     Kind("graph", "scenario.shaders:Graph"),
@@ -70,7 +70,7 @@ _GRAPHS = Kind(
     "dispatch_graph",
     "scenario.commands:DispatchGraph",
     "plan.graph_commands:Graphs",
-    "vulkan.execution.recorders:GraphRecorder",
+    "vulkan.recorders:GraphRecorder",
     operation="graph_dispatch",
     measured="DataGraphDispatch",
     older=("dispatch_vgf",),
@@ -80,7 +80,7 @@ _COMMANDS = (
         "dispatch_compute",
         "scenario.commands:DispatchCompute",
         "plan.commands:Dispatches",
-        "vulkan.execution.recording:DispatchRecorder",
+        "vulkan.recording:DispatchRecorder",
         operation="dispatch",
         measured="ComputeDispatch",
     ),
@@ -92,7 +92,7 @@ _COMMANDS = (
         "dispatch_fragment",
         "scenario.commands:DispatchFragment",
         "plan.fragment:Drawings",
-        "vulkan.execution.recorders:DrawingRecorder",
+        "vulkan.recorders:DrawingRecorder",
         operation="draw",
         measured="GraphicsDispatch",
     ),
@@ -100,7 +100,7 @@ _COMMANDS = (
         "dispatch_optical_flow",
         "scenario.commands:DispatchOpticalFlow",
         "plan.optical_flow:OpticalFlows",
-        "vulkan.execution.recorders:OpticalFlowRecorder",
+        "vulkan.recorders:OpticalFlowRecorder",
         operation="optical_flow_dispatch",
         measured="DataGraphDispatch",
     ),
@@ -108,7 +108,7 @@ _COMMANDS = (
         "dispatch_barrier",
         "scenario.barriers:DispatchBarrier",
         "plan.commands:Barriers",
-        "vulkan.execution.recorders:BarrierRecorder",
+        "vulkan.recorders:BarrierRecorder",
         operation="barrier",
         older=("pipeline_barrier",),
     ),

@@ -22,9 +22,9 @@ from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
 from scenario_runner.run.output_files import FileWriter, Sink, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
-from scenario_runner.vulkan.devices.ml_emulation import Mode
-from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, checked_names
-from scenario_runner.vulkan.execution.execute import RunOptions, execute
+from scenario_runner.vulkan.execute import RunOptions, execute
+from scenario_runner.vulkan.ml_emulation import Mode
+from scenario_runner.vulkan.physical_device import PhysicalDevice, checked_names
 
 if TYPE_CHECKING:
     from scenario_runner.run.capture_tools import RenderDocCaptures

@@ -1,4 +1,4 @@
-"""Writes scenario_runner/vulkan/api/_generated/ from the Vulkan registry; run it after an update of `vulkan-object`.
+"""Writes scenario_runner/vulkan/_generated/ from the Vulkan registry; run it after an update of `vulkan-object`.
 
     python tools/generate_bindings.py [--check] [--output DIRECTORY]
 
@@ -22,7 +22,7 @@ from arm_cdef import ArmDeclarations, Package
 from vulkan_registry import Registry, Struct, read_registry
 
 PACKAGE = Path(__file__).resolve().parent.parent / "scenario_runner"
-OUTPUT = PACKAGE / "vulkan" / "api" / "_generated"
+OUTPUT = PACKAGE / "vulkan" / "_generated"
 FEATURE_PARENTS = {"VkPhysicalDeviceFeatures2", "VkDeviceCreateInfo"}
 LEFT_OUT_STRUCTS = re.compile(r"Vk\w*Video")
 
@@ -103,7 +103,7 @@ def arm_module(declarations: ArmDeclarations) -> str:
     ffi = FFI()
     ffi.include(parent)
     ffi.cdef("\n".join(declarations.own.values()))
-    ffi.set_source("scenario_runner.vulkan.api._generated.arm", None)
+    ffi.set_source("scenario_runner.vulkan._generated.arm", None)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "arm.py"
         with contextlib.redirect_stdout(io.StringIO()):  # newer cffi says which file it writes
@@ -112,7 +112,7 @@ def arm_module(declarations: ArmDeclarations) -> str:
     # The package's own import would load its megabyte of wrappers; ours loads the types alone.
     old, new = (
         "from vulkan._vulkancache import ffi as _ffi0\n",
-        "from scenario_runner.vulkan.api.ffi import ffi as _ffi0\n",
+        "from scenario_runner.vulkan import ffi as _ffi0\n",
     )
     if text.count(old) != 1:
         raise ValueError("cffi's output no longer imports the included module in the known way")

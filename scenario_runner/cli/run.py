@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
 # With one of these a capture tool comes before the driver.
 _CAPTURING = ("--capture-frame", "--gfxr")
-# With one of these the device is not opened as it is by default.
-_CHOOSING = (
-    "--device",
-    "--ml-emulation",
-    "--disable-extension",
-    "--enable-robustness",
-    "--shader-instrumentation",
-    "--trace",
-)
-_MOST_LOOKED_AT = 8
 _DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
 
 
@@ -102,20 +92,17 @@ def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
         return None  # the layers read the environment, which is changed for them, when they are loaded
     from scenario_runner.run.driver_start import InstanceStart
 
-    files: Sequence[str] = ()
-    if not any(argument.startswith(_CHOOSING) for argument in argv):
-        files = [argument for argument in argv if argument[:1] != "-"][:_MOST_LOOKED_AT]
     validation = "--validation" in argv or "--validation-report" in argv
     labels = "--debug-labels" in argv or "--enable-gpu-debug-markers" in argv
-    return InstanceStart(validation="sync" if "--validation-sync" in argv else validation, labels=labels, files=files)
+    return InstanceStart(validation="sync" if "--validation-sync" in argv else validation, labels=labels)
 
 
 def _list_devices() -> int:
     """Print index, name, type, UUID and driver of every device and return 0; the one that a run takes by itself is
     marked "default". Raises NoDeviceError when there is none."""
-    from scenario_runner.vulkan.api.loader import version_text
-    from scenario_runner.vulkan.devices.instance import Instance
-    from scenario_runner.vulkan.devices.physical_device import choose
+    from scenario_runner.vulkan.device import Instance
+    from scenario_runner.vulkan.loader import version_text
+    from scenario_runner.vulkan.physical_device import choose
 
     instance = Instance()
     try:

@@ -18,7 +18,7 @@ from scenario_runner.doctor.system import pip_install
 from scenario_runner.shaders.compilers import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
 from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
 from scenario_runner.system_packages import install_here
-from scenario_runner.vulkan.devices.layers import PACKAGE
+from scenario_runner.vulkan.layers import PACKAGE
 
 Finding = dict[str, Any]
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -261,7 +261,7 @@ def ml_path(
 ) -> dict[str, Any]:
     """``path`` ("native", "emulation", "none") and ``reason``, with what tensors and graphs find there.
 
-    ``obstacle`` is why the layers cannot run on the device (`vulkan.ml_emulation.reason_against`). ``native`` and
+    ``obstacle`` is why the layers cannot run on the device (`vulkan.requirements.reason_against`). ``native`` and
     ``emulated`` are what `device.ml_facts` says without and with the layers. ``instance_layers`` is VK_INSTANCE_LAYERS,
     with which users put the layers under every program.
     """

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
+from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
 # A manifest is a few kilobytes (the validation layer's 60 KB); whatever is much larger is something else.
 _BYTES_MAX = 4 << 20

@@ -19,16 +19,16 @@ from typing import Any
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.formats import all_formats
-from scenario_runner.vulkan.api import loader
-from scenario_runner.vulkan.api._generated.features import CORE_FEATURES, FEATURES
-from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import API_1_2, API_1_3, library_of, load, version_text
-from scenario_runner.vulkan.api.structs import chain, enumerated, new
-from scenario_runner.vulkan.devices.instance import Instance
-from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER
-from scenario_runner.vulkan.devices.ml_emulation import open_layered, reason_against
-from scenario_runner.vulkan.devices.physical_device import CORE, PhysicalDevice, choose
-from scenario_runner.vulkan.pipelines.instrumentation import capability_of, required
+from scenario_runner.vulkan import ffi, loader
+from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.device import Instance
+from scenario_runner.vulkan.instrumentation import capability_of, required
+from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
+from scenario_runner.vulkan.loader import API_1_2, API_1_3, library_of, load, version_text
+from scenario_runner.vulkan.ml_emulation import open_layered
+from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice, choose
+from scenario_runner.vulkan.requirements import reason_against
+from scenario_runner.vulkan.structs import chain, enumerated, new
 
 
 def main(argv: Sequence[str]) -> None:

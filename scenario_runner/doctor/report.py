@@ -36,7 +36,7 @@ from scenario_runner.doctor.system import compilers, version_of
 from scenario_runner.errors import LimitError
 from scenario_runner.program import Program
 from scenario_runner.temporary import temporary_folder
-from scenario_runner.vulkan.devices.layers import PACKAGE, VALIDATION_LAYER
+from scenario_runner.vulkan.layers import PACKAGE, VALIDATION_LAYER
 
 SCHEMA = 2
 _ALONE_TIMEOUT_S = 10.0

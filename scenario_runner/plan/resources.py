@@ -4,7 +4,7 @@ Every member of a group sees defined content (Vulkan specification, "Memory Alia
 LINEAR images in the layout general interpret the bytes alike; the placement of texels in OPTIMAL images is known to the
 device alone. A tensor of the shape [H, W, C] or [1, H, W, C], with C the components of a texel, that begins where an
 image does has the strides of the image. Any other tensor is packed and is refused on a device that pads the rows of the
-image (`vulkan.resources.creation`).
+image (`vulkan.resources`).
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ from scenario_runner.errors import error_of
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
 from scenario_runner.plan.plan import Plan
-from scenario_runner.vulkan.devices.layers import LAYERS_VARIABLE, available_layers, tools
-from scenario_runner.vulkan.execution.frame_capture import FrameCapture, RenderDoc, wanted
+from scenario_runner.vulkan.frame_capture import FrameCapture, RenderDoc, wanted
+from scenario_runner.vulkan.layers import LAYERS_VARIABLE, available_layers, tools
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.execution.frame_capture import FrameCapture
+    from scenario_runner.vulkan.frame_capture import FrameCapture
 
 GFXR_LAYER = "VK_LAYER_LUNARG_gfxreconstruct"
 _GFXR_HOW = (

@@ -26,9 +26,9 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
 from scenario_runner.files.source import check_existing_folder, reason_of
 from scenario_runner.plan.plan import Plan
-from scenario_runner.vulkan.devices.device import Device
-from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
-from scenario_runner.vulkan.pipelines.driver_cache import Creation, DriverCache
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.driver_cache import Creation, DriverCache
+from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 FOLDER = "pipelines"
 """Where the files are by default, in the user's cache folder."""

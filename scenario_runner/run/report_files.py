@@ -23,11 +23,11 @@ from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_existing_folder
 from scenario_runner.plan.plan import Plan
 from scenario_runner.streams import read_file
-from scenario_runner.vulkan.devices.device import Device
-from scenario_runner.vulkan.pipelines.graphs import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.graph_pipelines import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.pipelines.instrumentation import Block, Instrumentation
+    from scenario_runner.vulkan.instrumentation import Block, Instrumentation
 
 PROFILING_VARIABLE = "VMEL_GRAPH_PROFILING"
 """With it the emulation layers measure."""

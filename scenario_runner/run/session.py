@@ -11,15 +11,14 @@ from scenario_runner.errors import ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
 from scenario_runner.plan.plan import Plan
 from scenario_runner.run.driver_start import InstanceStart
-from scenario_runner.vulkan.devices.device import Device, Warm
-from scenario_runner.vulkan.devices.instance import Checks, Instance
-from scenario_runner.vulkan.devices.ml_emulation import Mode, reopen, wanted_layers
-from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
-from scenario_runner.vulkan.devices.requirements import Enabled, enabled_for, with_graphics
-from scenario_runner.vulkan.execution.execute import DeviceObjects
+from scenario_runner.vulkan.device import Checks, Device, Instance
+from scenario_runner.vulkan.execute import DeviceObjects
+from scenario_runner.vulkan.ml_emulation import Mode, reopen, wanted_layers
+from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.requirements import Enabled, enabled_for, with_graphics
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.pipelines.graphs import GraphReports
+    from scenario_runner.vulkan.graph_pipelines import GraphReports
 
 
 _MOST_CHARACTERS = 300  # of a message of the validation layer, where it was shown as a whole before
@@ -67,7 +66,6 @@ class OpenedDevice:
     def __init__(self, options: DeviceOptions, starting: InstanceStart | None = None) -> None:
         self._options = options
         self._starting = starting
-        self._started: InstanceStart | None = None
         self._opened: tuple[Instance, PhysicalDevice] | None = None
         self._objects: DeviceObjects | None = None
         self._live: dict[str, int] = {}
@@ -126,7 +124,6 @@ class OpenedDevice:
         if self._opened is None:
             progress.doing("starting the driver")
             starting, self._starting = self._starting, None
-            self._started = starting
             wanted = (self._validation, self._options.labels)
             if starting is not None and (starting.validation, starting.labels) == wanted:
                 instance = starting.result()
@@ -149,15 +146,6 @@ class OpenedDevice:
             return instance, physical
         progress.doing("starting the emulation layers")
         layers = wanted_layers(physical, needed, self._options.ml_emulation)
-        started, self._started = self._started, None
-        warm = started.warm() if layers and started is not None else None
-        if warm is not None:
-            if self._take(warm, physical):
-                warm.instance.follow(instance)
-                instance.close()
-                self._listen(warm.instance)
-                return warm.instance, warm.physical
-            warm.close()
         if layers:
             self._close_device()
             self._opened = reopen(instance, physical, layers, validation=self._validation)
@@ -185,15 +173,6 @@ class OpenedDevice:
             Diagnostic("SR-DEVICE-007", "error", pointer, f"the validation layer reported {errors}: {first}", help)
         )
 
-    def _take(self, warm: Warm, physical: PhysicalDevice) -> bool:
-        """Take over a device that was opened ahead of time, if it is the one that was chosen."""
-        same = (warm.physical.index, warm.physical.uuid) == (physical.index, physical.uuid)
-        if not same or self._objects is not None or self._options.staging:
-            return False
-        self._opened = warm.instance, warm.physical
-        self._objects = DeviceObjects(warm.device)
-        return True
-
     def device_for(self, plan: Plan, *, timed: bool = False) -> DeviceObjects:
         """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
 
@@ -212,7 +191,7 @@ class OpenedDevice:
                 needed = needed.union(objects.device.enabled)
                 self._close_device()
             if timed:
-                from scenario_runner.vulkan.execution.timestamps import wanted
+                from scenario_runner.vulkan.timestamps import wanted
 
                 needed = needed.union(wanted(physical, self._options.disabled_extensions))
             progress.doing("opening the device")
@@ -235,11 +214,11 @@ class OpenedDevice:
         if options.graphics:
             needed = with_graphics(physical, needed)
         if options.instrument:
-            from scenario_runner.vulkan.pipelines.instrumentation import required
+            from scenario_runner.vulkan.instrumentation import required
 
             needed = needed.union(required(physical, disabled))
         if options.creation_feedback:
-            from scenario_runner.vulkan.pipelines.driver_cache import feedback_required
+            from scenario_runner.vulkan.driver_cache import feedback_required
 
             needed = needed.union(feedback_required(physical, disabled))
         if options.graph_reports is not None:
@@ -262,11 +241,11 @@ class OpenedDevice:
         """Raise UnsupportedError for tensors and optical flows that the device does not support."""
         if not plan.requirements.ml_extensions:
             return
-        from scenario_runner.vulkan.resources.tensors import exceeded_tensor_limits
+        from scenario_runner.vulkan.tensors import exceeded_tensor_limits
 
         problems = exceeded_tensor_limits(plan, physical, emulated=emulated)
         if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
-            from scenario_runner.vulkan.pipelines.optical_flow import flow_problems
+            from scenario_runner.vulkan.optical_flow import flow_problems
 
             problems += flow_problems(plan, physical)
         if problems:

@@ -18,10 +18,10 @@ from scenario_runner.kinds import MEASURED
 from scenario_runner.plan.plan import Plan
 from scenario_runner.progress import PHASES, Clock
 from scenario_runner.streams import read_file
-from scenario_runner.vulkan.devices.device import Device
+from scenario_runner.vulkan.device import Device
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.execution.timestamps import FrameTimes, Timestamps
+    from scenario_runner.vulkan.timestamps import FrameTimes, Timestamps
 
 
 class Work(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scenario_runner.run.timings import Timings
-    from scenario_runner.vulkan.execution.timestamps import FrameTimes
+    from scenario_runner.vulkan.timestamps import FrameTimes
 
 
 def profile(timings: Timings) -> str:

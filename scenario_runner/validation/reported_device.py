@@ -12,8 +12,8 @@ from scenario_runner.files.source import reason_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.plan import Plan
 from scenario_runner.streams import read_file
-from scenario_runner.vulkan.devices.physical_device import FeatureTable
-from scenario_runner.vulkan.devices.requirements import enabled_for
+from scenario_runner.vulkan.physical_device import FeatureTable
+from scenario_runner.vulkan.requirements import enabled_for
 
 _HELP = "write it with: scenario-runner doctor --json > doctor.json"
 _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})

@@ -1,1 +1,41 @@
-"""The only package that sees Vulkan. It is given a plan and a source of bytes, and hands back bytes."""
+"""The only package that sees Vulkan. It is given a plan and a source of bytes, and hands back bytes.
+
+``ffi`` has the types of the Vulkan C API, those of the `vulkan` package. Of that package only the generated type module
+is loaded: its wrappers cost three times as much to import and open the loader on the way. Both ways of loading give the
+same types in one process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from typing import Any
+
+
+def _package_types() -> Any:
+    """The `vulkan` package's FFI object, without running the package's ``__init__``."""
+    name = "vulkan._vulkancache"
+    if name in sys.modules:
+        return sys.modules[name].ffi
+    package = find_spec("vulkan")
+    directories = package.submodule_search_locations if package is not None else None
+    if not directories:
+        raise ModuleNotFoundError("the Python package 'vulkan' is missing: pip install vulkan", name="vulkan")
+    path = os.path.join(directories[0], "_vulkancache.py")
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    # Under its real name, so that a later `import vulkan` takes this module and not a second set of types.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module.ffi
+
+
+ffi: Any = _package_types()
+NULL: Any = ffi.NULL

@@ -10,7 +10,7 @@ import pytest
 from scenario_runner.kinds import COMMANDS, OPERATIONS, RESOURCES, Kind, load
 from scenario_runner.plan.context import CommandResolver, ResourceResolver
 from scenario_runner.scenario import Command, Resource
-from scenario_runner.vulkan.execution.recording import Recorder
+from scenario_runner.vulkan.recording import Recorder
 
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 

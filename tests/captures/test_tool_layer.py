@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.vulkan.devices.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
+from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 from tests.gpu.ml_scenes import tensor
 from tests.layers import build_layer
 from tests.program import Program

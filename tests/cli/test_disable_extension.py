@@ -6,7 +6,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UsageError
-from scenario_runner.vulkan.devices.physical_device import checked_names
+from scenario_runner.vulkan.physical_device import checked_names
 from tests.program import Program
 from tests.scenes import Scene
 

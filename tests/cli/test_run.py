@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.vulkan.devices.instance import Instance
+from scenario_runner.vulkan.device import Instance
 from tests.program import Program
 from tests.scenes import Scene, glsl
 

@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from scenario_runner import PipelineCaching, Runner
-from scenario_runner.vulkan.devices.layers import VALIDATION_LAYER, available_layers
+from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
 from tests.codes.case import Case, Codes, Input
 from tests.drawings import drawing
 from tests.gpu.ml_scenes import tensor

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.vulkan.devices.layers import VALIDATION_LAYER, available_layers
+from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
 
 
 @pytest.fixture(scope="session")

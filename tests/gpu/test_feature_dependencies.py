@@ -8,12 +8,11 @@ import pytest
 
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.records import Requirements
-from scenario_runner.vulkan.api._generated.extensions import DEPENDENCIES
-from scenario_runner.vulkan.api._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
-from scenario_runner.vulkan.devices.device import Device
-from scenario_runner.vulkan.devices.instance import Instance
-from scenario_runner.vulkan.devices.physical_device import PhysicalDevice, choose
-from scenario_runner.vulkan.devices.requirements import Enabled, dependent_extensions, enabled_for
+from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
+from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.device import Device, Instance
+from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.requirements import Enabled, dependent_extensions, enabled_for
 
 
 @pytest.fixture(scope="module")

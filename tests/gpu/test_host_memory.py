@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.system_limits import control_groups
-from scenario_runner.vulkan.resources.memory import left_in, populate
+from scenario_runner.vulkan.memory import left_in, populate
 
 _SIZE_BYTES = 8 << 20
 

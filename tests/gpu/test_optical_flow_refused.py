@@ -9,7 +9,7 @@ import pytest
 from scenario_runner import Runner, load
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.resolve import resolve
-from scenario_runner.vulkan.pipelines.optical_flow import FlowSupport, flow_support, problems_of
+from scenario_runner.vulkan.optical_flow import FlowSupport, flow_support, problems_of
 from tests.gpu.flow_scenes import COSTS, HEIGHT, VECTORS, WIDTH, add_image, add_pictures, flow, moved, two_pictures
 from tests.program import Program
 from tests.scenes import Scene

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from scenario_runner import Runner
-from scenario_runner.vulkan.devices.physical_device import Feature
-from scenario_runner.vulkan.pipelines.pipeline import behaviours
+from scenario_runner.vulkan.physical_device import Feature
+from scenario_runner.vulkan.pipeline import behaviours
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 
@@ -38,7 +38,7 @@ def test_the_device_is_opened_with_all_the_robustness_it_has(validation: bool) -
         ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
     )
     from scenario_runner.plan.records import Requirements
-    from scenario_runner.vulkan.devices.requirements import enabled_for
+    from scenario_runner.vulkan.requirements import enabled_for
 
     with Runner(validation=validation) as runner:
         physical = runner.physical_device

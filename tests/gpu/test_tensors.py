@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioError, UnsupportedError, UsageError
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan.structs import chain, new
 from tests.gpu.ml_scenes import random, tensor
 from tests.scenes import Scene
 

@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.run.timings import DispatchTime, Timings
-from scenario_runner.vulkan.execution import timestamps
+from scenario_runner.vulkan import timestamps
 from tests.gpu.flow_scenes import add_pictures, flow, moved
 from tests.gpu.fragment_scenes import draw, fragment, output, target, vertex
 from tests.gpu.ml_scenes import MODELS

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.vulkan.devices.layers import VALIDATION_LAYER, available_layers
+from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
 from tests.program import Program, python_path
 from tests.scenes import Scene, glsl
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scenario_runner import errors
-from scenario_runner.vulkan.api._generated.results import RESULTS
-from scenario_runner.vulkan.api.loader import check, error_class, result_name
+from scenario_runner.vulkan._generated.results import RESULTS
+from scenario_runner.vulkan.loader import check, error_class, result_name
 
 NEGATIVE = {number: name for number, name in RESULTS.items() if number < 0}
 

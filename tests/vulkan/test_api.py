@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.vulkan.api import loader
-from scenario_runner.vulkan.api._generated.features import ALIASES, CORE_FEATURES, FEATURES
-from scenario_runner.vulkan.api.ffi import NULL, ffi
-from scenario_runner.vulkan.api.structs import new
+from scenario_runner.vulkan import NULL, ffi, loader
+from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.structs import new
 
 VERSION_1_3 = 1 << 22 | 3 << 12
 
@@ -72,8 +71,8 @@ def test_package_is_not_run_and_its_types_are_shared_with_a_later_import() -> No
     """Our import leaves the `vulkan` package's wrappers alone; importing them later gives the same types."""
     done = python(
         "import sys\n"
-        "from scenario_runner.vulkan.api import structs\n"
-        "from scenario_runner.vulkan.api.ffi import ffi\n"
+        "from scenario_runner.vulkan import structs\n"
+        "from scenario_runner.vulkan import ffi\n"
         "print(sorted(name for name in sys.modules if name.startswith('vulkan') or name.endswith('.arm')))\n"
         "info = structs.new('VkInstanceCreateInfo', pApplicationInfo={'apiVersion': 1 << 22})\n"
         "import vulkan\n"
@@ -89,8 +88,8 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
     """When the `vulkan` package is there first, its types are taken."""
     done = python(
         "import vulkan\n"
-        "from scenario_runner.vulkan.api.loader import arm_ffi\n"
-        "from scenario_runner.vulkan.api.ffi import ffi\n"
+        "from scenario_runner.vulkan.loader import arm_ffi\n"
+        "from scenario_runner.vulkan import ffi\n"
         "print(vulkan.ffi is ffi, arm_ffi().typeof('VkDevice') is vulkan.ffi.typeof('VkDevice'))\n"
     )
     assert (done.stderr, done.stdout) == ("", "True True\n")
@@ -99,7 +98,7 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
 def load_with(path: str) -> str:
     done = python(
         "from scenario_runner.errors import NoDeviceError\n"
-        "from scenario_runner.vulkan.api.loader import load\n"
+        "from scenario_runner.vulkan.loader import load\n"
         "try:\n"
         "    print(bool(load().vkGetInstanceProcAddr))\n"
         "except NoDeviceError as error:\n"

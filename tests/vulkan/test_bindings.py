@@ -13,9 +13,8 @@ from types import ModuleType
 
 import pytest
 
-from scenario_runner.vulkan.api import _generated
-from scenario_runner.vulkan.api._generated import arm, constants, features, spirv_requirements, structures
-from scenario_runner.vulkan.api.ffi import ffi
+from scenario_runner.vulkan import _generated, ffi
+from scenario_runner.vulkan._generated import arm, constants, features, spirv_requirements, structures
 
 GENERATED = Path(_generated.__path__[0])
 ROOT = Path(__file__).resolve().parents[2]

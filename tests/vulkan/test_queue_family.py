@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 GRAPHICS, COMPUTE, TRANSFER = 1, 2, 4
 

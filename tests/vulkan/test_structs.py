@@ -7,10 +7,9 @@ import gc
 import numpy as np
 import pytest
 
-from scenario_runner.vulkan.api import structs
-from scenario_runner.vulkan.api.ffi import ffi
-from scenario_runner.vulkan.api.loader import arm_ffi
-from scenario_runner.vulkan.api.structs import chain, new
+from scenario_runner.vulkan import ffi, structs
+from scenario_runner.vulkan.loader import arm_ffi
+from scenario_runner.vulkan.structs import chain, new
 
 
 def churn() -> None:

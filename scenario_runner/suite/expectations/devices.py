@@ -13,7 +13,7 @@ from scenario_runner.text import close_names, did_you_mean
 
 if TYPE_CHECKING:
     from scenario_runner.plan.plan import Plan
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -118,7 +118,7 @@ def _merged(base: Output | None, changed: Output) -> Output:
 
 def lacking(needs: Any, physical: Any) -> Iterator[str]:
     """Name what a device lacks of what is needed, in words."""
-    from scenario_runner.vulkan.devices.requirements import lacks_capability, lacks_feature
+    from scenario_runner.vulkan.requirements import lacks_capability, lacks_feature
 
     for name in needs.capabilities:
         missing = lacks_capability(physical, name)
@@ -134,7 +134,7 @@ def lacking(needs: Any, physical: Any) -> Iterator[str]:
 
 def _meant(extension: str) -> str:
     """Another name, where no extension that this program knows has this one; it may be newer."""
-    from scenario_runner.vulkan.api._generated.extension_names import DEVICE_EXTENSIONS
+    from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 
     if extension in DEVICE_EXTENSIONS:
         return ""

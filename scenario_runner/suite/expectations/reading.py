@@ -25,7 +25,7 @@ from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.metrics import METRICS
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.devices.physical_device import PhysicalDevice
+    from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 _KEY = "expect"  # of the expectations in a scenario
 _POINTER = f"/{_KEY}"
@@ -246,7 +246,7 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
 
 def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
     """A name that no feature has would make the result NotSupported on every device."""
-    from scenario_runner.vulkan.devices.requirements import known_features
+    from scenario_runner.vulkan.requirements import known_features
 
     known = known_features()
     for name in names:

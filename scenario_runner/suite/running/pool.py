@@ -37,7 +37,7 @@ from scenario_runner.suite.records import Outcome
 from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.running.worker_process import Job, UsedDevice, Where, WorkerProcess
 from scenario_runner.system_limits import refusal
-from scenario_runner.vulkan.api.structs import prepare
+from scenario_runner.vulkan.structs import prepare
 
 _MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
 
@@ -55,10 +55,9 @@ _IMPORTED: Final = (
     "numpy",
     "scenario_runner.runner",
     "scenario_runner.plan.plan_cache",
-    "scenario_runner.vulkan.devices.device",
-    "scenario_runner.vulkan.devices.instance",
-    "scenario_runner.vulkan.devices.requirements",
-    "scenario_runner.vulkan.execution.execute",
+    "scenario_runner.vulkan.device",
+    "scenario_runner.vulkan.requirements",
+    "scenario_runner.vulkan.execute",
 )
 
 

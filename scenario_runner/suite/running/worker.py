@@ -41,7 +41,7 @@ from scenario_runner.errors import (
 )
 from scenario_runner.suite.records import BAD, Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.vulkan.api.loader import known_types
+from scenario_runner.vulkan.loader import known_types
 
 if TYPE_CHECKING:
     from scenario_runner.runner import Runner
@@ -145,8 +145,8 @@ def chosen(asked: Sequence[str]) -> list[str]:
     is.
 
     It is the UUID, or the index where several devices have the same. Raises NoDeviceError."""
-    from scenario_runner.vulkan.devices.instance import Instance
-    from scenario_runner.vulkan.devices.physical_device import choose
+    from scenario_runner.vulkan.device import Instance
+    from scenario_runner.vulkan.physical_device import choose
 
     devices = Instance().physical_devices
     found = []

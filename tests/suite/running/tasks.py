@@ -13,7 +13,7 @@ from scenario_runner.doctor.manifests import DRIVER_OVERRIDES
 from scenario_runner.errors import FenceTimeoutError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.suite.records import Item, Outcome, Status
 from scenario_runner.suite.running.worker import Runners
-from scenario_runner.vulkan.api.loader import known_types
+from scenario_runner.vulkan.loader import known_types
 
 
 def run(item: Item, runners: Runners, options: Any) -> Outcome:

@@ -1,0 +1,368 @@
+"""The Vulkan instance, with the messages of the validation layer where it was asked for, and the open device.
+
+Life cycle:
+
+1. `Instance` loads the driver and layers, and lists the physical devices.
+2. `Device` opens one of them with what the first scenario requires.
+3. Objects are made on it, and counted.
+4. `close` destroys it. A device whose work did not finish (``abandoned``) is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from scenario_runner import errors, log
+from scenario_runner.system_packages import install_here
+from scenario_runner.vulkan import ffi, loader
+from scenario_runner.vulkan import layers as layer_list
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.layers import (
+    VALIDATION_LAYER,
+    available_layers,
+    has_instance_extension,
+    hazard_settings,
+    is_of_ml_layers,
+    place_of,
+    requested_layers,
+    with_place,
+)
+from scenario_runner.vulkan.loader import (
+    API_1_2,
+    API_1_4,
+    Functions,
+    check,
+    error_class,
+    result_name,
+    type_source,
+    version_text,
+)
+from scenario_runner.vulkan.physical_device import PhysicalDevice, chain_of
+from scenario_runner.vulkan.requirements import Enabled
+from scenario_runner.vulkan.structs import chain, enumerated, new
+
+_Object = TypeVar("_Object")
+Checks: TypeAlias = 'bool | Literal["sync"]'
+"""Whether the validation layer is loaded, and with "sync" whether it looks for hazards as well."""
+
+Planned = TypeVar("Planned")
+
+_DEBUG_UTILS = "VK_EXT_debug_utils"
+_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
+_WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
+_VALIDATION_AND_PERFORMANCE = (
+    vk.DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | vk.DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT
+)
+
+
+class Instance:
+    """One VkInstance. Raises NoDeviceError when there is no loader or no driver that it accepts.
+
+    ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
+    validation layer and collects what it says in ``validation_messages``; those of severity error are in
+    ``validation_errors`` as well, each with the JSON pointer of what caused it, where that is known. ``labels`` asks
+    for VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells.
+    """
+
+    def __init__(self, *, layers: Sequence[str] = (), validation: Checks = False, labels: bool = False) -> None:
+        self.validation_messages: list[str] = []
+        self.validation_errors: list[tuple[str | None, str]] = []
+        # The JSON pointer of what is being created or recorded, for what the validation layer says of it.
+        self.subject: str | None = None
+        self.validation = validation
+        self.layers = tuple(layers)
+        self._stack = ExitStack()
+        _check_loader_version()
+        names = list(layers)
+        extensions = []
+        if validation:
+            if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
+                message = f"the validation layer {VALIDATION_LAYER} is not installed"
+                raise errors.UnsupportedError(message, help=install_here("validation"))
+            names.append(VALIDATION_LAYER)
+        names += [tool for tool in layer_list.tools if tool not in names]
+        self.labels = bool(validation) or (
+            (labels or bool(requested_layers())) and has_instance_extension(_DEBUG_UTILS)
+        )
+        if self.labels:
+            extensions.append(_DEBUG_UTILS)
+        application = new(
+            "VkApplicationInfo",
+            pApplicationName="scenario-runner",
+            pEngineName="scenario-runner",
+            apiVersion=API_1_4,
+        )
+        info = new(
+            "VkInstanceCreateInfo",
+            pApplicationInfo=application,
+            ppEnabledLayerNames=names,
+            ppEnabledExtensionNames=extensions,
+        )
+        if validation:
+            messenger = self._messenger_info()
+            chain(info, messenger)  # for what is said while the instance is made or destroyed
+        if validation == "sync":
+            chain(info, *hazard_settings())
+        handle = ffi.new("VkInstance*")
+        code = loader.load().vkCreateInstance(info, ffi.NULL, handle)
+        if code < 0:
+            raise (errors.NoDeviceError if code in (-3, -9) else error_class(code))(
+                f"vkCreateInstance failed with {result_name(code)}"
+                + (f" (layers: {', '.join(names)})" if names else ""),
+                help="'scenario-runner doctor' shows which loader and drivers are found",
+            )
+        self.handle: Any = handle[0]
+        self.fn = Functions(loader.instance_function, self.handle)
+        self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
+        try:
+            if validation:
+                self._listen(messenger)
+            self.physical_devices = self._enumerate()
+        except BaseException:
+            self.close()
+            raise
+
+    def _enumerate(self) -> list[PhysicalDevice]:
+        name = "vkEnumeratePhysicalDevices"
+        devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
+        return [PhysicalDevice(self.fn, device, index) for index, device in enumerate(devices)]
+
+    def _messenger_info(self) -> Any:
+        """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
+
+        @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
+        def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:
+            text = ffi.string(data.pMessage).decode(errors="replace")
+            if self.layers and is_of_ml_layers(text):
+                return 0
+            pointer, names = place_of(data, self.subject)
+            text = with_place(text, pointer, names)
+            self.validation_messages.append(text)
+            if severity >= _ERROR:
+                self.validation_errors.append((pointer, text))
+                log.error(__name__, "validation layer: %s", text)
+            else:
+                log.warning(__name__, "validation layer: %s", text)
+            return 0
+
+        self._on_message = on_message  # cffi callbacks live as long as this reference
+        return new(
+            "VkDebugUtilsMessengerCreateInfoEXT",
+            messageSeverity=_WARNING_AND_ERROR,
+            messageType=_VALIDATION_AND_PERFORMANCE,
+            pfnUserCallback=on_message,
+        )
+
+    def _listen(self, info: Any) -> None:
+        messenger = ffi.new("VkDebugUtilsMessengerEXT*")
+        info.pNext = ffi.NULL  # what followed it where the instance was made
+        create = self.fn.vkCreateDebugUtilsMessengerEXT
+        check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
+        self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
+
+    def watched(self, plans: Iterable[Planned]) -> Iterable[Planned]:
+        """The same plans; the validation layer's messages while one is in use are about what its pointer names."""
+        return self._watch(plans) if self.validation else plans
+
+    def _watch(self, plans: Iterable[Planned]) -> Iterator[Planned]:
+        for plan in plans:
+            self.subject = getattr(plan, "pointer", None)
+            yield plan
+        self.subject = None
+
+    def follow(self, earlier: Instance) -> None:
+        """Take over what the validation layer said of an instance that this one replaces."""
+        self.validation_messages[:0] = earlier.validation_messages
+        self.validation_errors[:0] = earlier.validation_errors
+
+    def close(self) -> None:
+        """Destroy the instance; every device made from it must be closed before. Calling it again does nothing."""
+        self._stack.close()
+
+
+def _check_loader_version() -> None:
+    version = ffi.new("uint32_t*")
+    check(loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(version), "vkEnumerateInstanceVersion")
+    if version[0] < API_1_2:
+        raise errors.NoDeviceError(
+            f"the Vulkan loader supports version {version_text(version[0])}; 1.2 or newer is needed",
+            help="install a newer Vulkan loader",
+        )
+
+
+class Kept(Generic[_Object]):
+    """Objects made once for their content: the ``most`` used last, of ``most_bytes`` together.
+
+    `get` has an object made with an ExitStack that destroys it. Nothing is destroyed but in `trim` and `close`, which
+    are for the time between runs, when nothing is in use.
+    """
+
+    def __init__(self, most: int, most_bytes: int | None = None) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._entries: OrderedDict[Hashable, tuple[_Object, ExitStack]] = OrderedDict()
+
+    def get(self, content: Hashable, make: Callable[[ExitStack], _Object]) -> _Object:
+        """The object of this content, made now if it is new."""
+        entry = self._entries.get(content)
+        if entry is None:
+            with ExitStack() as stack:
+                made = make(stack)
+                entry = self._entries[content] = made, stack.pop_all()
+        else:
+            self._entries.move_to_end(content)
+        return entry[0]
+
+    def trim(self) -> None:
+        """Destroy the objects used longest ago. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
+        while len(self._entries) > self._most:
+            self._drop_oldest()
+        if self._most_bytes is not None:
+            while sum(made.size_bytes for made, _ in self._entries.values()) > self._most_bytes:  # type: ignore[attr-defined]
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._entries.popitem(last=False)[1][1].close()
+
+    def close(self) -> None:
+        """Destroy all objects, the newest first; calling it again does nothing."""
+        while self._entries:
+            self._entries.popitem()[1][1].close()
+
+
+# Drivers allow 4000 samplers at least (maxSamplerAllocationCount), far fewer with custom border colors.
+_MOST_SAMPLERS = 256
+
+
+EVERYTHING = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT, vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
+"""All stages of a queue with all their accesses, for `Device.barrier`."""
+
+
+def memory_barrier(src_access: int, dst_access: int) -> Any:
+    """A VkMemoryBarrier."""
+    barrier = ffi.new("VkMemoryBarrier*")
+    barrier.sType = vk.STRUCTURE_TYPE_MEMORY_BARRIER
+    barrier.srcAccessMask = src_access
+    barrier.dstAccessMask = dst_access
+    return barrier
+
+
+class Device:
+    """An open VkDevice. ``live`` counts the objects of each kind that exist; after `close` every count is zero.
+
+    With ``staging`` no resource is read or written by the host in place.
+    """
+
+    def __init__(
+        self, instance: Instance, physical: PhysicalDevice, enabled: Enabled, *, staging: bool = False
+    ) -> None:
+        self.instance = instance
+        self.physical = physical
+        self.enabled = enabled
+        self.staging = staging
+        self.abandoned = False
+        self.lost = False
+        self.live: Counter[str] = Counter()
+        self.memory_bytes = 0
+        self.graph_reports: Any = None  # `pipelines.graph_reports.GraphReports`, where wanted
+        self.driver_cache: Any = None  # `pipelines.driver_cache.DriverCache` of a run, where wanted
+        self.samplers: Kept[Any] = Kept(_MOST_SAMPLERS)
+        self._stack = ExitStack()
+        family = physical.queue_family(graphics=enabled.graphics)
+        assert family is not None, "choose() lets no such device through"
+        self.queue_family = family
+        chain, _keep = chain_of(enabled.features)
+        info = new(
+            "VkDeviceCreateInfo",
+            pQueueCreateInfos=[new("VkDeviceQueueCreateInfo", queueFamilyIndex=family, pQueuePriorities=[1.0])],
+            ppEnabledExtensionNames=sorted(enabled.extensions),
+        )
+        info.pNext = ffi.cast("void*", chain)
+        handle = ffi.new("VkDevice*")
+        check(
+            instance.fn.vkCreateDevice(physical.handle, info, ffi.NULL, handle), "vkCreateDevice", repr(physical.name)
+        )
+        self.handle: Any = handle[0]
+        self.fn = Functions(loader.device_function, self.handle)
+        self._stack.callback(self.fn.vkDestroyDevice, self.handle, ffi.NULL)
+        queue = ffi.new("VkQueue*")
+        self.fn.vkGetDeviceQueue(self.handle, family, 0, queue)
+        self.queue: Any = queue[0]
+        physical.command = self.fn.vkQueueSubmit
+        if log.hears(__name__, "DEBUG"):
+            extensions, features = sorted(enabled.extensions), sorted(map(str, enabled.features))
+            log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)
+
+    @property
+    def has_graphics(self) -> bool:
+        """Return whether the queue does graphics work."""
+        return bool(self.physical.queue_families[self.queue_family][0] & vk.QUEUE_GRAPHICS_BIT)
+
+    @property
+    def usable(self) -> bool:
+        """Return whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
+        return not (self.abandoned or self.lost)
+
+    @property
+    def timestamp_valid_bits(self) -> int:
+        """The number of valid bits of a timestamp; 0 where the queue has none."""
+        return self.physical.queue_families[self.queue_family][2]
+
+    @cached_property
+    def unified_memory(self) -> bool:
+        """Return whether the host may use resources in place: the memory is its own (integrated and software
+        devices)."""
+        if self.staging:
+            return False
+        wanted = (
+            vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+            | vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT
+            | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
+        )
+        return self.physical.type in ("cpu", "integrated") and any(
+            flags & wanted == wanted for flags, _ in self.physical.memory_types
+        )
+
+    def maps(self, type_index: int) -> bool:
+        """Return whether resources in this memory type are read and written by the host directly."""
+        flags, _ = self.physical.memory_types[type_index]
+        mappable = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
+        return self.unified_memory and flags & mappable == mappable
+
+    def create(self, stack: ExitStack, kind: str, name: str, info: Any, purpose: str = "") -> Any:
+        """The handle of ``vkCreate<name>``, destroyed with ``stack`` and counted as a ``kind`` until then.
+
+        Raises DeviceError or a subclass, which names ``purpose``.
+        """
+        handle = type_source(f"Vk{name}").new(f"Vk{name}*")
+        check(getattr(self.fn, f"vkCreate{name}")(self.handle, info, ffi.NULL, handle), f"vkCreate{name}", purpose)
+        self.own(stack, kind, getattr(self.fn, f"vkDestroy{name}"), handle[0])
+        return handle[0]
+
+    def barrier(self, commands: Any, before: tuple[int, int] = EVERYTHING, after: tuple[int, int] = EVERYTHING) -> None:
+        """Record a memory barrier between stages with accesses; by default of everything before and after it."""
+        barrier = memory_barrier(before[1], after[1])
+        self.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL)
+
+    def own(self, stack: ExitStack, kind: str, destroy: Any, handle: Any) -> None:
+        """Count a new object of this kind, and have it destroyed (and uncounted) with ``stack``."""
+        self.live[kind] += 1
+        stack.callback(self._release, kind, destroy, handle)
+
+    def _release(self, kind: str, destroy: Any, handle: Any) -> None:
+        destroy(self.handle, handle, ffi.NULL)
+        self.live[kind] -= 1
+
+    def close(self) -> None:
+        """Destroy the device; calling it again does nothing.
+
+        An abandoned device is left to the operating system: destroying objects in use is undefined, and waiting for
+        them could take for ever.
+        """
+        if self.abandoned:
+            self._stack.pop_all()
+            return
+        self._stack.close()

@@ -1,0 +1,234 @@
+"""Captures of frames, of single commands or of a whole run through RenderDoc's in-application API (renderdoc_app.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import UsageError, error_of
+from scenario_runner.plan.plan import FramePlan, Plan, frame_folder
+from scenario_runner.vulkan.layers import RENDERDOC_LAYER, RENDERDOC_VARIABLE, available_layers
+
+LIBRARY_VARIABLE = "SCENARIO_RUNNER_RENDERDOC"
+"""Environment variable with the path of librenderdoc.so, for installations outside the system's search path."""
+
+_NAMES = ("librenderdoc.so", "renderdoc.dll")
+_MANIFEST = "renderdoc_capture.json"
+_MANIFEST_FOLDERS = ("/etc", "/usr/local/share", "/usr/share", "~/.local/share")
+_VERSION = 10102  # 1.1.2, the oldest that RenderDoc 1.x still hands out; what is used here is in all of them
+# Places of functions in RENDERDOC_API_1_1_2.
+_SET_TEMPLATE, _COUNT, _GET, _START, _END = 11, 13, 14, 19, 21
+_HOW = (
+    "install RenderDoc (Debian and Ubuntu: apt install renderdoc; elsewhere: https://renderdoc.org), or set"
+    f" {LIBRARY_VARIABLE} to the path of librenderdoc.so"
+)
+
+
+class RenderDoc:
+    """RenderDoc in this process; make it before the first Vulkan instance, which then gets RenderDoc's layer.
+
+    Raises UnsupportedError where the library is not there, is too old, or is not RenderDoc, and where the loader does
+    not find its layer.
+    """
+
+    def __init__(self) -> None:
+        library, self.path = _load()
+        try:
+            get_api = library.RENDERDOC_GetAPI
+        except AttributeError:
+            raise _missing(f"{self.path!r} is not RenderDoc: it has no RENDERDOC_GetAPI") from None
+        table = ctypes.POINTER(ctypes.c_void_p)()
+        if get_api(_VERSION, ctypes.byref(table)) != 1:
+            raise _missing(f"{self.path!r} lacks version 1.1.2 of RenderDoc's in-application API: it is too old")
+        text, number, pointer = ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p
+        self._set_template = ctypes.CFUNCTYPE(None, text)(table[_SET_TEMPLATE])
+        self._count = ctypes.CFUNCTYPE(number)(table[_COUNT])
+        self._get = ctypes.CFUNCTYPE(number, number, text, ctypes.POINTER(number), pointer)(table[_GET])
+        self._start = ctypes.CFUNCTYPE(None, pointer, pointer)(table[_START])
+        self._end = ctypes.CFUNCTYPE(number, pointer, pointer)(table[_END])
+        os.environ[RENDERDOC_VARIABLE] = "1"
+        if RENDERDOC_LAYER not in (name for name, _, _ in available_layers()):
+            message = f"{self.path!r} is there, but the Vulkan loader does not find its layer {RENDERDOC_LAYER}"
+            raise _missing(message, help="let RenderDoc register it: renderdoccmd vulkanlayer --register --user")
+
+    def start(self, path: str) -> None:
+        """Begin a capture; its file will be called ``path`` and what RenderDoc adds to it."""
+        self._set_template(os.fsencode(os.path.abspath(path)))
+        self._start(None, None)
+
+    def end(self) -> str | None:
+        """End the capture; the path of its file, None where RenderDoc made none."""
+        if self._end(None, None) != 1:
+            return None
+        last = self._count() - 1
+        size = ctypes.c_uint32()
+        if last < 0 or not self._get(last, None, ctypes.byref(size), None):
+            return None
+        name = ctypes.create_string_buffer(size.value + 1)
+        self._get(last, name, ctypes.byref(size), None)
+        return os.fsdecode(name.value)
+
+
+def _load() -> tuple[ctypes.CDLL, str]:
+    """The library: the one that is loaded already, else the one that the variable, the system or its layer names."""
+    reasons = []
+    own = os.environ.get(LIBRARY_VARIABLE)
+    loaded = getattr(os, "RTLD_NOLOAD", 0)
+    if loaded:
+        for name in _NAMES:
+            try:
+                return ctypes.CDLL(name, mode=loaded | os.RTLD_NOW), name
+            except OSError:
+                continue
+    for path in (own,) if own else (*_of_layers(), *_NAMES):
+        try:
+            return ctypes.CDLL(path), path
+        except OSError as error:
+            reasons.append(str(error))
+    raise _missing("RenderDoc was not found", reasons[0] if own else None)
+
+
+def _of_layers() -> Iterator[str]:
+    """The libraries of RenderDoc's layer: the loader loads the same."""
+    for folder in _MANIFEST_FOLDERS:
+        path = os.path.join(os.path.expanduser(folder), "vulkan", "implicit_layer.d", _MANIFEST)
+        try:
+            with open(path, encoding="utf-8") as file:
+                library = json.load(file)["layer"]["library_path"]
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+        yield library if os.path.isabs(library) else os.path.join(os.path.dirname(path), library)
+
+
+def _missing(what: str, reason: str | None = None, *, help: str = _HOW) -> Exception:
+    message = f"--capture-frame needs RenderDoc: {what}" + ("" if reason is None else f" ({reason})")
+    return error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])
+
+
+_WANTED = re.compile(r"run|command:\d{1,9}|\d{1,20}", re.ASCII)
+
+
+class Wanted(NamedTuple):
+    """The captures to make: frames by id, commands by index, the whole run."""
+
+    frames: frozenset[int] = frozenset()
+    commands: frozenset[int] = frozenset()
+    run: bool = False
+
+
+def is_wanted(text: str) -> bool:
+    """Return whether ``text`` has the form of what `wanted` reads."""
+    return all(_WANTED.fullmatch(part) for part in text.split(","))
+
+
+def wanted(text: str) -> Wanted:
+    """Reads ``N[,N...]``, ``command:K`` and ``run``, in any mixture. Raises UsageError."""
+    parts = text.split(",")
+    if not is_wanted(text):
+        raise UsageError(f"--capture-frame is {text!r}, expected frame ids, 'command:K' or 'run', separated by commas")
+    commands = frozenset(int(part[8:]) for part in parts if part.startswith("command:"))
+    frames = frozenset(int(part) for part in parts if part.isdigit())
+    if "run" in parts and (commands or frames):
+        raise UsageError(
+            f"--capture-frame is {text!r}: 'run' captures everything", help="captures cannot be inside each other"
+        )
+    return Wanted(frames, commands, "run" in parts)
+
+
+class FrameCapture:
+    """The captures of one run, in ``folder``; in the first iteration only.
+
+    ``keep`` is called with the file that RenderDoc made and the path that it is to have. Of frames with one id, the
+    files of the second and later ones get a number behind it.
+
+    Raises UsageError for frames and commands that the plan does not have.
+    """
+
+    def __init__(
+        self, renderdoc: RenderDoc, what: Wanted, plan: Plan, folder: str, keep: Callable[[str, str], None]
+    ) -> None:
+        self._renderdoc = renderdoc
+        self._what = what
+        self._stem = os.path.join(folder, os.path.splitext(os.path.basename(plan.name))[0] or "scenario")
+        self._running: str | None = None
+        self._keep = keep
+        self._seen: dict[int, int] = {}
+        frames = {frame.frame_id for frame in plan.frames if frame.operations or frame.boundary}
+        # the commands after the last boundary count as a frame where none has their number
+        self._bounded = {frame.frame_id for frame in plan.frames if frame.boundary}
+        commands = {operation.command for frame in plan.frames for operation in frame.operations}
+        for kind, unknown, there in (
+            ("frame", what.frames - frames, frames),
+            ("command", what.commands - commands, commands),
+        ):
+            if unknown:
+                known = ", ".join(map(str, sorted(there)[:20])) or "none"
+                raise UsageError(
+                    f"--capture-frame: there is no {kind} {min(unknown)} that does work",
+                    help=f"the {kind}s of {plan.name}: {known}" + (" and more" if len(there) > 20 else ""),
+                )
+        by_frame = {
+            operation.command: frame.frame_id
+            for frame in plan.frames
+            for operation in frame.operations
+            if frame.boundary or frame.frame_id not in self._bounded
+        }
+        for command in what.commands:
+            if by_frame.get(command) in what.frames:
+                raise UsageError(
+                    f"--capture-frame: command {command} is in frame {by_frame[command]}, which is captured as well",
+                    help="captures cannot be inside each other",
+                )
+
+    def parts(self, frame: FramePlan) -> list[FramePlan]:
+        """A frame in parts that are submitted one after the other: captured commands have one of their own."""
+        parts: list[list[int]] = []
+        before: int | None = None
+        for index, operation in enumerate(frame.operations):
+            single = operation.command if operation.command in self._what.commands else None
+            if not parts or single != before:
+                parts.append([])
+            parts[-1].append(index)
+            before = single
+        return [frame._replace(operations=tuple(frame.operations[i] for i in part)) for part in parts] or [frame]
+
+    def begin_run(self) -> None:
+        """Before resources are filled."""
+        if self._what.run:
+            self._start("run")
+
+    def begin(self, part: FramePlan, *, first: bool) -> None:
+        """Before a part of a frame is recorded; ``first``: the first one of its frame."""
+        if first and part.frame_id in self._what.frames and (part.boundary or part.frame_id not in self._bounded):
+            count = self._seen[part.frame_id] = self._seen.get(part.frame_id, 0) + 1
+            self._start(frame_folder(part.frame_id, count))
+        elif part.operations and part.operations[0].command in self._what.commands:
+            self._start(f"command_{part.operations[0].command}")
+
+    def end(self, part: FramePlan, *, last: bool) -> None:
+        """After a part of a frame has finished."""
+        if self._running is None or self._running == "run":
+            return
+        if last or not self._running.startswith("frame_"):
+            self.end_run()
+
+    def end_run(self) -> None:
+        """End what is being captured. Raises UnsupportedError where RenderDoc made no file of it."""
+        name, self._running = self._running, None
+        if name is None:
+            return
+        made = self._renderdoc.end()
+        if made is None or not os.path.isfile(made):
+            message = f"--capture-frame: RenderDoc captured nothing of {name.replace('_', ' ')}"
+            help = "the file could not be written, or this version of RenderDoc does not know what the scenario uses"
+            raise error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])
+        self._keep(made, f"{self._stem}-{name}.rdc")
+
+    def _start(self, name: str) -> None:
+        self._running = name
+        self._renderdoc.start(f"{self._stem}-{name}")

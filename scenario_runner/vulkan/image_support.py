@@ -1,0 +1,390 @@
+"""Support of formats and tilings by a device, and layouts, views, barriers and mip levels of images.
+
+Source: Vulkan specification, "Format Properties" and "Additional Image Capabilities".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from scenario_runner import errors
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.formats import format_of_value
+from scenario_runner.plan.records import ImageLayout
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.layers import GRAPH_LAYER
+from scenario_runner.vulkan.loader import API_1_3, check
+from scenario_runner.vulkan.memory import Needs
+from scenario_runner.vulkan.physical_device import CORE
+from scenario_runner.vulkan.structs import chain, new
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.special_records import ImagePlan
+
+Tiling = Literal["OPTIMAL", "LINEAR"]
+
+TILINGS: dict[Tiling, int] = {"OPTIMAL": vk.IMAGE_TILING_OPTIMAL, "LINEAR": vk.IMAGE_TILING_LINEAR}
+USAGE_TRANSFER = vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
+USAGES = {
+    "sampled": vk.IMAGE_USAGE_SAMPLED_BIT,
+    "storage": vk.IMAGE_USAGE_STORAGE_BIT,
+    "color_attachment": vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT,
+    "tensor_aliasing": vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM,
+}
+_FLOW_USAGES = {
+    "flow_input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,
+    "flow_output": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_OUTPUT_BIT_ARM,
+    "flow_hint": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_HINT_BIT_ARM,
+    "flow_cost": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_COST_BIT_ARM,
+}
+
+_NAMES = {
+    vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT: "SAMPLED_IMAGE",
+    vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT: "STORAGE_IMAGE",
+    vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT: "COLOR_ATTACHMENT",
+    vk.FORMAT_FEATURE_BLIT_SRC_BIT: "BLIT_SRC",
+    vk.FORMAT_FEATURE_BLIT_DST_BIT: "BLIT_DST",
+    vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT: "SAMPLED_IMAGE_FILTER_LINEAR",
+    vk.FORMAT_FEATURE_TRANSFER_SRC_BIT: "TRANSFER_SRC",
+    vk.FORMAT_FEATURE_TRANSFER_DST_BIT: "TRANSFER_DST",
+}
+_NEEDED_FOR = {
+    "sampled": vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT,
+    "storage": vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT,
+    "color_attachment": vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT,
+}
+_WITHOUT_FORMAT = {
+    "read": (vk.FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT, "shaderStorageImageReadWithoutFormat"),
+    "write": (vk.FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT, "shaderStorageImageWriteWithoutFormat"),
+}
+# Formats beyond Vulkan 1.2, by the first value of the extension that brings them.
+_LATER_FORMATS = {
+    1000340000: "VK_EXT_4444_formats",
+    1000470000: "VK_KHR_maintenance5",
+    1000460000: "VK_ARM_tensors",
+}
+
+
+def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]:
+    """The tiling of each image, by uid: the one that the scenario asks for, otherwise the fastest that is legal.
+
+    Raises UnsupportedError with a sentence for each image that the device cannot have, naming format, tiling and what
+    is missing.
+    """
+    chosen: dict[str, Tiling] = {}
+    problems: list[Diagnostic] = []
+    for plan in images:
+        lacking = []
+        for tiling in sorted(_candidates(device, plan), key=lambda tiling: lacks_formatless(device, plan, tiling)):
+            missing = _missing(device, plan, tiling)
+            if missing is None:
+                chosen[plan.uid] = tiling
+                break
+            lacking.append(f"with {tiling} tiling {missing}")
+        else:
+            what = f"image {plan.uid!r} of {plan.format.name} is not possible on {device.physical.name!r}"
+            problems.append(error("SR-FEATURE-003", plan.pointer, f"{what}: {'; '.join(lacking)}"))
+    if problems:
+        raise errors.error_of(problems)
+    return chosen
+
+
+def interpolates(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
+    """Return whether the device can average texels of this format in a blit; integers and depths it must not."""
+    if plan.format.numeric in ("uint", "sint") or plan.format.aspects != ("color",):
+        return False
+    return bool(format_features(device, plan.format.value, tiling) & vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
+
+
+def format_features(device: Device, format: int, tiling: Tiling) -> int:
+    """VkFormatFeatureFlags of a format and tiling."""
+    physical = device.physical
+    if format_of_value(format).is_of_tensors and "VK_ARM_tensors" not in physical.extensions:
+        return 0
+    properties = ffi.new("VkFormatProperties*")
+    physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format, properties)
+    return int(properties.optimalTilingFeatures if tiling == "OPTIMAL" else properties.linearTilingFeatures)
+
+
+def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
+    """Return whether the device lacks an access without format that shaders make to the image.
+
+    From Vulkan 1.3 on each format says it for itself; before, a feature holds for all formats.
+    """
+    physical = device.physical
+    bits = 0
+    if plan.without_format and physical.api_version >= API_1_3:
+        found = new("VkFormatProperties3")
+        properties = chain(new("VkFormatProperties2"), found)
+        physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, plan.format.value, properties)
+        bits = int(found.optimalTilingFeatures if tiling == "OPTIMAL" else found.linearTilingFeatures)
+    return any(
+        not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
+        for access in plan.without_format
+    )
+
+
+def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
+    """VkImageUsageFlags: every image is copied into and out of."""
+    flags = USAGE_TRANSFER
+    for usage in plan.usage:
+        flags |= USAGES.get(usage, 0)
+    if needs_companion(device, plan, tiling):
+        flags &= ~vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT
+    return flags
+
+
+def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
+    """Return whether another image is drawn into in place of this one: see `companion_image`."""
+    if "color_attachment" not in plan.usage or tiling == "OPTIMAL":
+        return False
+    if plan.aliased:
+        return True
+    features = format_features(device, plan.format.value, tiling)
+    return plan.tiling == "LINEAR" and not features & vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT
+
+
+def flow_info(device: Device, plan: ImagePlan) -> Any:
+    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
+
+    The ML emulation layers do not need it, and pass it on to a driver that does not know it.
+    """
+    flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
+    if not flags or GRAPH_LAYER in device.instance.layers:
+        return ffi.NULL
+    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags)
+
+
+def create_flags(plan: ImagePlan) -> int:
+    """VkImageCreateFlags."""
+    return vk.IMAGE_CREATE_ALIAS_BIT if plan.aliased else 0
+
+
+def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
+    if plan.tiling is not None:
+        return (plan.tiling,)
+    if "tensor_aliasing" in plan.usage:
+        return ("OPTIMAL",)  # what the layout of that name is for
+    if plan.aliased:
+        return ("LINEAR",)  # the other members of the group must see rows of texels
+    if device.physical.type == "cpu" and device.unified_memory and plan.mips == 1:
+        return ("LINEAR", "OPTIMAL")  # no slower to sample, and the host can read and write it in place
+    return ("OPTIMAL", "LINEAR")
+
+
+def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
+    """Name what the device lacks for this image, or None."""
+    later = _missing_extension(device, plan.format.value)
+    if later is not None:
+        return later
+    features = format_features(device, plan.format.value, tiling)
+    wanted = [
+        vk.FORMAT_FEATURE_TRANSFER_SRC_BIT,
+        vk.FORMAT_FEATURE_TRANSFER_DST_BIT,
+        *(_NEEDED_FOR[usage] for usage in plan.usage if usage in _NEEDED_FOR),
+    ]
+    if plan.filters and plan.sampler.is_linear:
+        wanted.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
+    has_graphics = device.physical.queue_families[device.queue_family][0] & vk.QUEUE_GRAPHICS_BIT
+    if plan.format.aspects != ("color",) and not has_graphics:
+        return "depths cannot be copied: the queue family with compute has no graphics, which does that"
+    if _makes_levels(plan):
+        if plan.format.is_compressed:
+            return "its file must hold all mip levels: block-compressed ones cannot be made on the device"
+        if not has_graphics:
+            return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
+        wanted += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
+    if needs_companion(device, plan, tiling) and device_draws(device, plan.format.value):
+        wanted.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)
+    lacking = [_NAMES[bit] for bit in wanted if not features & bit]
+    if lacking:
+        return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
+    return _beyond_limits(device, plan, tiling)
+
+
+def device_draws(device: Device, format: int) -> bool:
+    """Return whether the device draws into OPTIMAL images of a format, and copies into and out of them."""
+    needed = (
+        vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT | vk.FORMAT_FEATURE_TRANSFER_SRC_BIT | vk.FORMAT_FEATURE_TRANSFER_DST_BIT
+    )
+    return format_features(device, format, "OPTIMAL") & needed == needed
+
+
+def _makes_levels(plan: ImagePlan) -> bool:
+    return plan.source is not None and plan.source_levels < plan.mips
+
+
+def _missing_extension(device: Device, format: int) -> str | None:
+    extension = _LATER_FORMATS.get(format // 1000 * 1000)
+    if extension is None or extension in device.enabled.extensions:
+        return None
+    if extension == "VK_EXT_4444_formats" and device.physical.api_version >= API_1_3:
+        return None
+    return f"it lacks the extension {extension}"
+
+
+def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
+    properties: Any = ffi.new("VkImageFormatProperties*")
+    physical = device.physical
+    usage = usage_flags(device, plan, tiling)
+    if device.instance.layers:  # the ML emulation layers pass on what they are asked, to a driver that does not know it
+        usage &= ~vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM
+    code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
+        physical.handle, plan.format.value, 1, TILINGS[tiling], usage, create_flags(plan), properties
+    )
+    if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
+        uses = ", ".join(sorted(plan.usage)) or "copies"
+        return f"the format is not supported for {uses}"
+    check(code, "vkGetPhysicalDeviceImageFormatProperties", f"image {plan.uid!r}")
+    most = properties.maxExtent
+    if plan.width > most.width or plan.height > most.height:
+        return f"{plan.width}x{plan.height} texels are more than {most.width}x{most.height}, the most there can be"
+    if plan.mips > properties.maxMipLevels:
+        return f"mip level provided is not supported: there can be {properties.maxMipLevels}, not {plan.mips}"
+    return None
+
+
+ASPECTS = {
+    "color": vk.IMAGE_ASPECT_COLOR_BIT,
+    "depth": vk.IMAGE_ASPECT_DEPTH_BIT,
+    "stencil": vk.IMAGE_ASPECT_STENCIL_BIT,
+}
+NAMED: dict[ImageLayout, int] = {
+    "general": vk.IMAGE_LAYOUT_GENERAL,
+    "tensor_aliasing": vk.IMAGE_LAYOUT_TENSOR_ALIASING_ARM,
+}
+
+_T = TypeVar("_T")
+
+
+class Transition(NamedTuple):
+    """A change of layout of ``level_count`` mip levels."""
+
+    image: Any
+    aspect_mask: int
+    base_level: int
+    level_count: int
+    old: int
+    new: int
+
+
+def image_barriers(transitions: Sequence[Transition], src_access: int, dst_access: int) -> Any:
+    """VkImageMemoryBarrier[] with one access mask on each side."""
+    barriers = ffi.new("VkImageMemoryBarrier[]", len(transitions))
+    for barrier, change in zip(barriers, transitions, strict=True):
+        barrier.sType = vk.STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
+        barrier.srcAccessMask, barrier.dstAccessMask = src_access, dst_access
+        barrier.oldLayout, barrier.newLayout = change.old, change.new
+        barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = vk.QUEUE_FAMILY_IGNORED
+        barrier.image = change.image
+        barrier.subresourceRange.aspectMask = change.aspect_mask
+        barrier.subresourceRange.baseMipLevel = change.base_level
+        barrier.subresourceRange.levelCount = change.level_count
+        barrier.subresourceRange.layerCount = 1
+    return barriers
+
+
+def record_transitions(
+    device: Device, commands: Any, changes: Sequence[Transition], before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    """Record changes of layouts between stages with accesses, as `Device.barrier` takes them."""
+    barriers = image_barriers(changes, before[1], after[1])
+    device.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 0, ffi.NULL, 0, ffi.NULL, len(changes), barriers)
+
+
+def runs(values: Sequence[_T]) -> list[tuple[int, int, _T]]:
+    """Neighbouring equal values: (index of the first, how many, value)."""
+    found: list[tuple[int, int, _T]] = []
+    for index, value in enumerate(values):
+        if found and found[-1][2] == value:
+            first, count, _ = found[-1]
+            found[-1] = (first, count + 1, value)
+        else:
+            found.append((index, 1, value))
+    return found
+
+
+_TYPE_2D = 1
+
+
+def create_view(
+    device: Device, stack: ExitStack, image: Any, format: int, aspect_mask: int, base_level: int, level_count: int
+) -> Any:
+    """A two-dimensional VkImageView, destroyed with ``stack``."""
+    info = new(
+        "VkImageViewCreateInfo",
+        image=image,
+        viewType=_TYPE_2D,
+        format=format,
+        subresourceRange={
+            "aspectMask": aspect_mask,
+            "baseMipLevel": base_level,
+            "levelCount": level_count,
+            "baseArrayLayer": 0,
+            "layerCount": 1,
+        },
+    )
+    return device.create(stack, "image view", "ImageView", info)
+
+
+def create_image(device: Device, stack: ExitStack, plan: ImagePlan, purpose: str, **members: Any) -> tuple[Any, Needs]:
+    """A VkImage of two dimensions in the format of a plan, destroyed with ``stack``. ``members`` are the others of its
+    VkImageCreateInfo. Raises OutOfMemoryError and DeviceError with the place."""
+    info = new(
+        "VkImageCreateInfo",
+        imageType=vk.IMAGE_TYPE_2D,
+        format=plan.format.value,
+        arrayLayers=1,
+        samples=vk.SAMPLE_COUNT_1_BIT,
+        **members,
+    )
+    try:
+        handle = device.create(stack, "image", "Image", info, purpose)
+    except errors.ScenarioRunnerError as failure:
+        raise failure.at(pointer=plan.pointer) from None
+    needs = ffi.new("VkMemoryRequirements*")
+    device.fn.vkGetImageMemoryRequirements(device.handle, handle, needs)
+    return handle, Needs(
+        needs.size, needs.alignment, needs.memoryTypeBits, linear=members["tiling"] == vk.IMAGE_TILING_LINEAR
+    )
+
+
+def record_mip_levels(
+    device: Device, commands: Any, image: Any, plan: ImagePlan, layout: int, *, interpolate: bool
+) -> list[int]:
+    """Record making the levels from ``plan.source_levels`` on; returns the layout that each level is left in.
+
+    All levels are in ``layout`` (TRANSFER_DST or GENERAL) and their bytes come from copies recorded before. Texels are
+    averaged with ``interpolate``, otherwise one of them is taken.
+    """
+    mask = 0
+    for aspect in plan.format.aspects:
+        mask |= ASPECTS[aspect]
+    layouts = [layout] * plan.mips
+    blit = ffi.new("VkImageBlit*")
+    blit.srcSubresource.aspectMask = blit.dstSubresource.aspectMask = mask
+    blit.srcSubresource.layerCount = blit.dstSubresource.layerCount = 1
+    blit.srcOffsets[1].z = blit.dstOffsets[1].z = 1
+    for level in range(plan.source_levels, plan.mips):
+        above = level - 1
+        source_layout = (
+            vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL if layout == vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL else layout
+        )
+        change = Transition(image, mask, above, 1, layouts[above], source_layout)
+        record_transitions(
+            device,
+            commands,
+            [change],
+            (vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT),
+            (vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_READ_BIT),
+        )
+        layouts[above] = source_layout
+        blit.srcSubresource.mipLevel, blit.dstSubresource.mipLevel = above, level
+        blit.srcOffsets[1].x, blit.srcOffsets[1].y = max(1, plan.width >> above), max(1, plan.height >> above)
+        blit.dstOffsets[1].x, blit.dstOffsets[1].y = max(1, plan.width >> level), max(1, plan.height >> level)
+        device.fn.vkCmdBlitImage(commands, image, source_layout, image, layout, 1, blit, 1 if interpolate else 0)
+    return layouts

@@ -1,0 +1,328 @@
+"""Images of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS
+from scenario_runner.plan.records import Descriptor, ImageBarrier, ImageLayout, ImagePart
+from scenario_runner.plan.special_records import ImagePlan, SamplerPlan
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.companion_image import CompanionImage
+from scenario_runner.vulkan.device import EVERYTHING, Device
+from scenario_runner.vulkan.image_support import (
+    ASPECTS,
+    NAMED,
+    TILINGS,
+    Tiling,
+    Transition,
+    choose_tilings,
+    create_flags,
+    create_image,
+    create_view,
+    flow_info,
+    interpolates,
+    needs_companion,
+    record_mip_levels,
+    record_transitions,
+    runs,
+    usage_flags,
+)
+from scenario_runner.vulkan.loader import check
+from scenario_runner.vulkan.memory import Allocation, align, readable_size
+from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.structs import new
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.companion_image import CompanionImage
+
+
+def create_images(
+    device: Device,
+    stack: ExitStack,
+    plans: list[ImagePlan],
+    others: Mapping[str, Any],
+) -> dict[str, Image]:
+    """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
+    tilings = choose_tilings(device, plans)
+    return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.watched(plans)}
+
+
+class Image(Resource):
+    """A VkImage with its views.
+
+    Life cycle of its layout, for each filling: UNDEFINED; where copies and clears write, while it is filled; then
+    ``rest_layout``, which is what commands and readbacks find it in, unless the scenario's barriers move it
+    (`set_layouts`).
+
+    A LINEAR image that shares memory is filled through a buffer over the same bytes. After vkCmdClearColorImage and
+    vkCmdCopyBufferToImage the memory may hold a compressed form that the other members do not know of (seen on an
+    NVIDIA H100 with driver 580: they read garbage, and what they wrote was read wrong by storage images).
+    """
+
+    plan: ImagePlan
+
+    def __init__(self, device: Device, stack: ExitStack, plan: ImagePlan, tiling: Tiling) -> None:
+        """Raises OutOfMemoryError and DeviceError with the place."""
+        super().__init__(device, plan)
+        self._stack = stack
+        self.tiling = tiling
+        self.aspect_mask = 0
+        for aspect in plan.format.aspects:
+            self.aspect_mask |= ASPECTS[aspect]
+        # a host writes LINEAR images in place, which only GENERAL allows
+        self.rest_layout = (
+            vk.IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL
+            if plan.constant and tiling == "OPTIMAL"
+            else vk.IMAGE_LAYOUT_GENERAL
+        )
+        self._fill_layout = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL if tiling == "OPTIMAL" else vk.IMAGE_LAYOUT_GENERAL
+        self._layouts = [self.rest_layout] * plan.mips
+        self._views: dict[tuple[int, int], Any] = {}
+        purpose = f"image {plan.uid!r}, {plan.width}x{plan.height} texels of {plan.format.name}"
+        self.handle, self.needs = create_image(
+            device,
+            stack,
+            plan,
+            purpose,
+            flags=create_flags(plan),
+            extent={"width": plan.width, "height": plan.height, "depth": 1},
+            mipLevels=plan.mips,
+            tiling=TILINGS[tiling],
+            usage=usage_flags(device, plan, tiling),
+            pNext=flow_info(device, plan),
+        )
+        self.start_bytes, self.row_pitch_bytes = self._rows() if tiling == "LINEAR" else (0, 0)
+        self.buffer: Any = None
+        self._packed_rows: Rows | None = None
+        if plan.aliased and tiling == "LINEAR" and len(plan.parts) == 1:
+            size = align(self.needs.size_bytes, WORD_SIZE_BYTES)
+            usage = vk.BUFFER_USAGE_TRANSFER_SRC_BIT | vk.BUFFER_USAGE_TRANSFER_DST_BIT
+            self.buffer, needs = create_buffer(device, stack, size, usage, purpose)
+            self.needs = self.needs.also(needs)
+            dims = plan.parts[0].row_count, plan.parts[0].row_size_bytes
+            self._packed_rows = Rows(dims, (self.row_pitch_bytes, 1), plan.size_bytes, self.start_bytes)
+
+        self.companions: list[CompanionImage] = []
+        if needs_companion(device, plan, tiling):
+            usage, layout = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT, vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
+            for level in range(plan.mips):
+                self.companions.append(CompanionImage(device, stack, self, level, usage, layout))
+
+    def __repr__(self) -> str:
+        return f"<Image {self.plan.uid!r} {self.tiling} {readable_size(self.needs.size_bytes)}>"
+
+    def _rows(self) -> tuple[int, int]:
+        """The start of level 0 of a LINEAR image in its memory, and the distance of its rows, in bytes."""
+        part = ffi.new("VkImageSubresource*")
+        part.aspectMask = ASPECTS[self.plan.format.aspects[0]]
+        layout = ffi.new("VkSubresourceLayout*")
+        self._device.fn.vkGetImageSubresourceLayout(self._device.handle, self.handle, part, layout)
+        return layout.offset, layout.rowPitch
+
+    @property
+    def has_padded_rows(self) -> bool:
+        """Return whether a LINEAR image has more bytes a row than its texels take."""
+        first = self.plan.parts[0]
+        return first.row_count > 1 and self.row_pitch_bytes != first.row_size_bytes
+
+    @property
+    def end_bytes(self) -> int:
+        """The end of the rows of a LINEAR image in its memory group, padding included."""
+        return self.plan.offset_bytes + self.start_bytes + self.row_pitch_bytes * self.plan.parts[0].row_count
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        super().bind(allocation, offset_bytes + self.start_bytes)
+        code = self._device.fn.vkBindImageMemory(self._device.handle, self.handle, allocation.handle, offset_bytes)
+        check(code, "vkBindImageMemory", f"image {self.plan.uid!r}")
+        if self.buffer is not None:
+            bind_buffer(self._device, self.buffer, allocation, offset_bytes, f"image {self.plan.uid!r}")
+
+    @property
+    def mapped(self) -> bool:
+        is_packed = self.tiling == "LINEAR" and len(self.plan.parts) == 1 and not self.has_padded_rows
+        return is_packed and super().mapped
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        part = self._part_at(offset_bytes)
+        rows = min(room_bytes // part.row_size_bytes, (part.end_bytes - offset_bytes) // part.row_size_bytes)
+        return rows * part.row_size_bytes
+
+    def set_layouts(self, layouts: tuple[ImageLayout, ...] | None) -> None:
+        """Tell which layout each level is in after the barriers of a frame; None: at rest."""
+        at_rest = [self.rest_layout] * self.plan.mips
+        self._layouts = at_rest if layouts is None else [self.layout_of(name) for name in layouts]
+
+    def layout_of(self, name: ImageLayout) -> int:
+        """The VkImageLayout that a scenario means."""
+        return self.rest_layout if name == "general" else NAMED[name]
+
+    def barrier_transition(self, barrier: ImageBarrier) -> Transition:
+        """Apply a barrier of the scenario to the layout."""
+        old = vk.IMAGE_LAYOUT_UNDEFINED if barrier.old_layout is None else self.layout_of(barrier.old_layout)
+        new = self.layout_of(barrier.new_layout)
+        return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)
+
+    @property
+    def _filled(self) -> bool:
+        return self.plan.source is not None or self.plan.zero_fill
+
+    @property
+    def needs_preparation(self) -> bool:
+        """OPTIMAL images that are filled change their layout in the commands that fill them: those that share memory
+        are alike, so that the layout of one is that of the other."""
+        return self.tiling == "LINEAR" or not self._filled
+
+    def record_prepare(self, commands: Any) -> None:
+        layout = self._fill_layout if self._filled else self.rest_layout
+        self._change(
+            [vk.IMAGE_LAYOUT_UNDEFINED] * self.plan.mips,
+            [layout] * self.plan.mips,
+            commands,
+            before_copy=self._filled,
+        )
+
+    def record_clear(self, commands: Any) -> None:
+        if not self.needs_preparation:
+            self.record_prepare(commands)
+        fn = self._device.fn
+        area = ffi.new("VkImageSubresourceRange*")
+        area.aspectMask, area.levelCount, area.layerCount = self.aspect_mask, self.plan.mips, 1
+        if self.buffer is not None:
+            fn.vkCmdFillBuffer(commands, self.buffer, 0, vk.WHOLE_SIZE, 0)
+        elif self.plan.format.aspects == ("color",):
+            fn.vkCmdClearColorImage(commands, self.handle, self._fill_layout, ffi.new("VkClearColorValue*"), 1, area)
+        else:
+            zero = ffi.new("VkClearDepthStencilValue*")
+            fn.vkCmdClearDepthStencilImage(commands, self.handle, self._fill_layout, zero, 1, area)
+        self._to_rest([self._fill_layout] * self.plan.mips, commands)
+
+    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        plan, fn = self.plan, self._device.fn
+        if offset_bytes == 0 and not self.needs_preparation:
+            self.record_prepare(commands)
+        if self._packed_rows is not None:
+            regions = self._packed_rows.regions(staging_offset, offset_bytes, size, into_staging=False)
+            fn.vkCmdCopyBuffer(commands, staging, self.buffer, len(regions), regions)
+        else:
+            region = self._region(staging_offset, offset_bytes, size)
+            fn.vkCmdCopyBufferToImage(commands, staging, self.handle, self._fill_layout, 1, region)
+        assert plan.source is not None
+        if offset_bytes + size < plan.source.size_bytes:
+            return
+        layouts = [self._fill_layout] * plan.mips
+        if plan.source_levels < plan.mips:
+            layouts = record_mip_levels(
+                self._device,
+                commands,
+                self.handle,
+                plan,
+                self._fill_layout,
+                interpolate=interpolates(self._device, plan, self.tiling),
+            )
+        self._to_rest(layouts, commands)
+
+    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        source = [
+            vk.IMAGE_LAYOUT_GENERAL if self.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
+        ] * self.plan.mips
+        if offset_bytes == 0:
+            self._change(self._layouts, source, commands, before_copy=True)
+        part = self._part_at(offset_bytes)
+        region = self._region(staging_offset, offset_bytes, size)
+        self._device.fn.vkCmdCopyImageToBuffer(commands, self.handle, source[part.level], staging, 1, region)
+        if offset_bytes + size == self.plan.size_bytes:
+            self._change(source, self._layouts, commands, before_copy=False)
+
+    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        device, plan = self._device, self.plan.sampler
+        info = ffi.new("VkDescriptorImageInfo*")
+        if descriptor.kind in ("sampler", "combined_image_sampler"):
+            info.sampler = device.samplers.get(plan, partial(create_sampler, device, plan))
+        if descriptor.kind != "sampler":
+            info.imageView = self.image_view(descriptor.level)
+            info.imageLayout = self.rest_layout
+        write.pImageInfo = info
+        return info
+
+    def image_view(self, level: int | None) -> Any:
+        """The VkImageView of one mip level, or of all; of a depth and stencil image that of the depths."""
+        first, count = (0, self.plan.mips) if level is None else (level, 1)
+        view = self._views.get((first, count))
+        if view is None:
+            aspect = ASPECTS[self.plan.format.aspects[0]]
+            view = create_view(self._device, self._stack, self.handle, self.plan.format.value, aspect, first, count)
+            self._views[first, count] = view
+        return view
+
+    @property
+    def views(self) -> Iterable[Any]:
+        """The VkImageViews made so far: those of descriptors are there once the descriptors are."""
+        return self._views.values()
+
+    def render_target(self, level: int) -> tuple[Any, int]:
+        """VkImageView and VkImageLayout of the mip level that is drawn into."""
+        if self.companions:
+            return self.companions[level].view, self.companions[level].layout
+        return self.image_view(level), self.rest_layout
+
+    def _part_at(self, offset_bytes: int) -> ImagePart:
+        return next(part for part in self.plan.parts if offset_bytes < part.end_bytes)
+
+    def _region(self, staging_offset: int, offset_bytes: int, size: int) -> Any:
+        """VkBufferImageCopy for whole rows of one part."""
+        part = self._part_at(offset_bytes)
+        block_height = self.plan.format.block_extent[1]
+        first = (offset_bytes - part.offset_bytes) // part.row_size_bytes * block_height
+        rows = size // part.row_size_bytes * block_height
+        region = ffi.new("VkBufferImageCopy*")
+        region.bufferOffset = staging_offset
+        region.imageSubresource.aspectMask = ASPECTS[part.aspect]
+        region.imageSubresource.mipLevel = part.level
+        region.imageSubresource.layerCount = 1
+        region.imageOffset.y = first
+        region.imageExtent.width, region.imageExtent.depth = part.width, 1
+        region.imageExtent.height = min(rows, part.height - first)
+        return region
+
+    def _to_rest(self, layouts: list[int], commands: Any) -> None:
+        self._change(layouts, [self.rest_layout] * self.plan.mips, commands, before_copy=False)
+
+    def _change(self, old: list[int], new: list[int], commands: Any, *, before_copy: bool) -> None:
+        """Record the change of each level's layout, between a copy and whatever is on the other side of it."""
+        changed = [
+            Transition(self.handle, self.aspect_mask, first, count, before, after)
+            for first, count, (before, after) in runs(list(zip(old, new, strict=True)))
+            if before != after
+        ]
+        if not changed:
+            return
+        copy = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_TRANSFER_WRITE_BIT
+        sides = (EVERYTHING, copy) if before_copy else (copy, EVERYTHING)
+        record_transitions(self._device, commands, changed, *sides)
+
+
+def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Any:
+    """A VkSampler, destroyed with ``stack``."""
+    address_mode = ADDRESS_MODES[plan.address_mode]
+    info = new(
+        "VkSamplerCreateInfo",
+        magFilter=FILTERS[plan.mag_filter],
+        minFilter=FILTERS[plan.min_filter],
+        mipmapMode=FILTERS[plan.mip_filter],
+        addressModeU=address_mode,
+        addressModeV=address_mode,
+        addressModeW=address_mode,
+        maxLod=vk.LOD_CLAMP_NONE,  # the view says how many levels there are
+        borderColor=BORDER_COLORS[plan.border_color],
+    )
+    if plan.custom_color:
+        member = "uint32" if plan.border_color.startswith("INT") else "float32"
+        custom = new("VkSamplerCustomBorderColorCreateInfoEXT", format=plan.custom_format)
+        setattr(custom.customBorderColor, member, plan.custom_color)
+        info.pNext = ffi.cast("void*", custom)  # alive until the sampler is made
+    return device.create(stack, "sampler", "Sampler", info)

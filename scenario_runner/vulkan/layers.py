@@ -1,0 +1,177 @@
+"""Vulkan layers: installed ones, those that the environment adds, the ML emulation and validation layers.
+
+Layers do not report themselves reliably (few support VK_EXT_tooling_info), so the variables that the Vulkan loader
+reads are inspected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from typing import Any
+
+from scenario_runner.vulkan import ffi, loader
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.structs import enumerated, new
+
+PACKAGE = "ai_ml_emulation_layer_for_vulkan"
+GRAPH_LAYER = "VK_LAYER_ML_Graph_Emulation"
+TENSOR_LAYER = "VK_LAYER_ML_Tensor_Emulation"
+# The names of their manifests, without the extension.
+FILES = {GRAPH_LAYER: "VkLayer_Graph", TENSOR_LAYER: "VkLayer_Tensor"}
+_MODULE = "emulation_layer"
+
+
+def package_folder() -> str | None:
+    """The folder of the package that holds both layers; None without the package."""
+    try:
+        spec = find_spec(_MODULE)
+    except (ImportError, ValueError):
+        return None
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        deployed = os.path.join(folder, "deploy")
+        if all(os.path.isfile(manifest_path(deployed, layer)) for layer in FILES):
+            return deployed
+    return None
+
+
+def manifest_path(deployed: str, layer: str) -> str:
+    """The manifest of a layer in the package's folder."""
+    return os.path.join(deployed, "share", "vulkan", "explicit_layer.d", f"{FILES[layer]}.json")
+
+
+RENDERDOC_VARIABLE = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
+RENDERDOC_LAYER = "VK_LAYER_RENDERDOC_Capture"
+LAYERS_VARIABLE = "VK_INSTANCE_LAYERS"
+FRAME_BOUNDARY = "VK_EXT_frame_boundary"
+
+
+tools: list[str] = []
+"""Layers that this program was asked to load, next to the driver: below the ML emulation layers, whose calls they see.
+
+Add one before the first instance is made."""
+
+
+def requested_layers() -> list[str]:
+    """The names of layers, or patterns of names with ``*``, that the environment or a caller asks for; mostly none."""
+    environ = os.environ
+    names = [name for name in environ.get(LAYERS_VARIABLE, "").split(os.pathsep) if name]
+    names += [name for name in environ.get("VK_LOADER_LAYERS_ENABLE", "").split(",") if name]
+    if environ.get(RENDERDOC_VARIABLE) == "1":
+        names.append(RENDERDOC_LAYER)
+    return names + tools
+
+
+def with_ml_emulation(layers: Collection[str]) -> bool:
+    """Return whether an ML emulation layer is among the layers of an instance, or of those that the environment
+    adds."""
+    asked = [*layers, *requested_layers()]
+    return any(fnmatchcase(name, each) for name in FILES for each in asked)
+
+
+def present_layers() -> list[str]:
+    """List those of them that are installed, so that the loader loads them. Asks the loader where there are any."""
+    wanted = requested_layers()
+    if not wanted:
+        return []
+    return [name for name, _, _ in available_layers() if any(fnmatchcase(name, each) for each in wanted)]
+
+
+def available_layers() -> list[tuple[str, str, str]]:
+    """Name, implementation version and description of each layer that the loader finds."""
+    loader.load()
+    name = "vkEnumerateInstanceLayerProperties"
+    layers = enumerated("VkLayerProperties", name, loader.instance_function(ffi.NULL, name))
+    return [
+        (
+            ffi.string(layer.layerName).decode(),
+            str(layer.implementationVersion),
+            ffi.string(layer.description).decode(errors="replace"),
+        )
+        for layer in layers
+    ]
+
+
+def has_instance_extension(name: str, layer: str | None = None) -> bool:
+    """Return whether ``layer`` brings the extension; without one, whether the loader, a driver or an implicit layer
+    does."""
+    call = "vkEnumerateInstanceExtensionProperties"
+    of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
+    found = enumerated("VkExtensionProperties", call, loader.instance_function(ffi.NULL, call), of)
+    return any(ffi.string(each.extensionName) == name.encode() for each in found)
+
+
+_COMMAND = re.compile(r"command (\d+)\b")
+
+
+def place_of(data: Any, subject: str | None) -> tuple[str | None, list[str]]:
+    """JSON pointer and names of the objects of a VkDebugUtilsMessengerCallbackDataEXT.
+
+    ``subject`` is what is being created or recorded; where it is unknown, the labels of the command buffer tell.
+    """
+    names = []
+    for each in data.pObjects[0 : data.objectCount]:
+        name = "" if each.pObjectName == ffi.NULL else _text(each.pObjectName)
+        if name and name not in names:
+            names.append(name)
+    if subject is None:
+        for label in data.pCmdBufLabels[0 : data.cmdBufLabelCount]:
+            found = _COMMAND.match(_text(label.pLabelName))
+            if found:
+                subject = f"/commands/{found[1]}"
+    return subject, names
+
+
+def with_place(text: str, pointer: str | None, names: list[str]) -> str:
+    """A message that begins with its place."""
+    parts = [] if pointer is None else [pointer]
+    if names:
+        parts.append(", ".join(map(repr, names)))
+    return ": ".join([*parts, text])
+
+
+def _text(chars: Any) -> str:
+    return str(ffi.string(chars).decode(errors="replace"))
+
+
+VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+
+# What the ML emulation layers do to a validation layer below them. What tensors a format can have is asked through all
+# layers; the structure and the formats are VK_ARM_tensors' own. A tensor that shares the memory of an OPTIMAL image
+# is a buffer of size 0 to them, which they read and write by its address.
+_OF_THE_LAYERS = re.compile(
+    r"vkGetPhysicalDeviceFormatProperties2?\b.*(\(100046000\d\)|requires the extensions VK_ARM_tensors)"
+    r"|VUID-VkBufferCreateInfo-size-00912\b|VUID-VkBufferMemoryBarrier2-offset-01187\b",
+    re.DOTALL,
+)
+# Since 1.4.304 synchronization validation ignores what shaders access, unless the second one is set.
+_FOR_HAZARDS = ("validate_sync", "syncval_shader_accesses_heuristic")
+_LAYER_SETTINGS = "VK_EXT_layer_settings"
+
+
+def is_of_ml_layers(message: str) -> bool:
+    """Return whether a message of the layer is about what the ML emulation layers above it do, not about this
+    program."""
+    return _OF_THE_LAYERS.search(message) is not None
+
+
+def hazard_settings() -> list[Any]:
+    """Structures for VkInstanceCreateInfo that let the layer look for hazards; older versions know only the first."""
+    wanted = [vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT]
+    structs = [new("VkValidationFeaturesEXT", pEnabledValidationFeatures=wanted)]
+    if has_instance_extension(_LAYER_SETTINGS, VALIDATION_LAYER):
+        settings = [
+            {
+                "pLayerName": VALIDATION_LAYER,
+                "pSettingName": name,
+                "type": vk.LAYER_SETTING_TYPE_BOOL32_EXT,
+                "valueCount": 1,
+                "pValues": (1).to_bytes(4, "little"),
+            }
+            for name in _FOR_HAZARDS
+        ]
+        structs.append(new("VkLayerSettingsCreateInfoEXT", pSettings=settings))
+    return structs

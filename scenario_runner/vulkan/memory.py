@@ -1,0 +1,297 @@
+"""Device memory: choosing a type, allocating, and keeping small blocks between runs.
+
+A GPU driver takes a system-wide lock for every allocation, which costs a small scenario more than its work and makes
+scenarios on several GPUs wait for each other. Small blocks are therefore kept, and stay mapped. On a software device
+the host's free memory limits allocations.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from scenario_runner import errors
+from scenario_runner.system_limits import control_groups
+from scenario_runner.text import size_in_units
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.loader import check, error_class, result_name
+from scenario_runner.vulkan.structs import new
+
+_MEMINFO = "/proc/meminfo"
+_MADV_POPULATE_WRITE = 23  # Linux 5.14
+_PAGE_SIZE_BYTES = 4096
+_SMALLEST_BYTES = 1 << 20
+_NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has a number for it
+
+
+def available_bytes() -> int | None:
+    """Memory that programs can still be given, within the limits of containers and of jobs on a cluster; None where
+    that cannot be told.
+
+    A software device hands out more than there is, and dies using it.
+    """
+    found = [amount for amount in (_of_machine(), *map(left_in, _groups())) if amount is not None]
+    return min(found, default=None)
+
+
+def _of_machine() -> int | None:
+    try:
+        with open(_MEMINFO, encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
+@cache
+def _groups() -> tuple[str, ...]:
+    return tuple(folder for folder in control_groups("memory") if left_in(folder) is not None)
+
+
+def left_in(group: str) -> int | None:
+    """The memory in bytes that the control group with this folder has left; None where it has no limit."""
+    is_first = os.path.exists(f"{group}/memory.limit_in_bytes")
+    names = ("limit_in_bytes", "usage_in_bytes") if is_first else ("max", "current")
+    try:
+        limit, used = (int(_text(f"{group}/memory.{name}")) for name in names)
+        amounts = dict(line.split() for line in _text(f"{group}/memory.stat").splitlines())
+    except (OSError, ValueError):  # "max": no limit
+        return None
+    if limit >= _NO_LIMIT_BYTES:
+        return None
+    prefix = "total_" if is_first else ""
+    files = sum(int(amounts.get(f"{prefix}{state}_file", 0)) for state in ("active", "inactive"))
+    return max(0, limit - used + files)  # the system drops cached files where programs need memory
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+def populate(view: memoryview) -> None:
+    """Have the system provide the pages of ``view`` now: one call is cheaper than a fault for each page.
+
+    What the pages hold stays. Only an aid: where the system does not know it, or for little memory, it does nothing.
+    """
+    if view.nbytes < _SMALLEST_BYTES:
+        return
+    import ctypes
+
+    start = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    first = -(-start // _PAGE_SIZE_BYTES) * _PAGE_SIZE_BYTES
+    end = (start + view.nbytes) // _PAGE_SIZE_BYTES * _PAGE_SIZE_BYTES
+    madvise = _madvise()
+    if madvise is not None:
+        madvise(first, end - first, _MADV_POPULATE_WRITE)
+
+
+@cache
+def _madvise() -> Any:
+    """The C library's function; None where it has none."""
+    import ctypes
+
+    function = getattr(ctypes.CDLL(None), "madvise", None)
+    if function is not None:
+        function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return function
+
+
+# Scenarios that need less than this need not ask what the machine has.
+_UNCHECKED_BYTES = 256 << 20
+
+# NULL, and MAP_FAILED: Mesa's lavapipe returns VK_SUCCESS also where its mmap() fails.
+_UNUSABLE_ADDRESSES = (0, (1 << 64) - 1)
+
+
+class Allocation:
+    """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it."""
+
+    __slots__ = ("handle", "mapped", "size_bytes", "type_index")
+
+    def __init__(self, handle: Any, size_bytes: int, type_index: int, mapped: Any = None) -> None:
+        self.handle = handle
+        self.size_bytes = size_bytes
+        self.type_index = type_index
+        self.mapped = mapped
+
+    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        """The mapped bytes [offset, offset + size); only for a mapped allocation."""
+        return memoryview(ffi.buffer(self.mapped + offset_bytes, size_bytes))
+
+
+class Needs(NamedTuple):
+    """The requirements of a Vulkan object on its memory (VkMemoryRequirements).
+
+    Memory that is not ``linear`` (that of OPTIMAL images) must keep a distance from memory that is.
+    """
+
+    size_bytes: int
+    alignment: int
+    type_bits: int
+    linear: bool = True
+
+    def also(self, other: Needs) -> Needs:
+        """Join the requirements of this object and another one over the same bytes."""
+        return Needs(
+            max(self.size_bytes, other.size_bytes),
+            max(self.alignment, other.alignment),  # powers of two
+            self.type_bits & other.type_bits,
+            self.linear,
+        )
+
+
+def readable_size(size_bytes: int) -> str:
+    """A size, with the bytes: '12 bytes', '256.0 MiB (268435456 bytes)'."""
+    size = size_in_units(size_bytes)
+    return size if size_bytes < 1 << 10 else f"{size} ({size_bytes} bytes)"
+
+
+def choose_type(device: Device, type_bits: int, required: int, preferred: int = 0) -> int | None:
+    """The index of the memory type in ``type_bits`` with all ``required`` and the most ``preferred`` property flags."""
+    best: int | None = None
+    best_score = -1
+    for index, (flags, _heap) in enumerate(device.physical.memory_types):
+        if type_bits >> index & 1 and flags & required == required:
+            score = (flags & preferred).bit_count()
+            if score > best_score:
+                best, best_score = index, score
+    return best
+
+
+def allocate(
+    device: Device,
+    stack: ExitStack,
+    size_bytes: int,
+    type_index: int,
+    purpose: str,
+    *,
+    mapped: bool,
+    kind: str = "memory",
+) -> Allocation:
+    """Allocate, map where asked (the type must be host-visible and coherent), and register the release in ``stack``.
+
+    Until then it counts as a ``kind`` among the device's live objects.
+    Raises OutOfMemoryError, which says how much was asked, for what, and how much there is.
+    """
+    _, heap_index = device.physical.memory_types[type_index]
+    heap_size = device.physical.memory_heaps[heap_index]
+    limit = device.physical.max_memory_allocation_size_bytes
+    if size_bytes > heap_size or size_bytes > limit:
+        most = min(heap_size, limit)
+        what = "memory heap" if heap_size <= limit else "maxMemoryAllocationSize"
+        raise errors.OutOfMemoryError(
+            f"{purpose} needs {readable_size(size_bytes)} of memory at once;"
+            f" the {what} of {device.physical.name!r} is {readable_size(most)}"
+        )
+    if device.physical.type == "cpu":
+        _check_host_memory(device, size_bytes, purpose)
+    memory = ffi.new("VkDeviceMemory*")
+    info = new("VkMemoryAllocateInfo", allocationSize=size_bytes, memoryTypeIndex=type_index)
+    code = device.fn.vkAllocateMemory(device.handle, info, ffi.NULL, memory)
+    if code < 0:
+        raise error_class(code)(
+            f"vkAllocateMemory failed with {result_name(code)}: {purpose} asked for {readable_size(size_bytes)}"
+            f" from a heap of {readable_size(heap_size)} on {device.physical.name!r}"
+        )
+    handle = memory[0]
+    device.own(stack, kind, device.fn.vkFreeMemory, handle)
+    device.memory_bytes += size_bytes
+    stack.callback(_uncount, device, size_bytes)
+    allocation = Allocation(handle, size_bytes, type_index)
+    if mapped:
+        pointer = ffi.new("void**")
+        asked = f"{purpose} asked for {readable_size(size_bytes)}"
+        check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", asked)
+        if (address := int(ffi.cast("uintptr_t", pointer[0]))) in _UNUSABLE_ADDRESSES:
+            raise errors.OutOfMemoryError(
+                f"vkMapMemory returned VK_SUCCESS and the unusable address {address:#x}: {asked}",
+                help="the driver could not map the memory; a limit of the address space (ulimit -v)"
+                " or too little free memory is the usual cause",
+            )
+        allocation.mapped = ffi.cast("char*", pointer[0])
+    return allocation
+
+
+def _uncount(device: Device, size_bytes: int) -> None:
+    device.memory_bytes -= size_bytes
+
+
+def _check_host_memory(device: Device, size_bytes: int, purpose: str) -> None:
+    """Refuse what this machine does not have; what was allocated before is mostly not in use yet, so it counts too."""
+    wanted = device.memory_bytes + size_bytes
+    if wanted < _UNCHECKED_BYTES:
+        return
+    available = available_bytes()
+    if available is not None and wanted > available:
+        raise errors.OutOfMemoryError(
+            f"{purpose} asks for {readable_size(size_bytes)}, which makes {readable_size(wanted)} in all;"
+            f" this machine has {readable_size(available)} of memory left"
+        )
+
+
+def align(value: int, alignment: int) -> int:
+    """The smallest multiple of ``alignment`` that is not below ``value``."""
+    return -(-value // alignment) * alignment
+
+
+# A larger block is freed after its run.
+_LARGEST_BYTES: Final = 4 << 20
+# No more than this waits for the next run: drivers allow few allocations (often 4096).
+_KEPT_BYTES: Final = 16 << 20
+_KEPT: Final = 64
+# A block is used for what needs at least one part in so many of it; a small one for anything that fits.
+_FITTING: Final = 4
+_SMALL_BYTES: Final = 64 << 10
+
+
+class MemoryBlocks:
+    """The blocks of a device. What an earlier run left in them is still there: resources are filled before their use.
+
+    Life cycle: made with the device; `take` for each run; `close` between runs.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._free: list[tuple[Allocation, ExitStack]] = []  # in the order in which they were given back
+
+    def take(self, stack: ExitStack, size_bytes: int, type_index: int, purpose: str) -> Allocation:
+        """At least ``size_bytes`` of memory, mapped where the host uses the type in place, until ``stack`` is closed.
+
+        Raises what `allocate` does.
+        """
+        device, mapped = self._device, self._device.maps(type_index)
+        if size_bytes > _LARGEST_BYTES:
+            return allocate(device, stack, size_bytes, type_index, purpose, mapped=mapped)
+        most_bytes = max(_FITTING * size_bytes, _SMALL_BYTES)
+        fitting = (
+            index
+            for index, (each, _) in enumerate(self._free)
+            if each.type_index == type_index and size_bytes <= each.size_bytes <= most_bytes
+        )
+        index = min(fitting, key=lambda index: self._free[index][0].size_bytes, default=None)
+        if index is not None:
+            block = self._free.pop(index)
+        else:
+            with ExitStack() as owner:
+                allocation = allocate(
+                    device, owner, size_bytes, type_index, purpose, mapped=mapped, kind="memory block"
+                )
+                block = allocation, owner.pop_all()
+        stack.callback(self._give_back, block)
+        return block[0]
+
+    def _give_back(self, block: tuple[Allocation, ExitStack]) -> None:
+        self._free.append(block)
+        while len(self._free) > _KEPT or sum(each.size_bytes for each, _ in self._free) > _KEPT_BYTES:
+            self._free.pop(0)[1].close()
+
+    def close(self) -> None:
+        """Free all that is not in use; calling it again does nothing."""
+        while self._free:
+            self._free.pop()[1].close()

@@ -1,0 +1,378 @@
+"""A physical device as a driver describes it, with its features. Nothing here is created or destroyed.
+
+Every feature structure is {VkStructureType, pNext, VkBool32 members…}, so one generic form serves all of them, also
+those that the binding package does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from scenario_runner import errors
+from scenario_runner.errors import UsageError
+from scenario_runner.system_packages import install_here
+from scenario_runner.text import close_names, did_you_mean
+from scenario_runner.vulkan import ffi, loader
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
+from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
+from scenario_runner.vulkan.layers import present_layers
+from scenario_runner.vulkan.loader import API_1_2, Functions, version_text
+from scenario_runner.vulkan.structs import chain, enumerated, new
+
+CORE = "VkPhysicalDeviceFeatures"
+_HEADER_WORDS = 4  # sType, padding, pNext
+_CORE_WORDS = 55
+
+
+class Feature(NamedTuple):
+    """One member of one structure, and the device extension (if any) that brings the structure to this device."""
+
+    structure: str
+    member: str
+    extension: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.member} ({self.structure})"
+
+
+def _words(structure: str) -> Any:
+    """A zeroed structure of this name as 32-bit words."""
+    if structure == CORE:
+        words = ffi.new("uint32_t[]", _HEADER_WORDS + _CORE_WORDS + 1)
+        words[0] = vk.STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2
+    else:
+        kind, _, _, members = FEATURES[structure]
+        words = ffi.new("uint32_t[]", _HEADER_WORDS + len(members) + 1)
+        words[0] = kind
+    return words
+
+
+def _members(structure: str) -> tuple[str, ...]:
+    members: tuple[str, ...] = CORE_FEATURES if structure == CORE else FEATURES[structure][3]
+    return members
+
+
+def _set_next(words: Any, following: Any) -> None:
+    ffi.cast("void**", words + 2)[0] = following
+
+
+class FeatureTable:
+    """The features of one physical device; each structure is asked of the driver once, when first needed."""
+
+    def __init__(
+        self, fn: Functions | None, physical_device: Any, api_version: int, extensions: Container[str]
+    ) -> None:
+        """``physical_device`` is the VkPhysicalDevice, ``extensions`` are those that the device has.
+
+        Without ``fn`` there is no driver to ask: a subclass answers then.
+        """
+        self._fn = fn
+        self._physical_device = physical_device
+        self._api_version = api_version
+        self._extensions = extensions
+        self._known: dict[str, frozenset[str]] = {}
+
+    def find(self, structure: str, member: str, disabled: Collection[str] = ()) -> Feature | None:
+        """The feature as this device offers it: in ``structure``, or where an extension brings the same member.
+
+        None when the device does not report it as supported, or its extension is ``disabled``.
+        """
+        for name in self._candidates(ALIASES.get(structure, structure), member):
+            if member in self.supported(name):
+                extension = self._extension_of(name)
+                return None if extension in disabled else Feature(name, member, extension)
+        return None
+
+    def available(self, wanted: Iterable[tuple[str, str]], disabled: Collection[str] = ()) -> Iterator[Feature]:
+        """Select the features (structure, member) that `find` finds."""
+        for structure, member in wanted:
+            found = self.find(structure, member, disabled)
+            if found is not None:
+                yield found
+
+    def supported(self, structure: str) -> frozenset[str]:
+        """The members of ``structure`` that the driver reports as true; none where the device lacks the structure."""
+        known = self._known.get(structure)
+        if known is None:
+            known = self._known[structure] = self._query(structure)
+        return known
+
+    def _candidates(self, structure: str, member: str) -> list[str]:
+        rolled_up = [old for old, new in ROLLED_UP.items() if new == structure and member in FEATURES[old][3]]
+        return [structure, *rolled_up]
+
+    def _available(self, structure: str) -> bool:
+        if structure == CORE:
+            return True
+        _, version, extensions, _ = FEATURES[structure]
+        if version and self._api_version >= version:
+            return True
+        return any(extension in self._extensions for extension in extensions)
+
+    def _extension_of(self, structure: str) -> str | None:
+        if structure == CORE:
+            return None
+        _, version, extensions, _ = FEATURES[structure]
+        if version and self._api_version >= version:
+            return None
+        return next((extension for extension in extensions if extension in self._extensions), None)
+
+    def _query(self, structure: str) -> frozenset[str]:
+        if not self._available(structure):
+            return frozenset()
+        core = _words(CORE)
+        words = core
+        if structure != CORE:
+            words = _words(structure)
+            _set_next(core, ffi.cast("void*", words))
+        assert self._fn is not None
+        self._fn.vkGetPhysicalDeviceFeatures2(self._physical_device, ffi.cast("VkPhysicalDeviceFeatures2*", core))
+        values = words[_HEADER_WORDS : _HEADER_WORDS + len(_members(structure))]
+        return frozenset(member for member, value in zip(_members(structure), values, strict=True) if value)
+
+
+def chain_of(features: Iterable[Feature]) -> tuple[Any, list[Any]]:
+    """A VkPhysicalDeviceFeatures2 chain that enables ``features``; returns (head, everything to keep alive).
+
+    Vulkan forbids a structure beside the VkPhysicalDeviceVulkan1xFeatures that it was rolled up into, so a member of
+    the older one is enabled in the newer one when both appear.
+    """
+    wanted: dict[str, set[str]] = {CORE: set()}
+    for feature in features:
+        wanted.setdefault(feature.structure, set()).add(feature.member)
+    for old in [name for name in wanted if ROLLED_UP.get(name) in wanted]:
+        wanted[ROLLED_UP[old]] |= wanted.pop(old)
+    core = _words(CORE)
+    keep = [core]
+    last = core
+    for structure, enabled in wanted.items():
+        words = core if structure == CORE else _words(structure)
+        for index, member in enumerate(_members(structure)):
+            if member in enabled:
+                words[_HEADER_WORDS + index] = 1
+        if structure != CORE:
+            _set_next(last, ffi.cast("void*", words))
+            keep.append(words)
+            last = words
+    return core, keep
+
+
+_SPELLINGS: Final = {"VK_KHR_maintenance_5": "VK_KHR_maintenance5"}
+"""As the reference runner spells them."""
+_MANDATORY: Final = "VK_KHR_portability_subset"
+
+
+def checked_names(names: Iterable[str]) -> frozenset[str]:
+    """The names as Vulkan spells them.
+
+    Raises UsageError for a name that is not one of a device extension, and for the extension that cannot be left out
+    where a device has it (VUID-VkDeviceCreateInfo-pProperties-04451).
+    """
+    found = set()
+    for given in names:
+        name = _SPELLINGS.get(given, given)
+        if name not in DEVICE_EXTENSIONS:
+            meant = did_you_mean(close_names(given, DEVICE_EXTENSIONS, most=1, cutoff=0.7))
+            raise UsageError(f"--disable-extension: {given!r} is not a device extension of Vulkan{meant}")
+        if name == _MANDATORY:
+            raise UsageError(f"--disable-extension: {name} must be enabled on a device that has it")
+        found.add(name)
+    return frozenset(found)
+
+
+_TYPES = {
+    vk.PHYSICAL_DEVICE_TYPE_OTHER: "other",
+    vk.PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: "integrated",
+    vk.PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: "discrete",
+    vk.PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: "virtual",
+    vk.PHYSICAL_DEVICE_TYPE_CPU: "cpu",
+}
+_PREFERENCE = {"discrete": 5, "integrated": 4, "virtual": 3, "cpu": 2, "other": 1}
+
+
+class PhysicalDevice:
+    """Wraps a VkPhysicalDevice; everything is asked of the driver on first use."""
+
+    def __init__(self, fn: Functions, handle: Any, index: int) -> None:
+        self.fn = fn
+        self.handle = handle
+        self.index = index
+        self.command: Any = None
+        """One of its commands past the loader's dispatch, once a device of it has been opened."""
+
+    @cached_property
+    def properties(self) -> Any:
+        """VkPhysicalDeviceProperties."""
+        properties = ffi.new("VkPhysicalDeviceProperties*")
+        self.fn.vkGetPhysicalDeviceProperties(self.handle, properties)
+        return properties
+
+    @cached_property
+    def _properties2(self) -> tuple[Any, Any]:
+        vulkan11 = new("VkPhysicalDeviceVulkan11Properties")
+        vulkan12 = new("VkPhysicalDeviceVulkan12Properties")
+        properties = chain(new("VkPhysicalDeviceProperties2"), vulkan11, vulkan12)
+        self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
+        return vulkan11, vulkan12
+
+    @property
+    def name(self) -> str:
+        return str(ffi.string(self.properties.deviceName).decode(errors="replace"))
+
+    @property
+    def type(self) -> str:
+        """'discrete', 'integrated', 'virtual', 'cpu' or 'other'."""
+        return _TYPES.get(self.properties.deviceType, "other")
+
+    @property
+    def api_version(self) -> int:
+        return int(self.properties.apiVersion)
+
+    @property
+    def limits(self) -> Any:
+        """VkPhysicalDeviceLimits."""
+        return self.properties.limits
+
+    @property
+    def vulkan11_properties(self) -> Any:
+        return self._properties2[0]
+
+    @property
+    def vulkan12_properties(self) -> Any:
+        return self._properties2[1]
+
+    @property
+    def max_memory_allocation_size_bytes(self) -> int:
+        return int(self.vulkan11_properties.maxMemoryAllocationSize)
+
+    @property
+    def uuid(self) -> str:
+        """deviceUUID in its usual form, 8-4-4-4-12 hexadecimal digits."""
+        digits = bytes(ffi.buffer(self.vulkan11_properties.deviceUUID)).hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    @property
+    def driver(self) -> str:
+        """Driver name and version in the driver's own words."""
+        properties = self.vulkan12_properties
+        words = (ffi.string(properties.driverName), ffi.string(properties.driverInfo))
+        return " ".join(word.decode(errors="replace") for word in words if word)
+
+    @property
+    def library(self) -> str | None:
+        """The file that its commands are in: of its driver, or of a layer that they go through. None where that is not
+        known; so it is before a device of it has been opened."""
+        return None if self.command is None else loader.library_of(self.command)
+
+    @cached_property
+    def memory_heaps(self) -> list[int]:
+        """Size in bytes of each memory heap."""
+        return [heap.size for heap in self._memory.memoryHeaps[0 : self._memory.memoryHeapCount]]
+
+    @cached_property
+    def memory_types(self) -> list[tuple[int, int]]:
+        """(property flags, heap index) of each memory type."""
+        return [
+            (kind.propertyFlags, kind.heapIndex) for kind in self._memory.memoryTypes[0 : self._memory.memoryTypeCount]
+        ]
+
+    @cached_property
+    def _memory(self) -> Any:
+        memory = ffi.new("VkPhysicalDeviceMemoryProperties*")
+        self.fn.vkGetPhysicalDeviceMemoryProperties(self.handle, memory)
+        return memory
+
+    @cached_property
+    def queue_families(self) -> list[tuple[int, int, int]]:
+        """(queue flags, queue count, timestamp valid bits) of each queue family."""
+        name = "vkGetPhysicalDeviceQueueFamilyProperties"
+        families = enumerated("VkQueueFamilyProperties", name, getattr(self.fn, name), self.handle)
+        return [(family.queueFlags, family.queueCount, family.timestampValidBits) for family in families]
+
+    @cached_property
+    def extensions(self) -> dict[str, int]:
+        """Device extensions and their revisions: those of the driver, and those that layers of tools bring."""
+        found = self._extensions_of(None)
+        for layer in present_layers():
+            found = {**self._extensions_of(layer), **found}
+        return found
+
+    def _extensions_of(self, layer: str | None) -> dict[str, int]:
+        of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
+        name = "vkEnumerateDeviceExtensionProperties"
+        found = enumerated("VkExtensionProperties", name, getattr(self.fn, name), self.handle, of)
+        return {ffi.string(each.extensionName).decode(): each.specVersion for each in found}
+
+    @cached_property
+    def features(self) -> FeatureTable:
+        """The features that the driver reports, of every structure whose version or extension it has."""
+        return FeatureTable(self.fn, self.handle, self.api_version, self.extensions)
+
+    def has_property(self, structure: str, member: str, bits: int) -> bool:
+        """Return whether ``member`` of a structure that extends VkPhysicalDeviceProperties2 has all ``bits``."""
+        try:
+            values = new(structure)
+        except TypeError:
+            return False  # newer than the binding: whoever needs it gets told that the device lacks it
+        properties = chain(new("VkPhysicalDeviceProperties2"), values)
+        self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
+        return int(getattr(values, member)) & bits == bits
+
+    def queue_family(self, *, graphics: bool = False) -> int | None:
+        """The first queue family with compute, and with graphics where it is wanted; or None."""
+        wanted = vk.QUEUE_COMPUTE_BIT | (vk.QUEUE_GRAPHICS_BIT if graphics else 0)
+        for index, (flags, count, _) in enumerate(self.queue_families):
+            if flags & wanted == wanted and count:
+                return index
+        return None
+
+    def unusable_because(self) -> str | None:
+        """The reason why this device cannot run scenarios at all, or None when it can."""
+        if self.api_version < API_1_2:
+            return f"it supports Vulkan {version_text(self.api_version, 2)}; 1.2 or newer is needed"
+        if self.queue_family() is None:
+            return "it has no queue family with compute"
+        return None
+
+
+def choose(devices: Sequence[PhysicalDevice], wanted: str | None) -> PhysicalDevice:
+    """The device with this index, UUID or (part of its) name; without one, the fastest kind there is.
+
+    Raises NoDeviceError, naming the devices that exist.
+    """
+    if not devices:
+        raise errors.NoDeviceError(
+            "no Vulkan device was found",
+            help=f"install the driver of your GPU, or a software driver: {install_here('driver')}",
+        )
+    if wanted is None:
+        usable = [device for device in devices if device.unusable_because() is None]
+        if not usable:
+            reasons = "; ".join(f"{device.name!r}: {device.unusable_because()}" for device in devices)
+            raise errors.NoDeviceError(f"no Vulkan device can run scenarios ({reasons})")
+        return max(usable, key=lambda device: _PREFERENCE[device.type])
+    chosen = _matching(devices, wanted)
+    reason = chosen.unusable_because()
+    if reason is not None:
+        raise errors.NoDeviceError(f"the device {chosen.name!r} cannot run scenarios: {reason}")
+    return chosen
+
+
+def _matching(devices: Sequence[PhysicalDevice], wanted: str) -> PhysicalDevice:
+    there_are = "; ".join(f"{device.index}: {device.name!r} ({device.uuid})" for device in devices)
+    if wanted.isdecimal() and len(wanted) < 6:
+        if int(wanted) < len(devices):
+            return devices[int(wanted)]
+        raise errors.NoDeviceError(f"there is no device {wanted}; there are {there_are}")
+    plain = wanted.replace("-", "").lower()
+    matches = [device for device in devices if device.uuid.replace("-", "") == plain]
+    matches = matches or [device for device in devices if device.name.lower() == wanted.lower()]
+    matches = matches or [device for device in devices if wanted.lower() in device.name.lower()]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise errors.NoDeviceError(f"{wanted!r} names more than one device; there are {there_are}")
+    raise errors.NoDeviceError(f"no device has the index, name or UUID {wanted!r}; there are {there_are}")

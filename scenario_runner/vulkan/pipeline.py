@@ -1,0 +1,378 @@
+"""Pipelines of compute and graphics shaders, and the layouts of all pipelines: made once for their content. Descriptor
+sets of one run.
+
+Graphics pipelines are for dynamic rendering. Each draws one triangle without vertex input, filled, without culling,
+blending, depth and stencil; viewport and scissor are dynamic.
+
+A device that was opened with pipeline robustness (VK_EXT_pipeline_robustness, Vulkan 1.4) gives each pipeline the
+strictest behaviour that it was opened with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from scenario_runner import errors, progress
+from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.device import Device, Kept
+from scenario_runner.vulkan.loader import check
+from scenario_runner.vulkan.physical_device import Feature
+from scenario_runner.vulkan.resources import Resource
+from scenario_runner.vulkan.structs import chain, new
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.special_records import GraphicsPipelinePlan, ShaderStagePlan
+
+# A process that runs thousands of scenarios must not keep every pipeline it ever made.
+MAX_KEPT_PIPELINES = 512
+# Graph pipelines keep their constants on the device: few large models are kept, or many small ones.
+_MOST_GRAPHS = 64
+_MOST_CONSTANT_BYTES = 256 << 20
+
+SHADER_STAGES = vk.SHADER_STAGE_VERTEX_BIT | vk.SHADER_STAGE_FRAGMENT_BIT
+
+
+_Made = TypeVar("_Made")
+
+
+DESCRIPTOR_TYPES = {
+    "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,
+    "combined_image_sampler": vk.DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
+    "sampled_image": vk.DESCRIPTOR_TYPE_SAMPLED_IMAGE,
+    "storage_image": vk.DESCRIPTOR_TYPE_STORAGE_IMAGE,
+    "uniform_buffer": vk.DESCRIPTOR_TYPE_UNIFORM_BUFFER,
+    "storage_buffer": vk.DESCRIPTOR_TYPE_STORAGE_BUFFER,
+    "tensor": vk.DESCRIPTOR_TYPE_TENSOR_ARM,
+}
+_STAGES = {
+    "compute": vk.SHADER_STAGE_COMPUTE_BIT,
+    "vertex": vk.SHADER_STAGE_VERTEX_BIT,
+    "fragment": vk.SHADER_STAGE_FRAGMENT_BIT,
+}
+
+
+def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:
+    """A VkDescriptorSetLayout; an empty one stands for a set number that is not used."""
+    handle = ffi.new("VkDescriptorSetLayout*")
+    info = new(
+        "VkDescriptorSetLayoutCreateInfo",
+        pBindings=[
+            {
+                "binding": binding.binding,
+                "descriptorType": DESCRIPTOR_TYPES[binding.kind],
+                "descriptorCount": 1,
+                # graphs are not a shader stage: what they find in a set is there for all
+                "stageFlags": vk.SHADER_STAGE_ALL
+                if binding.kind == "tensor"
+                else sum(_STAGES[stage] for stage in binding.stages),
+            }
+            for binding in bindings
+        ],
+    )
+    check(device.fn.vkCreateDescriptorSetLayout(device.handle, info, ffi.NULL, handle), "vkCreateDescriptorSetLayout")
+    return handle[0]
+
+
+class Pipeline(NamedTuple):
+    """A pipeline and the layout that its descriptor sets and push constants are bound with."""
+
+    handle: Any
+    layout: Any
+
+
+class PipelineCache:
+    """The pipelines of a device, of every kind, with their layouts and set layouts, by content."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._set_layouts: dict[tuple[LayoutBinding, ...], Any] = {}
+        self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Any] = {}
+        self._shaders: Kept[Pipeline] = Kept(MAX_KEPT_PIPELINES)
+        self._graphs: Kept[Any] = Kept(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
+
+    def compute(self, plan: PipelinePlan) -> Pipeline:
+        """The pipeline of a compute shader. Raises ShaderError or DeviceError, with the place."""
+        text = f"shader {plan.label!r}"
+        return self._made(self._shaders, plan, text, "compute", plan.label, _create_compute)
+
+    def graphics(self, plan: GraphicsPipelinePlan) -> Pipeline:
+        """The pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass, with the place."""
+        return self._made(self._shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics)
+
+    def graph(
+        self, plan: Any, label: str, name: str, create: Callable[[PipelineCache, Any, ExitStack], _Made]
+    ) -> _Made:
+        """The pipeline of a graph or of an optical flow, which ``create`` makes with its constants' ``size_bytes``."""
+        return self._made(self._graphs, plan, label, plan.kind.replace("_", " "), name, create)
+
+    def _made(
+        self,
+        kept: Kept[Any],
+        plan: Any,
+        label: str,
+        kind: str,
+        name: str,
+        create: Callable[[PipelineCache, Any, ExitStack], _Made],
+    ) -> _Made:
+        def make(stack: ExitStack) -> _Made:
+            progress.doing(f"creating the pipeline of {label}", plan.pointer)
+            try:
+                with progress.phase("pipelines", f"{kind} pipeline", name):
+                    return create(self, plan, stack)
+            except errors.ScenarioRunnerError as error:
+                raise error.at(pointer=plan.pointer) from None
+
+        cache = self.device.driver_cache
+        made: _Made = kept.get(plan.content if cache is None else cache.key(plan.content), make)
+        return made
+
+    def set_layouts(self, wanted: DescriptorList) -> tuple[Any, ...]:
+        """The VkDescriptorSetLayout of every set of a descriptor list, from set 0 on."""
+        return tuple(self._set_layout(bindings) for bindings in wanted.set_layouts)
+
+    def trim(self) -> None:
+        """Drop the pipelines used longest ago; only between runs, when none is in use."""
+        self._shaders.trim()
+        self._graphs.trim()
+
+    def close(self) -> None:
+        """Destroy everything; calling it again does nothing."""
+        fn, device = self.device.fn, self.device.handle
+        self._graphs.close()
+        self._shaders.close()
+        while self._layouts:
+            fn.vkDestroyPipelineLayout(device, self._layouts.popitem()[1], ffi.NULL)
+        while self._set_layouts:
+            fn.vkDestroyDescriptorSetLayout(device, self._set_layouts.popitem()[1], ffi.NULL)
+
+    def _set_layout(self, bindings: tuple[LayoutBinding, ...]) -> Any:
+        layout = self._set_layouts.get(bindings)
+        if layout is None:
+            layout = self._set_layouts[bindings] = create_set_layout(self.device, bindings)
+        return layout
+
+    def layout(
+        self,
+        sets: tuple[tuple[LayoutBinding, ...], ...],
+        push_constants_size: int,
+        label: str,
+        stages: int = vk.SHADER_STAGE_COMPUTE_BIT,
+    ) -> Any:
+        """The VkPipelineLayout of these sets and push constants, which ``stages`` see, made now if it is new.
+
+        Raises DeviceError.
+        """
+        key = (sets, push_constants_size, stages)
+        layout = self._layouts.get(key)
+        if layout is None:
+            ranges = []
+            if push_constants_size:
+                ranges = [{"stageFlags": stages, "offset": 0, "size": push_constants_size}]
+            handle = ffi.new("VkPipelineLayout*")
+            set_layouts = [self._set_layout(bindings) for bindings in sets]
+            info = new("VkPipelineLayoutCreateInfo", pSetLayouts=set_layouts, pPushConstantRanges=ranges)
+            check(
+                self.device.fn.vkCreatePipelineLayout(self.device.handle, info, ffi.NULL, handle),
+                "vkCreatePipelineLayout",
+                label,
+            )
+            layout = self._layouts[key] = handle[0]
+        return layout
+
+
+def _create_compute(pipelines: PipelineCache, plan: PipelinePlan, stack: ExitStack) -> Pipeline:
+    device = pipelines.device
+    layout = pipelines.layout(plan.set_layouts, plan.push_constants_size, plan.label)
+    with ExitStack() as modules:
+        stage = _stage(device, modules, plan, vk.SHADER_STAGE_COMPUTE_BIT)
+        info = new("VkComputePipelineCreateInfo", stage=stage, layout=layout)
+        create, label = device.fn.vkCreateComputePipelines, f"shader {plan.label!r}"
+        return Pipeline(_create_shaders(device, stack, create, info, plan.label, plan.pointer, 1, label), layout)
+
+
+def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack: ExitStack) -> Pipeline:
+    device, label = pipelines.device, _label_of(plan)
+    layout = pipelines.layout(plan.set_layouts, plan.push_constants_size, label, SHADER_STAGES)
+    with ExitStack() as modules:
+        info = new(
+            "VkGraphicsPipelineCreateInfo",
+            pStages=[
+                _stage(device, modules, plan.vertex, vk.SHADER_STAGE_VERTEX_BIT),
+                _stage(device, modules, plan.fragment, vk.SHADER_STAGE_FRAGMENT_BIT),
+            ],
+            pVertexInputState={},
+            pInputAssemblyState={"topology": vk.PRIMITIVE_TOPOLOGY_TRIANGLE_LIST},
+            pViewportState={"viewportCount": 1, "scissorCount": 1},
+            pRasterizationState={
+                "polygonMode": vk.POLYGON_MODE_FILL,
+                "cullMode": vk.CULL_MODE_NONE,
+                "lineWidth": 1.0,
+            },
+            pMultisampleState={"rasterizationSamples": vk.SAMPLE_COUNT_1_BIT},
+            pColorBlendState={"pAttachments": [{"colorWriteMask": mask} for mask in plan.write_masks]},
+            pDynamicState={"pDynamicStates": [vk.DYNAMIC_STATE_VIEWPORT, vk.DYNAMIC_STATE_SCISSOR]},
+            layout=layout,
+        )
+        chain(info, new("VkPipelineRenderingCreateInfo", pColorAttachmentFormats=list(plan.formats)))
+        create, name = device.fn.vkCreateGraphicsPipelines, plan.fragment.label
+        return Pipeline(_create_shaders(device, stack, create, info, name, plan.pointer, 2, label), layout)
+
+
+def _create_shaders(
+    device: Device, stack: ExitStack, create: Any, info: Any, name: str, pointer: str, stages: int, label: str
+) -> Any:
+    """The VkPipeline that ``create`` (vkCreate…Pipelines) makes of ``info``, destroyed with ``stack``."""
+    info = with_robustness(info, device.enabled.features)
+    if "VK_ARM_shader_instrumentation" in device.enabled.extensions:
+        flags = new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM)
+        info = chain(info, flags)
+    handle = ffi.new("VkPipeline*")
+    make = lambda cache, info: create(device.handle, cache, 1, info, ffi.NULL, handle)  # noqa: E731
+    code = created(device, make, info, name, pointer, stages=stages)
+    check(code, "vkCreateComputePipelines" if stages == 1 else "vkCreateGraphicsPipelines", label)
+    device.own(stack, "pipeline", device.fn.vkDestroyPipeline, handle[0])
+    return handle[0]
+
+
+def _stage(device: Device, modules: ExitStack, plan: PipelinePlan | ShaderStagePlan, stage: int) -> Any:
+    return new(
+        "VkPipelineShaderStageCreateInfo",
+        stage=stage,
+        module=create_shader_module(device, modules, plan.code, plan.label),
+        pName=plan.entry,
+        pSpecializationInfo=specialization_info(plan.specialization),
+    )
+
+
+def _label_of(plan: GraphicsPipelinePlan) -> str:
+    return f"shaders {plan.vertex.label!r} and {plan.fragment.label!r}"
+
+
+def created(
+    device: Device, make: Callable[[Any, Any], int], info: Any, label: str, pointer: str, *, stages: int
+) -> int:
+    """The VkResult of ``make``, which creates a pipeline from a VkPipelineCache, or NULL, and a create info."""
+    cache = device.driver_cache
+    code: int = make(ffi.NULL, info) if cache is None else cache.create(make, info, label, pointer, stages)
+    return code
+
+
+def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: str) -> Any:
+    """A VkShaderModule, destroyed with ``stack``; pipelines do not need it after their creation."""
+    words = ffi.from_buffer("uint32_t[]", code)
+    info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
+    return device.create(stack, "shader module", "ShaderModule", info, f"shader {label!r}")
+
+
+def specialization_info(values: Specialization) -> Any:
+    """A VkSpecializationInfo; NULL without values."""
+    if not values.entries:
+        return ffi.NULL
+    return new(
+        "VkSpecializationInfo",
+        pMapEntries=[
+            {"constantID": constant, "offset": offset, "size": size} for constant, offset, size in values.entries
+        ],
+        dataSize=len(values.data),
+        pData=ffi.from_buffer(values.data),
+    )
+
+
+def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
+    """Behaviour of buffers and of images under the enabled ``features``; None without pipeline robustness."""
+    members = {feature.member for feature in features}
+    if "pipelineRobustness" not in members:
+        return None
+    buffers = vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS
+    if "robustBufferAccess2" in members:
+        buffers = vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS_2
+    images = vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_DEVICE_DEFAULT
+    if "robustImageAccess2" in members:
+        images = vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ROBUST_IMAGE_ACCESS_2
+    elif "robustImageAccess" in members:
+        images = vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ROBUST_IMAGE_ACCESS
+    return buffers, images
+
+
+def with_robustness(info: Any, features: Collection[Feature]) -> Any:
+    """A Vk…PipelineCreateInfo, with a VkPipelineRobustnessCreateInfo behind it where that is enabled."""
+    found = behaviours(features)
+    if found is None:
+        return info
+    buffers, images = found
+    robustness = new(
+        "VkPipelineRobustnessCreateInfo",
+        storageBuffers=buffers,
+        uniformBuffers=buffers,
+        vertexInputs=vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DEVICE_DEFAULT,
+        images=images,
+    )
+    return chain(info, robustness)
+
+
+def allocate_sets(
+    device: Device,
+    stack: ExitStack,
+    wanted: Sequence[DescriptorList],
+    layouts_of: Callable[[DescriptorList], Sequence[Any]],
+    resources: Mapping[str, Resource],
+) -> list[tuple[Any, int]]:
+    """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
+    layouts: list[Any] = []
+    firsts: list[int] = []
+    sizes: dict[int, int] = {}
+    for each in wanted:
+        firsts.append(len(layouts))
+        layouts.extend(layouts_of(each))
+        for descriptor in each.descriptors:
+            kind = DESCRIPTOR_TYPES[descriptor.kind]
+            sizes[kind] = sizes.get(kind, 0) + 1
+    if not layouts:
+        return [(ffi.NULL, 0) for _ in wanted]
+    purpose = f"{len(layouts)} descriptor sets"
+    info = new(
+        "VkDescriptorPoolCreateInfo",
+        maxSets=len(layouts),
+        # a pool needs one size even when every set is empty
+        pPoolSizes=[
+            {"type": kind, "descriptorCount": count}
+            for kind, count in (sizes or {vk.DESCRIPTOR_TYPE_STORAGE_BUFFER: 1}).items()
+        ],
+    )
+    pool = device.create(stack, "descriptor pool", "DescriptorPool", info, purpose)
+    handles = ffi.new("VkDescriptorSet[]", len(layouts))
+    allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)
+    check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
+    stack.callback(lambda: ffi.release(handles))  # also keeps the array alive as long as the sets
+    _write(device, wanted, firsts, handles, resources)
+    ends = [*firsts[1:], len(layouts)]
+    return [(handles + first, end - first) for first, end in zip(firsts, ends, strict=True)]
+
+
+def _write(
+    device: Device,
+    wanted: Sequence[DescriptorList],
+    firsts: Sequence[int],
+    handles: Any,
+    resources: Mapping[str, Resource],
+) -> None:
+    total = sum(len(each.descriptors) for each in wanted)
+    writes = ffi.new("VkWriteDescriptorSet[]", total)
+    keep = []
+    index = 0
+    for first, each in zip(firsts, wanted, strict=True):
+        for descriptor in each.descriptors:
+            write = writes[index]
+            write.sType = vk.STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
+            write.dstSet = handles[first + descriptor.set]
+            write.dstBinding = descriptor.binding
+            write.descriptorCount = 1
+            write.descriptorType = DESCRIPTOR_TYPES[descriptor.kind]
+            keep.append(resources[descriptor.uid].write_descriptor(write, descriptor))
+            index += 1
+    if total:
+        device.fn.vkUpdateDescriptorSets(device.handle, total, writes, 0, ffi.NULL)

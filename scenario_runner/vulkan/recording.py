@@ -1,0 +1,405 @@
+"""Command buffers: the operations of a frame are recorded into one, which is submitted as often as needed.
+
+Recording is the hot path of scenarios with many commands. Labels and names, where a layer or an option asks for them,
+use VK_EXT_debug_utils. Waiting has a time limit and can be interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from scenario_runner import errors
+from scenario_runner.kinds import OPERATIONS, load
+from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.plan.records import Dispatch
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.device import Device, memory_barrier
+from scenario_runner.vulkan.layers import with_ml_emulation
+from scenario_runner.vulkan.loader import check
+from scenario_runner.vulkan.pipeline import Pipeline
+from scenario_runner.vulkan.structs import new
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.timestamps import Timestamps
+
+
+class Prepared(NamedTuple):
+    """Operations name pipelines, graphs and descriptor lists by their index in the plan, resources by uid.
+
+    ``pipelines`` are those of compute shaders, ``graphics`` those of drawings, ``graphs`` `GraphPipeline` objects;
+    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list. ``flow_inputs`` has `FlowInputs` by the index of the
+    list that they replace.
+    """
+
+    device: Device
+    resources: Mapping[str, Any]
+    pipelines: Sequence[Pipeline]
+    graphs: Sequence[Any]
+    descriptor_sets: Sequence[tuple[Any, int]]
+    graphics: Sequence[Pipeline] = ()
+    flow_inputs: Mapping[int, Any] = {}
+
+
+class Recorder:
+    """Records the operations of one kind into the command buffer of one frame; the registry of kinds names it.
+
+    ``alone`` says that the frame has nothing but dispatches of compute shaders and barriers: else a barrier after an
+    operation has to cover the stages of other work as well. ``binds`` says whether it binds pipelines and descriptors.
+    """
+
+    binds: ClassVar[bool] = True
+
+    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+        self.prepared = prepared
+        self.commands = commands
+
+    def record(self, operations: Iterable[Any]) -> None:
+        """Record operations that follow each other, with the implicit barriers after them."""
+        raise NotImplementedError
+
+    def disturbed(self) -> None:
+        """Called when another recorder may have bound something else."""
+
+
+END_OF_FRAME = "vr-marker,frame_end,type,application"
+# In frames with more operations than this, so many that follow each other share a label: recording stays as fast.
+_MANY, _GROUP = 1000, 32
+_MOST_BYTES = 200  # of a name; uids may be of any length
+_TYPES = {
+    "buffer": vk.OBJECT_TYPE_BUFFER,
+    "image": vk.OBJECT_TYPE_IMAGE,
+    "tensor": vk.OBJECT_TYPE_TENSOR_ARM,
+}
+
+
+class Labels:
+    """Names and labels of one run; a label covers ``group`` operations."""
+
+    def __init__(self, prepared: Prepared, plan: Plan) -> None:
+        self._prepared = prepared
+        self._plan = plan
+        self._instance = prepared.device.instance
+        fn = prepared.device.fn
+        self._begin, self._end = fn.vkCmdBeginDebugUtilsLabelEXT, fn.vkCmdEndDebugUtilsLabelEXT
+        self._insert, self._name = fn.vkCmdInsertDebugUtilsLabelEXT, fn.vkSetDebugUtilsObjectNameEXT
+        self._label = new("VkDebugUtilsLabelEXT")
+        self.group, self._form = 1, b"command %d: %b"
+
+    def name_objects(self) -> None:
+        """Give what a run uses the names that the scenario has for it.
+
+        Under the ML emulation layers only buffers and images: other handles are the layers' own, which they hand down
+        to a driver that takes them for its own.
+        """
+        prepared, plan = self._prepared, self._plan
+        layered = with_ml_emulation(self._instance.layers)
+        for uid, resource in prepared.resources.items():
+            if not (layered and resource.plan.kind == "tensor"):
+                self._set_name(_TYPES[resource.plan.kind], resource.handle, uid)
+        if layered:
+            return
+        for uid, resource in prepared.resources.items():
+            for view in resource.views if resource.plan.kind == "image" else ():
+                self._set_name(vk.OBJECT_TYPE_IMAGE_VIEW, view, uid)
+        pipelines: list[tuple[Any, Any]] = [
+            *zip(plan.pipelines, prepared.pipelines, strict=True),
+            *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
+            *zip(plan.graph_pipelines, prepared.graphs, strict=True),
+        ]
+        for described, pipeline in pipelines:
+            self._set_name(vk.OBJECT_TYPE_PIPELINE, pipeline.handle, _label_of(described))
+
+    def _set_name(self, kind: int, handle: Any, name: str) -> None:
+        number = int(ffi.cast("uint64_t", handle))
+        info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
+        self._name(self._prepared.device.handle, info)  # a name that a tool does not take is not worth a failure
+
+    def begin_frame(self, commands: Any, frame: FramePlan) -> None:
+        """Name the command buffer of a frame, and begin a label around all of it."""
+        self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), frame.title)
+        text = ffi.new("char[]", frame.title.encode())
+        self._label.pLabelName = text
+        self._begin(commands, self._label)
+        # with the validation layer, which is slower than any label, each command is known
+        many = len(frame.operations) > _MANY and not self._instance.validation
+        self.group, self._form = (_GROUP, b"from command %d: %b") if many else (1, b"command %d: %b")
+
+    def end_frame(self, commands: Any, *, ends: bool) -> None:
+        """End that label, and with ``ends`` tell tools that the frame ends with this command buffer."""
+        self._end(commands)
+        if ends:
+            text = ffi.new("char[]", END_OF_FRAME.encode())
+            self._label.pLabelName = text
+            self._insert(commands, self._label)
+
+    @contextmanager
+    def around(self, commands: Any, operation: Operation) -> Iterator[None]:
+        """A label that begins with this operation; what fails is not recorded to its end.
+
+        Messages of the validation layer meanwhile are about the command of the operation.
+        """
+        if self._instance.validation:
+            self._instance.subject = f"/commands/{operation.command}"
+        text = ffi.new("char[]", self._form % (operation.command, _short(self._text_of(operation))))
+        self._label.pLabelName = text
+        self._begin(commands, self._label)
+        yield
+        self._end(commands)
+        self._instance.subject = None
+
+    def _text_of(self, operation: Any) -> str:
+        """The uid of the shader, graph and segment of an operation, or its kind where there is none."""
+        plan, index = self._plan, getattr(operation, "pipeline", -1)
+        tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
+        table = tables.get(operation.kind, plan.graph_pipelines)
+        return str(operation.kind) if index < 0 else _label_of(table[index])
+
+
+def _label_of(pipeline: Any) -> str:
+    """The label of a pipeline: a drawing has that of its fragment shader."""
+    return str(pipeline.fragment.label if hasattr(pipeline, "fragment") else pipeline.label)
+
+
+def _short(name: str) -> bytes:
+    """A name as Vulkan takes it."""
+    return name.replace("\0", " ").encode("utf-8", "replace")[:_MOST_BYTES]
+
+
+def record_frame(
+    prepared: Prepared,
+    command_buffer: Any,
+    frame: FramePlan,
+    timestamps: Timestamps | None = None,
+    labels: Labels | None = None,
+) -> None:
+    """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
+    runs = [list(run) for _, run in groupby(frame.operations, type)]
+    kinds = {run[0].kind for run in runs}
+    alone = kinds <= {"dispatch", "barrier"}
+    recorders: dict[str, Recorder] = {
+        kind: load(OPERATIONS[kind].device)(prepared, command_buffer, alone) for kind in sorted(kinds)
+    }
+    latest: Recorder | None = None
+    if timestamps is not None:
+        timestamps.begin(command_buffer, runs)
+    for run in runs:
+        recorder = recorders[run[0].kind]
+        if recorder.binds and recorder is not latest:
+            recorder.disturbed()
+            latest = recorder
+        timed = timestamps if timestamps is not None and timestamps.measures(run) else None
+        size = len(run) if labels is None else labels.group
+        for start in range(0, len(run), size):
+            part = run[start : start + size]
+            with nullcontext() if labels is None else labels.around(command_buffer, part[0]):
+                if timed is None:
+                    recorder.record(part)
+                else:
+                    timed.record(command_buffer, part, recorder.record)
+        if timed is not None:
+            timed.write(command_buffer)
+
+
+class DispatchRecorder(Recorder):
+    """Records dispatches of compute shaders.
+
+    Pipelines, descriptor sets and push constants that are already bound are not bound again; implicit barriers are
+    global and order compute work with whatever follows in the same frame.
+    """
+
+    def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
+        super().__init__(prepared, commands, alone)
+        if alone:
+            later = (
+                vk.ACCESS_SHADER_READ_BIT
+                | vk.ACCESS_UNIFORM_READ_BIT
+                | vk.ACCESS_SHADER_WRITE_BIT
+                | vk.ACCESS_TRANSFER_READ_BIT
+                | vk.ACCESS_TRANSFER_WRITE_BIT
+            )
+            self._everything = memory_barrier(vk.ACCESS_SHADER_WRITE_BIT, later)
+            self._after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
+        else:  # graphs and drawings have stages of their own
+            later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
+            self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
+            self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT
+        self.disturbed()
+
+    def disturbed(self) -> None:
+        self._bound: tuple[int, int, Any, bytes | None] = (-1, -1, None, None)
+
+    def record(self, operations: Iterable[Dispatch]) -> None:
+        prepared, command_buffer, fn = self.prepared, self.commands, self.prepared.device.fn
+        dispatch, bind_pipeline, bind_sets = fn.vkCmdDispatch, fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
+        pipeline_barrier, push_constants = fn.vkCmdPipelineBarrier, fn.vkCmdPushConstants
+        everything, after_stages, null = self._everything, self._after_stages, ffi.NULL
+        bound_pipeline, bound_descriptors, bound_layout, bound_push = self._bound
+        for operation in operations:
+            if operation.pipeline != bound_pipeline:
+                bound_pipeline = operation.pipeline
+                pipeline = prepared.pipelines[bound_pipeline]
+                bind_pipeline(command_buffer, vk.PIPELINE_BIND_POINT_COMPUTE, pipeline.handle)
+                if pipeline.layout != bound_layout:
+                    bound_layout = pipeline.layout
+                    bound_descriptors = -1
+                    bound_push = None
+            if operation.descriptors != bound_descriptors:
+                bound_descriptors = operation.descriptors
+                sets, count = prepared.descriptor_sets[bound_descriptors]
+                if count:
+                    bind_sets(command_buffer, vk.PIPELINE_BIND_POINT_COMPUTE, bound_layout, 0, count, sets, 0, null)
+            if operation.push_constants and operation.push_constants != bound_push:
+                bound_push = operation.push_constants
+                push_constants(
+                    command_buffer,
+                    bound_layout,
+                    vk.SHADER_STAGE_COMPUTE_BIT,
+                    0,
+                    len(bound_push),
+                    ffi.from_buffer(bound_push),
+                )
+            x, y, z = operation.workgroup_count
+            dispatch(command_buffer, x, y, z)
+            if operation.barrier_after:
+                pipeline_barrier(
+                    command_buffer,
+                    vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                    after_stages,
+                    0,
+                    1,
+                    everything,
+                    0,
+                    null,
+                    0,
+                    null,
+                )
+        self._bound = (bound_pipeline, bound_descriptors, bound_layout, bound_push)
+
+
+class CommandPool:
+    """A VkCommandPool whose buffers can be recorded anew one by one."""
+
+    def __init__(self, device: Device, stack: ExitStack) -> None:
+        self._device = device
+        info = new(
+            "VkCommandPoolCreateInfo",
+            flags=vk.COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+            queueFamilyIndex=device.queue_family,
+        )
+        self._handle = device.create(stack, "command pool", "CommandPool", info)
+        self._begin = new("VkCommandBufferBeginInfo")
+
+    def allocate(self) -> Any:
+        """A primary command buffer that lives as long as the pool."""
+        buffer = ffi.new("VkCommandBuffer*")
+        info = new("VkCommandBufferAllocateInfo", commandPool=self._handle, level=0, commandBufferCount=1)
+        check(self._device.fn.vkAllocateCommandBuffers(self._device.handle, info, buffer), "vkAllocateCommandBuffers")
+        return buffer[0]
+
+    @contextmanager
+    def recording(self, command_buffer: Any) -> Iterator[None]:
+        """Begin recording (dropping what was recorded before) and end it where the block ends well."""
+        fn = self._device.fn
+        check(fn.vkBeginCommandBuffer(command_buffer, self._begin), "vkBeginCommandBuffer")
+        try:
+            yield
+            check(fn.vkEndCommandBuffer(command_buffer), "vkEndCommandBuffer")
+        except BaseException:
+            fn.vkResetCommandBuffer(command_buffer, 0)  # it may be kept, and begins anew the next time
+            raise
+
+
+# A signal handler runs between two waits; a fence that signals ends the wait at once, so the slice costs nothing.
+_SLICE_S = 0.1
+# How long submitted work may go on after Ctrl-C before its objects are given up instead of destroyed.
+_GRACE_S = 2.0
+
+
+class Submission:
+    """One fence and the work it stands for; used again and again, one submission at a time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        handle = ffi.new("VkFence*")
+        check(device.fn.vkCreateFence(device.handle, new("VkFenceCreateInfo"), ffi.NULL, handle), "vkCreateFence")
+        self._fence = handle
+        self._buffers = ffi.new("VkCommandBuffer[1]")
+        self._info = new("VkSubmitInfo")
+        self._info.commandBufferCount = 1
+        self._info.pCommandBuffers = self._buffers
+        self._signalled = False
+        self._pending = False
+
+    def close(self) -> None:
+        """Destroy the fence; the work must have finished."""
+        self._device.fn.vkDestroyFence(self._device.handle, self._fence[0], ffi.NULL)
+
+    def submit(self, command_buffer: Any, extra: Any = None) -> None:
+        """Submit one command buffer; ``extra`` is a structure for VkSubmitInfo::pNext."""
+        fn = self._device.fn
+        if self._signalled:
+            check(fn.vkResetFences(self._device.handle, 1, self._fence), "vkResetFences")
+            self._signalled = False
+        self._buffers[0] = command_buffer
+        self._info.pNext = ffi.NULL if extra is None else ffi.cast("void*", extra)
+        self._pending = True  # before the call: an interrupt just after it must find the work pending
+        code = fn.vkQueueSubmit(self._device.queue, 1, self._info, self._fence[0])
+        if code < 0:
+            self._pending = False
+            self._device.lost = self._device.lost or code == vk.ERROR_DEVICE_LOST
+        check(code, "vkQueueSubmit")
+
+    def wait(self, what: str, timeout_s: float | None = None) -> None:
+        """Wait until the submitted work has finished.
+
+        Raises FenceTimeoutError after ``timeout_s`` seconds and DeviceLostError; after a timeout, or an interrupt that
+        the work does not survive, the device is marked as abandoned and must not be used again.
+        """
+        if not self._pending:
+            return
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        try:
+            while not self._finished(_SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())):
+                if deadline is not None and time.monotonic() >= deadline:
+                    self._device.abandoned = True
+                    raise errors.FenceTimeoutError(
+                        f"{what} did not finish within {timeout_s:g} s",
+                        help="give more time with --timeout, or look for an endless loop in the shaders",
+                    )
+        except BaseException:
+            self.settle()
+            raise
+
+    def settle(self) -> None:
+        """After a failure or an interrupt: give the work a little time, and give the device up if it needs more."""
+        if not self._pending or not self._device.usable:
+            return
+        self._device.abandoned = True  # until the work has finished, and for good when a second Ctrl-C ends this wait
+        deadline = time.monotonic() + _GRACE_S
+        try:
+            while not self._finished(_SLICE_S):
+                if time.monotonic() >= deadline:
+                    return
+        except errors.DeviceLostError:
+            pass  # nothing of it runs any more
+        except errors.ScenarioRunnerError:
+            return  # whether it still runs cannot be told
+        self._device.abandoned = False
+
+    def _finished(self, wait_s: float) -> bool:
+        """Return whether the work has finished, after waiting at most ``wait_s`` for it."""
+        nanoseconds = max(0, int(wait_s * 1e9))
+        code = self._device.fn.vkWaitForFences(self._device.handle, 1, self._fence, 1, nanoseconds)
+        if code == vk.ERROR_DEVICE_LOST:
+            self._device.lost = True
+            self._pending = False
+        if check(code, "vkWaitForFences", "waiting for the submitted commands") == vk.TIMEOUT:
+            return False
+        self._pending = False
+        self._signalled = True
+        return True

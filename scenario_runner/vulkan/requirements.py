@@ -1,0 +1,381 @@
+"""Features and extensions that a device is opened with for what a scenario requires in SPIR-V's names.
+
+The registry names for some SPIR-V capabilities and extensions only a device extension, while the specification makes
+their use depend on a feature as well. Such features are enabled where the device has them.
+
+Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCreateDevice-ppEnabledExtensionNames-01387.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from scenario_runner import errors
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.plan.records import ML_STRUCTURES, NeededFeature, Requirements
+from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.layers import FRAME_BOUNDARY
+from scenario_runner.vulkan.loader import API_1_2, API_1_3, version_text
+from scenario_runner.vulkan.physical_device import CORE, Feature, PhysicalDevice
+
+_MULTIVIEW: Final = ("VkPhysicalDeviceVulkan11Features", "multiview")
+_SHADING_RATE: Final = ("VkPhysicalDeviceFragmentShadingRateFeaturesKHR", "primitiveFragmentShadingRate")
+_ATOMIC_INT64: Final = ("VkPhysicalDeviceShaderImageAtomicInt64FeaturesEXT", "shaderImageInt64Atomics")
+_ATOMIC_FLOAT: Final = "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT"
+_ATOMIC_FLOAT2: Final = "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT"
+# A member has one meaning in whichever structure it is enabled, so it stands for the feature here.
+IMPLIED: Final[dict[str, tuple[str, str]]] = {
+    # VUID-VkPhysicalDeviceVariablePointersFeatures-variablePointers-01431
+    "variablePointers": ("VkPhysicalDeviceVulkan11Features", "variablePointersStorageBuffer"),
+    # VUID-VkPhysicalDeviceMultiviewFeatures-multiviewGeometryShader-00580 and -multiviewTessellationShader-00581
+    "multiviewGeometryShader": _MULTIVIEW,
+    "multiviewTessellationShader": _MULTIVIEW,
+    # VUID-VkPhysicalDeviceMeshShaderFeaturesEXT-multiviewMeshShader-07032 and
+    # -primitiveFragmentShadingRateMeshShader-07033
+    "multiviewMeshShader": _MULTIVIEW,
+    "primitiveFragmentShadingRateMeshShader": _SHADING_RATE,
+    # VUID-VkPhysicalDeviceRobustness2FeaturesKHR-robustBufferAccess2-04000
+    "robustBufferAccess2": (CORE, "robustBufferAccess"),
+    # VUID-VkDeviceCreateInfo-None-04896, -04897, -04898 and -sparseImageFloat32AtomicMinMax-04975
+    "sparseImageInt64Atomics": _ATOMIC_INT64,
+    "sparseImageFloat32Atomics": (_ATOMIC_FLOAT, "shaderImageFloat32Atomics"),
+    "sparseImageFloat32AtomicAdd": (_ATOMIC_FLOAT, "shaderImageFloat32AtomicAdd"),
+    "sparseImageFloat32AtomicMinMax": (_ATOMIC_FLOAT2, "shaderImageFloat32AtomicMinMax"),
+}
+"""The member of a feature → (structure, member) of the feature that must be enabled with it."""
+
+
+def implied_features(physical: PhysicalDevice, features: Iterable[Feature]) -> set[Feature]:
+    """``features`` and those that must be enabled with them.
+
+    A device that supports a feature supports what it implies; where a driver does not, nothing is added.
+    """
+    found = set(features)
+    for feature in features:
+        implied = IMPLIED.get(feature.member)
+        other = None if implied is None else physical.features.find(*implied)
+        if other is not None:
+            found.add(other)
+    return found
+
+
+def dependent_extensions(
+    physical: PhysicalDevice, extensions: Iterable[str], disabled: Collection[str]
+) -> tuple[set[str], list[Diagnostic]]:
+    """``extensions`` and those that must be enabled with them, and what makes that impossible.
+
+    Of alternatives the first one that the device has is taken, in the registry's order. A driver that has an extension
+    without what it depends on is taken at its word; an extension that the user disabled is a problem.
+    """
+    from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
+
+    found = set(extensions)
+    problems: list[Diagnostic] = []
+    pending = sorted(found)
+    while pending:
+        extension = pending.pop()
+        for alternatives in DEPENDENCIES.get(extension, ()):
+            if any(each in found if isinstance(each, str) else physical.api_version >= each for each in alternatives):
+                continue
+            there = [each for each in alternatives if each in physical.extensions]
+            usable = [each for each in there if each not in disabled]
+            if usable:
+                found.add(usable[0])
+                pending.append(usable[0])
+            elif there:
+                message = f"the extension {extension} depends on {' or '.join(there)}, which is disabled"
+                problems.append(
+                    Diagnostic("SR-FEATURE-002", "error", None, message, "do not disable it, or disable both")
+                )
+    return found, problems
+
+
+_CLOCK = "VkPhysicalDeviceShaderClockFeaturesKHR"
+COMPANIONS: dict[str, tuple[tuple[str, str], ...]] = {
+    "ShaderClockKHR": ((_CLOCK, "shaderSubgroupClock"), (_CLOCK, "shaderDeviceClock")),
+    "VulkanMemoryModel": (("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModelAvailabilityVisibilityChains"),),
+    "SPV_KHR_maximal_reconvergence": (
+        ("VkPhysicalDeviceShaderMaximalReconvergenceFeaturesKHR", "shaderMaximalReconvergence"),
+    ),
+    "SPV_KHR_subgroup_uniform_control_flow": (
+        ("VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR", "shaderSubgroupUniformControlFlow"),
+    ),
+    "SPV_KHR_float_controls2": (("VkPhysicalDeviceShaderFloatControls2Features", "shaderFloatControls2"),),
+    "SPV_KHR_relaxed_extended_instruction": (
+        ("VkPhysicalDeviceShaderRelaxedExtendedInstructionFeaturesKHR", "shaderRelaxedExtendedInstruction"),
+    ),
+    "SPV_KHR_fma": (
+        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat16"),
+        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat32"),
+        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat64"),
+    ),
+}
+"""A capability or extension of SPIR-V → (structure, member) of features."""
+
+_EXTENDED_TYPES = ("VkPhysicalDeviceVulkan12Features", "shaderSubgroupExtendedTypes")
+_STORES = (
+    ("VkPhysicalDeviceFeatures", "vertexPipelineStoresAndAtomics"),
+    ("VkPhysicalDeviceFeatures", "fragmentStoresAndAtomics"),
+)
+_SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
+
+
+def companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
+    """The features that go with what the modules declare, as far as the device has them."""
+    wanted: list[tuple[str, str]] = []
+    for name in (*requirements.capabilities, *requirements.spirv_extensions):
+        wanted += COMPANIONS.get(name, ())
+    subgroups = any(name.startswith("GroupNonUniform") for name in requirements.capabilities)
+    if subgroups and not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities):
+        wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
+    if requirements.graphics is not None:
+        wanted += _STORES  # shaders that only read often do not say so
+    return physical.features.available(wanted, disabled)
+
+
+# The ML emulation layers' own shaders cannot do without these.
+_NEEDED_BY_LAYERS = (
+    (CORE, "shaderInt64"),
+    (CORE, "shaderInt16"),
+    ("VkPhysicalDeviceVulkan12Features", "shaderInt8"),
+    ("VkPhysicalDeviceVulkan12Features", "bufferDeviceAddress"),
+    ("VkPhysicalDeviceVulkan13Features", "synchronization2"),
+)
+# What they use where it is there: types of tensors and the memory they lie in.
+_USED_BY_LAYERS = (
+    (CORE, "shaderFloat64"),
+    ("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),
+    ("VkPhysicalDeviceVulkan11Features", "uniformAndStorageBuffer16BitAccess"),
+    ("VkPhysicalDeviceVulkan12Features", "shaderFloat16"),
+    ("VkPhysicalDeviceVulkan12Features", "storageBuffer8BitAccess"),
+    ("VkPhysicalDeviceVulkan12Features", "uniformAndStorageBuffer8BitAccess"),
+    ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel"),
+    ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModelDeviceScope"),
+    ("VkPhysicalDeviceVulkan13Features", "maintenance4"),
+)
+
+
+def reason_against(physical: PhysicalDevice) -> str | None:
+    """The reason why the ML emulation layers cannot run on this device (as it is without them), or None."""
+    if physical.api_version < API_1_3:
+        return f"it supports Vulkan {version_text(physical.api_version, 2)}, but the layers need 1.3"
+    lacking = [member for structure, member in _NEEDED_BY_LAYERS if physical.features.find(structure, member) is None]
+    return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
+
+
+# The newest SPIR-V that each Vulkan version takes (Vulkan specification, appendix "Vulkan Environment for SPIR-V").
+_SPIRV_VERSIONS = ((API_1_3, (1, 6)), (API_1_2, (1, 5)))
+# Must not be enabled beside its successor.
+_SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
+# Capabilities under the names that they had before they became part of a newer extension.
+_RENAMED = {
+    "GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT",
+}
+_LACKING = "SR-FEATURE-001"
+_ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
+_ROBUSTNESS = (
+    (CORE, "robustBufferAccess"),
+    (_ROBUSTNESS2, "robustBufferAccess2"),
+    (_ROBUSTNESS2, "robustImageAccess2"),
+    ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
+    ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
+)
+_FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
+
+
+class Enabled:
+    """Features and extensions to open a device with, and whether its queue must do graphics work.
+
+    ``covers`` tells whether an open device is enough for more.
+    """
+
+    def __init__(self, features: frozenset[Feature], extensions: frozenset[str], *, graphics: bool = False) -> None:
+        self.features = features
+        self.extensions = extensions
+        self.graphics = graphics
+
+    def covers(self, other: Enabled) -> bool:
+        enough = other.features <= self.features and other.extensions <= self.extensions
+        return enough and (self.graphics or not other.graphics)
+
+    def union(self, other: Enabled) -> Enabled:
+        graphics = self.graphics or other.graphics
+        return Enabled(self.features | other.features, self.extensions | other.extensions, graphics=graphics)
+
+
+def enabled_for(
+    physical: PhysicalDevice,
+    requirements: Requirements,
+    *,
+    robustness: bool = False,
+    frame_boundaries: bool = False,
+    disabled_extensions: Collection[str] = (),
+    emulated: bool = False,
+) -> Enabled:
+    """Work out what ``physical`` must be opened with. ``emulated``: it is seen through the ML emulation layers.
+
+    Raises UnsupportedError with one sentence for each thing that the device lacks: the shader, its capability, and the
+    feature, extension or property that would bring it.
+    """
+    disabled = disabled_extensions
+    needs = _Needs(physical, requirements, disabled)
+    needs.add_spirv("capability", requirements.capabilities, CAPABILITIES)
+    needs.add_spirv("extension", requirements.spirv_extensions, EXTENSIONS)
+    # the emulation layers process graphs themselves, whatever the device lacks
+    needs.add_spirv("capability", requirements.graph_capabilities, CAPABILITIES, required=not emulated)
+    for needed in requirements.features:
+        needs.add_feature(needed)
+    needs.check_spirv_version()
+    if requirements.graphics is not None and physical.queue_family(graphics=True) is None:
+        needs.problems.append(_without_graphics(physical, requirements.graphics, "a drawing needs"))
+    if needs.problems:
+        raise errors.error_of(needs.problems)
+    features, extensions = needs.features, needs.extensions
+    if emulated:
+        features.update(physical.features.available((*_NEEDED_BY_LAYERS, *_USED_BY_LAYERS)))
+    features.update(companions(physical, requirements, disabled))
+    if robustness:
+        features.update(physical.features.available(_ROBUSTNESS, disabled))
+    if frame_boundaries and FRAME_BOUNDARY not in disabled:
+        found = list(physical.features.available([_FRAME_BOUNDARY], disabled))
+        features.update(found)
+        if not found and FRAME_BOUNDARY in physical.extensions:  # of a layer, which need not report features
+            extensions.add(FRAME_BOUNDARY)
+    if features or extensions:  # most scenarios need neither
+        features = implied_features(physical, features)
+        extensions |= {feature.extension for feature in features if feature.extension}
+        extensions, problems = dependent_extensions(physical, extensions, disabled)
+        if problems:
+            raise errors.error_of(problems)
+    if "VK_KHR_portability_subset" in physical.extensions:
+        extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
+    return Enabled(frozenset(features), frozenset(extensions), graphics=requirements.graphics is not None)
+
+
+class _Needs:
+    """Features and extensions that a scenario needs, as they are found, and ``problems`` for what the device lacks."""
+
+    def __init__(self, physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> None:
+        self._physical = physical
+        self._requirements = requirements
+        self._disabled = disabled
+        self.features: set[Feature] = set()
+        self.extensions: set[str] = set()
+        self.problems: list[Diagnostic] = []
+
+    def add_spirv(
+        self, what: str, names: Mapping[str, str], table: Mapping[str, Any], *, required: bool = True
+    ) -> None:
+        """Add what capabilities or extensions of SPIR-V need, by the uids of the shaders that declare them."""
+        for name, shader in names.items():
+            alternatives = table.get(_RENAMED.get(name, name))
+            if alternatives is None:
+                if what == "capability" and required:
+                    message = f"shader {shader!r} needs the capability {name}, which no Vulkan version knows"
+                    self._lack(_LACKING, self._requirements.places.get(shader), message)
+                continue
+            found = False
+            lacking = []
+            for alternative in alternatives:
+                if found and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
+                    continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
+                satisfied = _satisfy(self._physical, alternative, self._disabled)
+                if satisfied is None:
+                    lacking.append(_describe(alternative))
+                    continue
+                found = True
+                self.features |= satisfied.features
+                self.extensions |= satisfied.extensions
+            if not found and required:
+                message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
+                self._lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
+
+    def add_feature(self, needed: NeededFeature) -> None:
+        """Add a feature that no SPIR-V asks for."""
+        found = self._physical.features.find(needed.structure, needed.member, self._disabled)
+        if found is not None:
+            self.features.add(found)
+            return
+        help = None
+        if needed.structure in ML_STRUCTURES:
+            help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
+            if ML_STRUCTURES[needed.structure] in self._disabled:
+                help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
+        message = f"{needed.what} needs {needed.member} ({needed.structure}), which {self._physical.name!r} lacks"
+        self._lack("SR-FEATURE-002", needed.pointer, message, help)
+
+    def check_spirv_version(self) -> None:
+        """Note a module that is too new for the device."""
+        requirements, physical = self._requirements, self._physical
+        newest = next((spirv for version, spirv in _SPIRV_VERSIONS if physical.api_version >= version), (1, 3))
+        if requirements.spirv_version > newest:
+            major, minor = requirements.spirv_version
+            message = (
+                f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most"
+            )
+            help = "compile it for an older target (for GLSL files the runner does that itself)"
+            self._lack(_LACKING, requirements.places.get(requirements.newest_shader), message, help)
+
+    def _lack(self, code: str, pointer: str | None, message: str, help: str | None = None) -> None:
+        self.problems.append(Diagnostic(code, "error", pointer, message, help))
+
+
+def _without_graphics(physical: PhysicalDevice, pointer: str | None, what: str) -> Diagnostic:
+    message = f"{what} a queue family with graphics and compute, which {physical.name!r} lacks"
+    help = "--list-devices shows the devices there are, --device chooses one"
+    return Diagnostic("SR-FEATURE-004", "error", pointer, message, help)
+
+
+def with_graphics(physical: PhysicalDevice, needed: Enabled) -> Enabled:
+    """The same with a queue that does graphics work. Raises UnsupportedError where the device has none."""
+    if physical.queue_family(graphics=True) is None:
+        raise errors.error_of([_without_graphics(physical, None, "captures need")])
+    return Enabled(needed.features, needed.extensions, graphics=True)
+
+
+def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | None:
+    """Find what to enable for one alternative of the registry, or None when the device lacks it."""
+    kind = alternative[0]
+    nothing: frozenset[Feature] = frozenset()
+    if kind == "version":
+        return Enabled(nothing, frozenset()) if physical.api_version >= alternative[1] else None
+    if kind == "extension":
+        name = alternative[1]
+        usable = name in physical.extensions and name not in disabled
+        return Enabled(nothing, frozenset({name})) if usable else None
+    if kind == "feature":
+        feature = physical.features.find(alternative[1], alternative[2], disabled)
+        return None if feature is None else Enabled(frozenset({feature}), frozenset())
+    return Enabled(nothing, frozenset()) if physical.has_property(*alternative[1:4]) else None
+
+
+def _describe(alternative: tuple[Any, ...]) -> str:
+    if alternative[0] == "version":
+        return f"Vulkan {version_text(alternative[1], 2)}"
+    if alternative[0] == "extension":
+        return f"the extension {alternative[1]}"
+    return f"{alternative[2]} ({alternative[1]})"
+
+
+def lacks_capability(physical: PhysicalDevice, name: str) -> str:
+    """Name what a device lacks for a capability of SPIR-V, in words; empty where it has the capability."""
+    alternatives = CAPABILITIES.get(_RENAMED.get(name, name))
+    if alternatives is None:
+        return "no Vulkan version knows it"
+    if any(_satisfy(physical, alternative, ()) is not None for alternative in alternatives):
+        return ""
+    return " and ".join(map(_describe, alternatives))
+
+
+def known_features() -> frozenset[str]:
+    """The names of all features that Vulkan has, in whatever structure."""
+    return frozenset(CORE_FEATURES).union(*(members for _, _, _, members in FEATURES.values()))
+
+
+def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
+    """Return whether a device has no feature of this name, in any structure."""
+    structures = [CORE] if member in CORE_FEATURES else []
+    structures += [name for name, (_, _, _, members) in FEATURES.items() if member in members]
+    return not any(physical.features.find(structure, member) for structure in structures)

@@ -1,0 +1,353 @@
+"""Resources of a plan on the device, and their places in blocks of memory and in memory groups; buffers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from math import prod
+from typing import Any
+
+from scenario_runner import errors
+from scenario_runner.diagnostics import error
+from scenario_runner.kinds import RESOURCES, load
+from scenario_runner.plan.limits import misaligned
+from scenario_runner.plan.plan import ResourcePlan
+from scenario_runner.plan.records import BufferPlan, Descriptor
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.loader import check
+from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
+from scenario_runner.vulkan.structs import new
+
+
+class Resource:
+    """A resource of a scenario on the device.
+
+    Its bytes are those of its file: ``plan.source.size_bytes`` on the way in and ``plan.size_bytes`` on the way out,
+    tightly packed, whatever the layout on the device. Life cycle: created (the object exists, and says what it
+    ``needs``), `bind`-ed to memory, prepared where it `needs_preparation`, filled, used, read back. All resources are
+    prepared before the first is filled, because those that share memory may see each other's bytes.
+    """
+
+    plan: ResourcePlan
+    handle: Any
+    needs: Needs
+
+    def __init__(self, device: Device, plan: ResourcePlan) -> None:
+        self._device = device
+        self.plan = plan
+        self._allocation: Allocation | None = None
+        self._offset_bytes = 0
+
+    @property
+    def needs_preparation(self) -> bool:
+        """Return whether it may be filled and used only after `record_prepare` was carried out."""
+        return False
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        """Give the object its memory; its bytes begin at the offset."""
+        self._allocation, self._offset_bytes = allocation, offset_bytes
+
+    @property
+    def mapped(self) -> bool:
+        """Return whether `view` shows the resource's own bytes, so that nothing has to be copied through staging
+        memory."""
+        return self._allocation is not None and self._allocation.mapped is not None
+
+    def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
+        """Bytes of the resource as the host sees them; only where ``mapped``."""
+        assert self._allocation is not None, "bound before it is used"
+        return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        """The number of bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too
+        little."""
+        return min(self.plan.size_bytes - offset_bytes, room_bytes)
+
+    def record_prepare(self, commands: Any) -> None:
+        """Record what must happen before the initial bytes are written, by the host or by the device."""
+
+    def record_clear(self, commands: Any) -> None:
+        """Record setting all bytes to zero."""
+        raise NotImplementedError
+
+    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        """Record copying a portion from a staging buffer, with the layout changes that it needs."""
+        raise NotImplementedError
+
+    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        """Record copying a portion into a staging buffer."""
+        raise NotImplementedError
+
+    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        """Point a VkWriteDescriptorSet at the resource; returns what must stay alive until the sets are updated."""
+        raise NotImplementedError
+
+
+_USAGE = (
+    vk.BUFFER_USAGE_TRANSFER_SRC_BIT
+    | vk.BUFFER_USAGE_TRANSFER_DST_BIT
+    | vk.BUFFER_USAGE_STORAGE_BUFFER_BIT
+    | vk.BUFFER_USAGE_UNIFORM_BUFFER_BIT
+)
+
+# vkCmdFillBuffer works on words, so a buffer is rounded up to one; descriptors still get the exact size.
+WORD_SIZE_BYTES = 4
+
+
+def create_buffers(
+    device: Device,
+    stack: ExitStack,
+    plans: Iterable[BufferPlan],
+    others: Mapping[str, Any],
+) -> dict[str, Buffer]:
+    """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
+    return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
+
+
+class Buffer(Resource):
+    """A VkBuffer. The Vulkan object may be up to 3 bytes larger than the scenario says."""
+
+    plan: BufferPlan
+
+    def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
+        """Raises OutOfMemoryError with the place."""
+        super().__init__(device, plan)
+        purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
+        try:
+            self.handle, self.needs = create_buffer(
+                device, stack, align(plan.size_bytes, WORD_SIZE_BYTES), _USAGE, purpose
+            )
+        except errors.ScenarioRunnerError as error:
+            raise error.at(pointer=plan.pointer) from None
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        super().bind(allocation, offset_bytes)
+        bind_buffer(self._device, self.handle, allocation, offset_bytes, f"buffer {self.plan.uid!r}")
+
+    def record_clear(self, commands: Any) -> None:
+        size = align(self.plan.size_bytes, WORD_SIZE_BYTES)
+        self._device.fn.vkCmdFillBuffer(commands, self.handle, 0, size, 0)
+
+    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        region = copy_region(staging_offset, offset_bytes, size)
+        self._device.fn.vkCmdCopyBuffer(commands, staging, self.handle, 1, region)
+
+    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        region = copy_region(offset_bytes, staging_offset, size)
+        self._device.fn.vkCmdCopyBuffer(commands, self.handle, staging, 1, region)
+
+    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        info = ffi.new("VkDescriptorBufferInfo*")
+        info.buffer = self.handle
+        info.range = self.plan.size_bytes
+        write.pBufferInfo = info
+        return info
+
+
+def create_buffer(
+    device: Device, stack: ExitStack, size_bytes: int, usage: int, purpose: str, kind: str = "buffer"
+) -> tuple[Any, Needs]:
+    """Create a VkBuffer, destroyed with ``stack`` and counted as a ``kind`` until then. Raises OutOfMemoryError."""
+    info = new("VkBufferCreateInfo", size=size_bytes, usage=usage, sharingMode=0)
+    buffer = device.create(stack, kind, "Buffer", info, purpose)
+    needs = ffi.new("VkMemoryRequirements*")
+    device.fn.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
+    return buffer, Needs(needs.size, needs.alignment, needs.memoryTypeBits)
+
+
+def bind_buffer(device: Device, handle: Any, allocation: Allocation, offset_bytes: int, purpose: str) -> None:
+    """vkBindBufferMemory."""
+    code = device.fn.vkBindBufferMemory(device.handle, handle, allocation.handle, offset_bytes)
+    check(code, "vkBindBufferMemory", purpose)
+
+
+def copy_region(source_offset: int, destination_offset: int, size: int) -> Any:
+    """A VkBufferCopy."""
+    region = ffi.new("VkBufferCopy*")
+    region.srcOffset, region.dstOffset, region.size = source_offset, destination_offset, size
+    return region
+
+
+class Rows:
+    """Runs of elements side by side: one where they are packed, else one for each index of the outer dimensions.
+
+    ``end_bytes`` is where the last element ends in the memory.
+    """
+
+    def __init__(
+        self, dims: tuple[int, ...], strides: tuple[int, ...] | None, size_bytes: int, start_bytes: int = 0
+    ) -> None:
+        """``size_bytes`` is that of the packed elements, ``start_bytes`` where the first lies. No strides: packed."""
+        self._size_bytes = size_bytes
+        self._start_bytes = start_bytes
+        self._counts: tuple[int, ...] = ()
+        self._strides: tuple[int, ...] = ()
+        self._run_bytes = size_bytes
+        if strides is not None:
+            run = element = size_bytes // prod(dims)
+            outer = len(dims)
+            while outer and (strides[outer - 1] == run or dims[outer - 1] == 1):
+                outer -= 1
+                run *= dims[outer]
+            self._run_bytes = max(run, element)
+            self._counts, self._strides = dims[:outer], strides[:outer]
+        last = sum((count - 1) * stride for count, stride in zip(self._counts, self._strides, strict=True))
+        self.end_bytes = start_bytes + last + self._run_bytes
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        """The number of the packed bytes from ``offset_bytes`` on to move at once: whole runs where there are
+        several."""
+        room = min(self._size_bytes - offset_bytes, room_bytes)
+        return room - room % self._run_bytes if self._counts else room
+
+    def regions(self, staging_offset: int, offset_bytes: int, size: int, *, into_staging: bool) -> Any:
+        """VkBufferCopy[] between packed bytes in a staging buffer and their places."""
+        if not self._counts:
+            places = [self._start_bytes + offset_bytes]
+            length = size
+        else:
+            first = offset_bytes // self._run_bytes
+            places = [self._place(number) for number in range(first, first + size // self._run_bytes)]
+            length = self._run_bytes
+        regions = ffi.new("VkBufferCopy[]", len(places))
+        for number, place in enumerate(places):
+            region, staged = regions[number], staging_offset + number * length
+            region.srcOffset, region.dstOffset = (place, staged) if into_staging else (staged, place)
+            region.size = length
+        return regions
+
+    def _place(self, number: int) -> int:
+        """The start of a run."""
+        place = self._start_bytes
+        for count, stride in zip(reversed(self._counts), reversed(self._strides), strict=True):
+            number, index = divmod(number, count)
+            place += index * stride
+        return place
+
+
+# Small resources share blocks of at most this size: drivers allow few allocations (often 4096).
+_BLOCK_SIZE_BYTES = 64 << 20
+
+
+def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Iterable[Resource]) -> None:
+    """Get ``memory`` for ``resources`` and bind each to its part.
+
+    A memory group is one allocation with each member at the offset that it asks for. Raises OutOfMemoryError,
+    UnsupportedError or ScenarioError, with the place.
+    """
+    alone: dict[tuple[int, bool], list[Resource]] = defaultdict(list)
+    groups: dict[str, list[Resource]] = defaultdict(list)
+    for resource in resources:
+        if resource.plan.group is None:
+            alone[_memory_type(device, resource.needs.type_bits, resource), resource.needs.linear].append(resource)
+        else:
+            groups[resource.plan.group].append(resource)
+    for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
+        for block in _blocks(members):
+            _place_block(memory, stack, block, type_index)
+    for group, members in groups.items():
+        _place_group(device, memory, stack, group, members)
+
+
+def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
+    """Pack resources into blocks: lists of (resource, offset).
+
+    A resource of half a block or more gets one of its own, so that a large scenario is not limited by the largest
+    single allocation.
+    """
+    blocks: list[list[tuple[Resource, int]]] = []
+    current: list[tuple[Resource, int]] = []
+    end = 0
+    for resource in resources:
+        size, alignment, *_ = resource.needs
+        if size >= _BLOCK_SIZE_BYTES // 2:
+            blocks.append([(resource, 0)])
+            continue
+        offset = align(end, alignment)
+        if current and offset + size > _BLOCK_SIZE_BYTES:
+            blocks.append(current)
+            current, offset = [], 0
+        current.append((resource, offset))
+        end = offset + size
+    return [*blocks, current] if current else blocks
+
+
+def _place_block(memory: MemoryBlocks, stack: ExitStack, block: list[tuple[Resource, int]], type_index: int) -> None:
+    last, offset = block[-1]
+    largest = max((resource for resource, _ in block), key=lambda resource: resource.plan.size_bytes)
+    names = ", ".join(repr(resource.plan.uid) for resource, _ in block[:3]) + (", …" if len(block) > 3 else "")
+    allocation = _allocated(memory, stack, offset + last.needs.size_bytes, type_index, names, largest.plan.pointer)
+    for resource, offset in block:
+        resource.bind(allocation, offset)
+
+
+def _place_group(device: Device, memory: MemoryBlocks, stack: ExitStack, group: str, members: list[Resource]) -> None:
+    type_bits = ~0
+    size = 0
+    for member in members:
+        plan, needs = member.plan, member.needs
+        type_bits &= needs.type_bits
+        if plan.offset_bytes % needs.alignment:
+            raise errors.error_of([misaligned(plan, needs.alignment, device.physical.name)])
+        size = max(size, plan.offset_bytes + needs.size_bytes)
+    type_index = _memory_type(device, type_bits, members[0])
+    pointer = f"{members[0].plan.pointer}/memory_group"
+    allocation = _allocated(memory, stack, size, type_index, f"memory group {group!r}", pointer)
+    for member in members:
+        member.bind(allocation, member.plan.offset_bytes)
+
+
+def _allocated(
+    memory: MemoryBlocks, stack: ExitStack, size_bytes: int, type_index: int, purpose: str, pointer: str
+) -> Allocation:
+    try:
+        return memory.take(stack, size_bytes, type_index, purpose)
+    except errors.ScenarioRunnerError as failure:
+        raise failure.at(pointer=pointer) from None
+
+
+def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
+    """Device-local memory, seen by the host as well where the device's memory is the host's."""
+    preferred = vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+    if device.unified_memory:
+        preferred |= (
+            vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT
+            | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
+            | vk.MEMORY_PROPERTY_HOST_CACHED_BIT
+        )
+    index = choose_type(device, type_bits, 0, preferred)
+    if index is None:
+        message = f"{device.physical.name!r} has no memory type for {resource.plan.uid!r} and its memory group"
+        raise errors.UnsupportedError(error("SR-MEMORY-008", resource.plan.pointer, message))
+    return index
+
+
+def create_resources(
+    device: Device,
+    memory: MemoryBlocks,
+    stack: ExitStack,
+    plans: Iterable[ResourcePlan],
+) -> dict[str, Any]:
+    """Create every resource of a plan and give it memory: a `Resource` for each uid.
+
+    The registry of kinds names what creates all resources of one kind, by uid, from the device, the stack that destroys
+    them, their plans and the resources made before.
+
+    Raises OutOfMemoryError, UnsupportedError and others, with the place.
+    """
+    plans = list(plans)
+    by_kind: dict[str, list[ResourcePlan]] = {}
+    for plan in plans:
+        by_kind.setdefault(plan.kind, []).append(plan)
+    made: dict[str, Any] = {}
+    for kind in RESOURCES:  # images before the tensors that see them
+        if kind in by_kind:
+            made |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], made)
+    resources = {plan.uid: made[plan.uid] for plan in plans}
+    if by_kind.keys() - {"buffer"}:
+        load("vulkan.aliases:check_aliases")(device, resources)
+    place(device, memory, stack, resources.values())
+    return resources

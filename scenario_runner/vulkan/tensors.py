@@ -1,0 +1,375 @@
+"""Tensors of a scenario (VK_ARM_tensors), and the limits of a device for them.
+
+The ML emulation layers end the process where a tensor goes beyond the limits, so they are checked before.
+
+Source: VkPhysicalDeviceTensorPropertiesARM; valid usage of VkTensorDescriptionARM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from scenario_runner import errors
+from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.plan.plan import Plan
+from scenario_runner.plan.records import Descriptor
+from scenario_runner.plan.special_records import TensorDescription, TensorPlan
+from scenario_runner.text import counted
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.loader import check
+from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate, choose_type, readable_size
+from scenario_runner.vulkan.physical_device import PhysicalDevice
+from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
+from scenario_runner.vulkan.structs import chain, new
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.images import Image
+
+USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER_DST_BIT_ARM
+
+
+def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> int:
+    """The uses of tensors of a VkFormat (VkFormatFeatureFlagBits2); 0 where the device has none of them."""
+    tensor = new("VkTensorFormatPropertiesARM")
+    properties = chain(new("VkFormatProperties2"), tensor)
+    physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, format, properties)
+    return int(tensor.linearTilingTensorFeatures if linear else tensor.optimalTilingTensorFeatures)
+
+
+def describe(description: TensorDescription, usage: int) -> Any:
+    """A VkTensorDescriptionARM."""
+    return new(
+        "VkTensorDescriptionARM",
+        tiling=vk.TENSOR_TILING_LINEAR_ARM if description.linear else vk.TENSOR_TILING_OPTIMAL_ARM,
+        format=description.format,
+        dimensionCount=len(description.dims),
+        pDimensions=list(description.dims),
+        pStrides=None if description.strides is None else list(description.strides),
+        usage=usage,
+    )
+
+
+class _Object:
+    """A VkTensorARM and, where its elements lie one after the other, a VkBuffer over the same bytes to copy with."""
+
+    def __init__(self, device: Device, stack: ExitStack, description: TensorDescription, usage: int, what: str) -> None:
+        self._device = device
+        self._what = what
+        info = new("VkTensorCreateInfoARM", pDescription=describe(description, usage), sharingMode=0)
+        self.handle = device.create(stack, "tensor", "TensorARM", info, what)
+        needs = new("VkMemoryRequirements2")
+        query = new("VkTensorMemoryRequirementsInfoARM", tensor=self.handle)
+        device.fn.vkGetTensorMemoryRequirementsARM(device.handle, query, needs)
+        found = needs.memoryRequirements
+        self.needs = Needs(found.size, found.alignment, found.memoryTypeBits, linear=description.linear)
+
+    def add_buffer(self, stack: ExitStack, size_bytes: int) -> Any:
+        """The buffer that shows the packed elements as bytes; both want to be satisfied by the memory then.
+
+        Linear tensors and buffers interpret memory alike (Vulkan specification, "Memory Aliasing").
+        """
+        usage = vk.BUFFER_USAGE_TRANSFER_SRC_BIT | vk.BUFFER_USAGE_TRANSFER_DST_BIT
+        size = align(size_bytes, WORD_SIZE_BYTES)
+        buffer, needs = create_buffer(self._device, stack, size, usage, self._what)
+        self.needs = self.needs.also(needs)
+        return buffer
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        info = new("VkBindTensorMemoryInfoARM", tensor=self.handle, memory=allocation.handle, memoryOffset=offset_bytes)
+        code = self._device.fn.vkBindTensorMemoryARM(self._device.handle, 1, info)
+        check(code, "vkBindTensorMemoryARM", self._what)
+
+
+class Tensor(Resource):
+    """A VkTensorARM with its view.
+
+    Where it is LINEAR, its bytes are copied through a buffer over the same memory, row by row where they are not
+    packed. Where only the device knows how elements lie, they go through a packed tensor beside it, its shadow; those
+    of a tensor that shares the memory of an OPTIMAL image are the texels of the image, and are read through it.
+    """
+
+    plan: TensorPlan
+
+    def __init__(
+        self,
+        device: Device,
+        stack: ExitStack,
+        plan: TensorPlan,
+        description: TensorDescription,
+        start_bytes: int,
+        image: Image | None = None,
+    ) -> None:
+        """``description`` is the plan's, with the strides of an image that shares the memory from ``start_bytes`` on.
+        ``image`` is the one whose memory a tensor of OPTIMAL tiling shares.
+
+        Raises UnsupportedError for a format that the device has no tensors of, OutOfMemoryError, with the place.
+        """
+        super().__init__(device, plan)
+        self._stack = stack
+        self._view: Any = None
+        self._shadow: _Object | None = None
+        self._start_bytes = start_bytes
+        self._image = image
+        self._packed = description.linear and description.strides is None
+        what = f"tensor {plan.uid!r} of {plan.format.name}, {readable_size(plan.size_bytes)}"
+        try:
+            usage = self._usage(description)
+            self._object = _Object(device, stack, description, usage, what)
+            self._rows = Rows(description.dims, description.strides, plan.size_bytes)
+            if image is not None:
+                self._buffer = None
+            elif description.linear:
+                self._buffer = self._object.add_buffer(stack, self._rows.end_bytes)
+            else:
+                plain = TensorDescription(description.format, description.dims)
+                self._shadow = _Object(device, stack, plain, USAGE_TRANSFER, f"the copy of {what}")
+                self._buffer = self._shadow.add_buffer(stack, plan.size_bytes)
+        except errors.ScenarioRunnerError as failure:
+            raise failure.at(pointer=plan.pointer) from None
+        self.handle: Any = self._object.handle
+        needs = self._object.needs
+        self.needs = needs._replace(size_bytes=start_bytes + needs.size_bytes)
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.plan.uid!r} {list(self.plan.shape)} {self.plan.format.name}>"
+
+    def _usage(self, description: TensorDescription) -> int:
+        features = format_features(self._device.physical, description.format, linear=description.linear)
+        usage = USAGE_TRANSFER
+        usage |= vk.TENSOR_USAGE_SHADER_BIT_ARM if features & vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM else 0
+        usage |= vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM if features & vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM else 0
+        usage |= vk.TENSOR_USAGE_IMAGE_ALIASING_BIT_ARM if self._image is not None else 0
+        if usage == USAGE_TRANSFER:
+            tiling = "LINEAR" if description.linear else "OPTIMAL"
+            raise errors.UnsupportedError(
+                f"{self._device.physical.name!r} has no tensors of {self.plan.format.name} with {tiling} tiling",
+                code="SR-FEATURE-003",
+            )
+        return usage
+
+    def bind(self, allocation: Allocation, offset_bytes: int) -> None:
+        offset_bytes += self._start_bytes
+        super().bind(allocation, offset_bytes)
+        self._object.bind(allocation, offset_bytes)
+        if self._image is not None:
+            return
+        what = f"tensor {self.plan.uid!r}"
+        if self._shadow is None:
+            bind_buffer(self._device, self._buffer, allocation, offset_bytes, what)
+            return
+        needs = self._shadow.needs
+        index = choose_type(self._device, needs.type_bits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+        assert index is not None, "a buffer has memory"
+        memory = allocate(self._device, self._stack, needs.size_bytes, index, f"the copy of {what}", mapped=False)
+        self._shadow.bind(memory, 0)
+        bind_buffer(self._device, self._buffer, memory, 0, what)
+
+    @property
+    def mapped(self) -> bool:
+        return self._packed and super().mapped
+
+    def portion(self, offset_bytes: int, room_bytes: int) -> int:
+        if self._image is not None:
+            return self._image.portion(offset_bytes, room_bytes)
+        return self._rows.portion(offset_bytes, room_bytes)
+
+    def record_clear(self, commands: Any) -> None:
+        size = align(self._rows.end_bytes, WORD_SIZE_BYTES)
+        self._device.fn.vkCmdFillBuffer(commands, self._buffer, 0, size, 0)
+        self._from_shadow(commands)
+
+    def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=False)
+        self._device.fn.vkCmdCopyBuffer(commands, staging, self._buffer, len(regions), regions)
+        if offset_bytes + size == self.plan.size_bytes:
+            self._from_shadow(commands)
+
+    def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
+        if self._image is not None:
+            self._image.record_download(commands, staging, staging_offset, offset_bytes, size)
+            return
+        if self._shadow is not None and offset_bytes == 0:
+            self._copy(commands, self.handle, self._shadow.handle)
+        regions = self._rows.regions(staging_offset, offset_bytes, size, into_staging=True)
+        self._device.fn.vkCmdCopyBuffer(commands, self._buffer, staging, len(regions), regions)
+
+    def _from_shadow(self, commands: Any) -> None:
+        """Spread what the shadow holds."""
+        if self._shadow is not None:
+            self._copy(commands, self._shadow.handle, self.handle)
+
+    def _copy(self, commands: Any, source: Any, destination: Any) -> None:
+        """Copy a whole tensor, after what came before and before what comes after."""
+        self._device.barrier(commands)
+        region = new("VkTensorCopyARM", dimensionCount=len(self.plan.dims))
+        info = new("VkCopyTensorInfoARM", srcTensor=source, dstTensor=destination, pRegions=[region])
+        self._device.fn.vkCmdCopyTensorARM(commands, info)
+        self._device.barrier(commands)
+
+    def write_descriptor(self, write: Any, descriptor: Descriptor) -> Any:
+        """The view is made after the memory is bound, because emulation looks the address up here."""
+        if self._view is None:
+            info = new("VkTensorViewCreateInfoARM", tensor=self.handle, format=self.plan.format.value)
+            what = f"tensor {self.plan.uid!r}"
+            self._view = self._device.create(self._stack, "tensor view", "TensorViewARM", info, what)
+        info = new("VkWriteDescriptorSetTensorARM", pTensorViews=[self._view])
+        write.pNext = ffi.cast("void*", info)
+        return info
+
+
+def create_tensors(
+    device: Device,
+    stack: ExitStack,
+    plans: Iterable[TensorPlan],
+    others: Mapping[str, Any],
+) -> dict[str, Tensor]:
+    """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
+    made = {}
+    for plan in device.instance.watched(plans):
+        image = None if plan.image is None else others[plan.image]
+        start = 0 if image is None else image.start_bytes
+        shared = None if plan.linear else image
+        made[plan.uid] = Tensor(device, stack, plan, settled(plan.description, others), start, shared)
+    return made
+
+
+def settled(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
+    """A description with its strides, those of the rows of an image included."""
+    if description.image is None:
+        return description
+    image = resources[description.image]
+    part = image.plan.parts[0]
+    if not image.has_padded_rows:
+        return description._replace(image=None)
+    *outer, _height, width, components = description.dims
+    texel = part.row_size_bytes // width
+    strides = [image.row_pitch_bytes, texel, texel // components]
+    strides[:0] = [image.row_pitch_bytes * part.row_count] * len(outer)  # dimensions of 1
+    return description._replace(strides=tuple(strides), image=None)
+
+
+_USES = {
+    "shader": vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM,
+    "graph": vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM,
+}
+
+
+def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bool = False) -> list[Diagnostic]:
+    """Everything about the tensors of ``plan`` that ``physical`` cannot do; it must have VK_ARM_tensors.
+
+    Where graphs are ``emulated``, what lies between their operators are tensors as well.
+    """
+    tensors = [each for each in plan.resources.values() if isinstance(each, TensorPlan)]
+    if not tensors:
+        return []
+    limits = new("VkPhysicalDeviceTensorPropertiesARM")
+    physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, chain(new("VkPhysicalDeviceProperties2"), limits))
+    users = _users(plan)
+    problems: list[Diagnostic] = []
+    for tensor in tensors:
+        problems += _beyond(tensor, limits, physical.name)
+        problems += _format_problems(tensor, users, physical, emulated=emulated)
+    if emulated:
+        problems += _beyond_inside(plan, physical, limits)
+        problems += _over_images(plan, tensors, physical)
+    most = int(limits.maxPerStageDescriptorSetStorageTensors)
+    for pipeline in plan.pipelines:
+        count = sum(binding.kind == "tensor" for bindings in pipeline.set_layouts for binding in bindings)
+        if count > most:
+            message = f"shader {pipeline.label!r} uses {count} tensors; maxPerStageDescriptorSetStorageTensors of"
+            problems.append(error("SR-LIMIT-006", pipeline.pointer, f"{message} {physical.name!r} is {most}"))
+    return problems
+
+
+def _format_problems(
+    tensor: TensorPlan, users: Mapping[tuple[str, str], str], physical: PhysicalDevice, *, emulated: bool
+) -> Iterator[Diagnostic]:
+    """Uses of a tensor that its format has not on the device."""
+    features = format_features(physical, tensor.format.value, linear=tensor.linear)
+    for use, bit in _USES.items():
+        user = users.get((tensor.uid, use))
+        if user is not None and not features & bit:
+            what = f"{physical.name!r} has no {tensor.format.name} tensors for {use}s"
+            yield error("SR-FEATURE-003", f"{tensor.pointer}/format", f"{user} uses tensor {tensor.uid!r}; {what}")
+    # the emulation layers let an image and a tensor share memory, and do not report it
+    can_alias = emulated or features & vk.FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM
+    if not (can_alias or tensor.linear or tensor.image is None):
+        message = (
+            f"tensor {tensor.uid!r} shares the memory of image {tensor.image!r}, both of OPTIMAL tiling;"
+            f" {physical.name!r} lacks VK_FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM for {tensor.format.name}"
+        )
+        yield error("SR-FEATURE-003", f"{tensor.pointer}/memory_group", message, "give both the tiling LINEAR")
+
+
+def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnostic]:
+    """The first limit that a tensor goes beyond: with too many dimensions it has no other sensible numbers."""
+    dims = tensor.dims
+    stride = max(tensor.strides or (), default=0)
+    for name, asked, what in (
+        ("maxTensorDimensionCount", len(dims), f"has {len(dims)} dimensions"),
+        ("maxTensorElements", prod(dims), f"has {prod(dims)} elements"),
+        ("maxPerDimensionTensorElements", max(dims), f"has a dimension of {max(dims)}"),
+        ("maxTensorStride", stride, f"has a stride of {stride} bytes"),
+        ("maxTensorSize", tensor.size_bytes, f"has {tensor.size_bytes} bytes"),
+    ):
+        limit = int(getattr(limits, name))
+        if asked > limit:
+            message = f"tensor {tensor.uid!r} {what}; {name} of {device!r} is {limit}"
+            yield error("SR-LIMIT-011", tensor.pointer, message)
+            return
+
+
+def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterator[Diagnostic]:
+    """Find what the emulation layers cannot build of graphs."""
+    for graph in plan.graph_pipelines:
+        if graph.kind != "graph":
+            continue
+        reason, help = graph.unbuildable
+        if reason:
+            message = f"{graph.label}: {reason.replace('{device}', repr(physical.name))}"
+            yield error("SR-FEATURE-002", graph.pointer, message, help)
+        what, shape = graph.largest
+        count, limit = prod(shape), int(limits.maxTensorElements)
+        if count > limit:
+            message = f"{graph.label}: {what} has {count} elements (shape {list(shape)}); maxTensorElements of"
+            yield error("SR-LIMIT-011", graph.pointer, f"{message} {physical.name!r} is {limit}")
+
+
+def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice) -> Iterator[Diagnostic]:
+    """Tensors at the beginning of an image that the emulation layers end the process with."""
+    images = {(each.group, each.offset_bytes): each.uid for each in plan.resources.values() if each.kind == "image"}
+    for tensor in tensors:
+        image = None if tensor.group is None else images.get((tensor.group, tensor.offset_bytes))
+        if image is not None and not 2 <= len(tensor.dims) <= 4:
+            message = (
+                f"tensor {tensor.uid!r} has {counted(len(tensor.dims), 'dimension')} and begins where image {image!r}"
+                f" does; the ML emulation layers, through which {physical.name!r} has tensors, end the process unless"
+                " it has 2 to 4"
+            )
+            yield error("SR-FEATURE-002", f"{tensor.pointer}/dims", message, "add dimensions of 1")
+
+
+def _users(plan: Plan) -> dict[tuple[str, str], str]:
+    """The users of a tensor, by its uid and their kind."""
+    found: dict[tuple[str, str], str] = {}
+    seen = set()
+    for frame in plan.frames:
+        for operation in frame.operations:
+            if operation.kind not in ("dispatch", "graph_dispatch"):
+                continue  # nothing else binds tensors
+            is_graph = operation.kind == "graph_dispatch"
+            key = (is_graph, operation.pipeline, operation.descriptors)
+            if key in seen:
+                continue
+            seen.add(key)
+            label = (plan.graph_pipelines if is_graph else plan.pipelines)[operation.pipeline].label
+            user = label if is_graph else f"shader {label!r}"
+            for descriptor in plan.descriptor_lists[operation.descriptors].descriptors:
+                if descriptor.kind == "tensor":
+                    found.setdefault((descriptor.uid, "graph" if is_graph else "shader"), user)
+    return found

@@ -1,0 +1,306 @@
+"""Getting bytes into resources and out of them, in batches.
+
+Where the device's memory is the host's (integrated and software devices), bytes are read straight into the resource and
+written straight out of it. Elsewhere they go through one staging buffer of two halves, kept by the device: while the
+device copies from one half, the next bytes are read into the other. What fits in half of it is one submission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from contextvars import copy_context
+from functools import partial
+from typing import Any, NamedTuple
+
+from scenario_runner import errors, system_limits
+from scenario_runner.plan.records import Source
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate
+from scenario_runner.vulkan.recording import CommandPool, Submission
+from scenario_runner.vulkan.resources import Resource, bind_buffer, create_buffer
+
+# Half of the staging buffer: no more than this, and no less than the other.
+_LARGEST_HALF_BYTES = 16 << 20
+_SMALLEST_HALF_BYTES = 64 << 10
+# A portion begins at a multiple of this in the staging buffer (enough for a texel of any format).
+_STAGING_ALIGNMENT = 48
+_FEW_BYTES = 1 << 20
+# From this many bytes on, resources are read and cleared side by side, in pieces of at most this size.
+_PARALLEL_BYTES = 32 << 20
+_PIECE_BYTES = 8 << 20
+# The stage and the access of what was copied, for barriers.
+_COPIED = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
+
+
+class Piece(NamedTuple):
+    """``size_bytes`` bytes of a resource from ``offset_bytes`` on, and where they lie in the staging buffer."""
+
+    resource: Resource
+    offset_bytes: int
+    size_bytes: int
+    staging_offset: int
+
+
+class Transfer:
+    """The device's way in and out. One user at a time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._stack = ExitStack()
+        self._submissions: list[Submission] = []
+        try:
+            self._pool = CommandPool(device, self._stack)
+            self._commands = [self._pool.allocate(), self._pool.allocate()]
+            for _ in range(2):
+                submission = Submission(device)
+                self._stack.callback(submission.close)
+                self._submissions.append(submission)
+        except BaseException:
+            self._stack.close()
+            raise
+        self._staging: tuple[Any, Allocation] | None = None
+        self._staging_stack = self._stack.enter_context(ExitStack())
+        self._half_size_bytes = 0
+
+    def close(self) -> None:
+        """Destroy the staging buffer and what belongs to it; calling it again does nothing."""
+        self._stack.close()
+
+    def fill(self, resources: Sequence[Resource], timeout_s: float | None = None) -> None:
+        """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
+        sourced = [resource for resource in resources if resource.plan.source is not None]
+        zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
+        direct = [resource for resource in sourced if resource.mapped]
+        staged = [resource for resource in sourced if not resource.mapped]
+        to_clear = [resource for resource in zeroed if not resource.mapped]
+        cleared_here = [resource for resource in zeroed if resource.mapped]
+        to_prepare = [resource for resource in resources if resource.needs_preparation]
+        if not direct and not cleared_here:
+            self._upload(staged, to_prepare, to_clear, timeout_s)
+            return
+        if to_prepare or to_clear:
+            with self._pool.recording(self._commands[0]):
+                _record_preparation(self._commands[0], to_prepare)
+                self._record_clears(self._commands[0], to_clear)
+            self._submissions[0].submit(self._commands[0])
+            self._submissions[0].wait("preparing resources", timeout_s)
+        populating = self._device.physical.type == "cpu"
+        grouped = [resource for resource in cleared_here if resource.plan.group is not None]
+        _fill_in_place((), grouped, populating=populating)  # before the others' bytes come into the same memory
+        _fill_in_place(direct, [each for each in cleared_here if each not in grouped], populating=populating)
+        if staged:
+            self._upload(staged, (), (), timeout_s)
+
+    def read(
+        self, resources: Iterable[Resource], timeout_s: float | None = None
+    ) -> Iterator[tuple[Resource, memoryview]]:
+        """The bytes of every resource, in order and in pieces; a piece is valid until the next one is asked for."""
+        staged: list[Resource] = []
+        for resource in resources:
+            if resource.mapped:
+                yield from self._download(staged, timeout_s)
+                staged = []
+                yield resource, resource.view(0, resource.plan.size_bytes)
+            else:
+                staged.append(resource)
+        yield from self._download(staged, timeout_s)
+
+    def _provide(self, sizes_bytes: Sequence[int]) -> None:
+        """See to a staging buffer for so much: pinned memory is slow to get, so no more than is needed."""
+        needed = sum(align(size, _STAGING_ALIGNMENT) for size in sizes_bytes)
+        half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES) if needed else 0
+        half = align(half, _STAGING_ALIGNMENT)
+        if half <= self._half_size_bytes:
+            return
+        self._staging_stack.close()
+        stack, self._staging, self._half_size_bytes = self._staging_stack, None, 0
+        usage = vk.BUFFER_USAGE_TRANSFER_SRC_BIT | vk.BUFFER_USAGE_TRANSFER_DST_BIT
+        handle, needs = create_buffer(self._device, stack, 2 * half, usage, "staging", kind="staging buffer")
+        type_index = choose_type(
+            self._device,
+            needs.type_bits,
+            vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT,
+            vk.MEMORY_PROPERTY_HOST_CACHED_BIT,
+        )
+        if type_index is None:
+            raise errors.UnsupportedError(f"{self._device.physical.name!r} has no host-visible memory")
+        allocation = allocate(
+            self._device, stack, needs.size_bytes, type_index, "staging memory", mapped=True, kind="staging memory"
+        )
+        bind_buffer(self._device, handle, allocation, 0, "staging")
+        self._staging, self._half_size_bytes = (handle, allocation), half
+
+    def _halves(self) -> tuple[Any, Allocation]:
+        """The staging VkBuffer and its memory."""
+        assert self._staging is not None, "provided before the first piece"
+        return self._staging
+
+    def _upload(
+        self,
+        resources: Sequence[Resource],
+        to_prepare: Sequence[Resource],
+        to_clear: Sequence[Resource],
+        timeout_s: float | None,
+    ) -> None:
+        """Bytes of the sources through staging memory; the first submission prepares and clears before that."""
+        if not resources and not to_prepare and not to_clear:
+            return
+        sizes = [_source_of(resource).size_bytes for resource in resources]
+        self._provide(sizes)
+        try:
+            batches: Iterable[list[Piece]] = _batches(resources, sizes, self._half_size_bytes) if resources else [[]]
+            for turn, batch in enumerate(batches):
+                half = turn % 2
+                commands, submission = self._commands[half], self._submissions[half]
+                submission.wait("uploading", timeout_s)
+                base = half * self._half_size_bytes
+                for piece in batch:
+                    view = self._halves()[1].view(base + piece.staging_offset, piece.size_bytes)
+                    _source_of(piece.resource).read_into(view, piece.offset_bytes)
+                with self._pool.recording(commands):
+                    if turn == 0:
+                        _record_preparation(commands, to_prepare)
+                        if to_clear:
+                            self._record_clears(commands, to_clear)
+                    for resource, offset, size, staging_offset in batch:
+                        resource.record_upload(commands, self._halves()[0], base + staging_offset, offset, size)
+                    self._release(commands)
+                submission.submit(commands)
+        finally:
+            self._settle("uploading", timeout_s)
+
+    def _download(
+        self, resources: Sequence[Resource], timeout_s: float | None
+    ) -> Iterator[tuple[Resource, memoryview]]:
+        sizes = [resource.plan.size_bytes for resource in resources]
+        self._provide(sizes)
+        ready: tuple[int, list[Piece]] | None = None
+        try:
+            for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
+                half = turn % 2
+                self._copy_out(half, batch)
+                if ready is not None:
+                    yield from self._pieces(*ready, timeout_s)
+                ready = (half, batch)
+            if ready is not None:
+                yield from self._pieces(*ready, timeout_s)
+        finally:
+            self._settle("reading back", timeout_s)
+
+    def _settle(self, what: str, timeout_s: float | None) -> None:
+        """Wait for what is still on its way, unless the device is past waiting for."""
+        for submission in self._submissions:
+            if self._device.usable:
+                submission.wait(what, timeout_s)
+
+    def _copy_out(self, half: int, batch: Sequence[Piece]) -> None:
+        staging, _ = self._halves()
+        commands = self._commands[half]
+        with self._pool.recording(commands):
+            for resource, offset, size, staging_offset in batch:
+                resource.record_download(commands, staging, half * self._half_size_bytes + staging_offset, offset, size)
+            self._device.barrier(commands, _COPIED, (vk.PIPELINE_STAGE_HOST_BIT, vk.ACCESS_HOST_READ_BIT))
+        self._submissions[half].submit(commands)
+
+    def _pieces(
+        self, half: int, batch: Sequence[Piece], timeout_s: float | None
+    ) -> Iterator[tuple[Resource, memoryview]]:
+        self._submissions[half].wait("reading back", timeout_s)
+        _, allocation = self._halves()
+        for piece in batch:
+            yield piece.resource, allocation.view(half * self._half_size_bytes + piece.staging_offset, piece.size_bytes)
+
+    def _record_clears(self, commands: Any, resources: Sequence[Resource]) -> None:
+        for resource in resources:
+            resource.record_clear(commands)
+        self._release(commands)
+
+    def _release(self, commands: Any) -> None:
+        """Order what was transferred before everything that is submitted later."""
+        self._device.barrier(commands, _COPIED)
+
+
+def _record_preparation(commands: Any, resources: Iterable[Resource]) -> None:
+    for resource in resources:
+        resource.record_prepare(commands)
+
+
+def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int) -> Iterator[list[Piece]]:
+    """Cut the resources into pieces and the pieces into batches that fit in half of the staging buffer."""
+    batch: list[Piece] = []
+    used = 0
+    for resource, size_bytes in zip(resources, sizes_bytes, strict=True):
+        offset = 0
+        while offset < size_bytes:
+            size = resource.portion(offset, half_size_bytes - used)
+            if not size:
+                assert batch, "half of the staging buffer holds a portion of any resource"
+                yield batch
+                batch, used = [], 0
+                continue
+            batch.append(Piece(resource, offset, size, used))
+            used = min(align(used + size, _STAGING_ALIGNMENT), half_size_bytes)
+            offset += size
+    if batch:
+        yield batch
+
+
+def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, populating: bool) -> None:
+    """Read sources straight into their mapped resources and clear others; much of it side by side.
+
+    Both release the interpreter, and on a software device most of their time goes into touching pages for the first
+    time, which every core can do; ``populating``: the pages are this process's, to be had faster at once.
+    """
+    jobs: list[Callable[[], None]] = []
+    for resource in sourced:
+        source = _source_of(resource)
+        step = _PIECE_BYTES if getattr(source, "divisible", False) else resource.plan.size_bytes
+        jobs += [partial(_read, source, view, start, populating) for start, view in _pieces_of(resource, step)]
+    for resource in cleared:
+        jobs += [partial(_clear, view, populating) for _, view in _pieces_of(resource, _PIECE_BYTES)]
+    if len(jobs) < 2 or sum(resource.plan.size_bytes for resource in (*sourced, *cleared)) < _PARALLEL_BYTES:
+        for job in jobs:
+            job()
+        return
+    import concurrent.futures
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
+        try:
+            started = [pool.submit(copy_context().run, job) for job in jobs]
+        except RuntimeError as error:  # a thread that could not be started
+            raise system_limits.refusal("thread") from error
+        for done in started:
+            done.result()
+
+
+def _pieces_of(resource: Resource, size_bytes: int) -> list[tuple[int, memoryview]]:
+    """The mapped bytes of a resource in pieces, each with its offset in bytes; an empty resource is one piece."""
+    total = resource.plan.size_bytes
+    starts = range(0, max(total, 1), max(size_bytes, 1))
+    return [(start, resource.view(start, min(size_bytes, total - start))) for start in starts]
+
+
+def _read(source: Source, piece: memoryview, offset_bytes: int, populating: bool) -> None:
+    """Read bytes of a source from ``offset_bytes`` on."""
+    if populating:
+        populate(piece)
+    source.read_into(piece, offset_bytes)
+
+
+def _clear(piece: memoryview, populating: bool) -> None:
+    """Set bytes to zero; many of them without the interpreter."""
+    if piece.nbytes < _FEW_BYTES:
+        piece[:] = bytes(piece.nbytes)
+        return
+    import ctypes
+
+    if populating:
+        populate(piece)
+    ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
+
+
+def _source_of(resource: Resource) -> Source:
+    assert resource.plan.source is not None, "only resources with a source are filled from it"
+    return resource.plan.source
