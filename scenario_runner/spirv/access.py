@@ -18,6 +18,8 @@ PLAIN: Final = 4
 """Set beside `READ` and `WRITE` unless the instruction is atomic."""
 LOST: Final = 8
 """Set beside the others where a pointer is not followed, so that reads and writes are only assumed."""
+TEXEL_POINTER: Final = 16
+"""Set where the code makes a pointer to a texel of an image, as atomic operations do."""
 
 MAX_ROOTS: Final = 32
 """Variables that one pointer may come from before it counts as lost."""
@@ -120,8 +122,8 @@ class Access:
     def __init__(self, index: Index) -> None:
         self._index = index
         self.storage_classes: dict[int, int] = {}
-        # Ids are unique in a module, so one table serves all functions.
-        self._roots: dict[int, Roots] = {}
+        self.roots: dict[int, Roots] = {}
+        """The variables and parameters that pointers and handles come from, of the functions that were summarised."""
         # Variables and parameters whose load gives a handle (image, sampler, tensor), not data.
         self._handles: set[int] = set()
         self._summaries: dict[int, Summary] = {}
@@ -132,7 +134,7 @@ class Access:
             storage_class = words[index.definitions[id] + 3]
             if storage_class in _TRACKED:
                 self.storage_classes[id] = storage_class
-                self._roots[id] = (id,)
+                self.roots[id] = (id,)
                 if storage_class == UNIFORM_CONSTANT:
                     self._handles.add(id)
         for id in index.imports:
@@ -146,13 +148,16 @@ class Access:
         used: dict[int, int] = {}
         for id in self._call_tree(function):
             summary = self._summaries[id]
-            for root, flags in summary.effects.items():
-                if root in self.storage_classes:
-                    used[root] = used.get(root, 0) | flags
-            for root, flags in self._passed_on(summary):
+            for root, flags in (*summary.effects.items(), *self._passed_on(summary)):
                 if root in self.storage_classes:
                     used[root] = used.get(root, 0) | flags
         return used
+
+    def summary(self, function: int) -> Summary:
+        """Return the effects of one function."""
+        if function not in self._summaries:
+            self._summaries[function] = self._summarise(function)
+        return self._summaries[function]
 
     def _call_tree(self, function: int) -> list[int]:
         """List the functions that a function reaches, callees before callers, itself last."""
@@ -163,9 +168,7 @@ class Access:
             id = stack[-1]
             if id not in finished:
                 finished[id] = False
-                if id not in self._summaries:
-                    self._summaries[id] = self._summarise(id)
-                for call in self._summaries[id].calls:
+                for call in self.summary(id).calls:
                     if finished.get(call.function) is False:
                         raise self._index.error(f"the function {call.function} calls itself, which SPIR-V forbids")
                     if call.function not in finished:
@@ -196,7 +199,7 @@ class Access:
 
     def _summarise(self, function: int) -> Summary:
         index = self._index
-        words, roots = index.words, self._roots
+        words, roots = index.words, self.roots
         start = index.functions.get(function)
         if start is None:
             raise index.error(f"the function {function} is called or named as an entry point, but it does not exist")
@@ -226,7 +229,7 @@ class Access:
             elif opcode in _PASSES:
                 source = words[at + _PASSES[opcode]]
                 if source in roots:
-                    touch(source, 0)
+                    touch(source, TEXEL_POINTER if opcode == op.IMAGE_TEXEL_POINTER else 0)
                     roots[words[at + 2]] = roots[source]
             elif opcode in _MERGES:
                 first, end, step = _MERGES[opcode]
@@ -255,7 +258,7 @@ class Access:
         return summary
 
     def _add_call(self, summary: Summary, function: int, arguments: Iterable[int]) -> None:
-        call = Call(function, tuple([self._roots.get(argument, ()) for argument in arguments]))
+        call = Call(function, tuple([self.roots.get(argument, ()) for argument in arguments]))
         summary.calls.append(call)
         for roots in call.arguments:
             for root in roots:
@@ -263,7 +266,7 @@ class Access:
 
     def _add_parameter(self, summary: Summary, id: int, type: int) -> None:
         summary.parameters.append(id)
-        self._roots[id] = (id,)
+        self.roots[id] = (id,)
         at = self._index.definitions.get(type)
         if (
             at is not None
@@ -276,7 +279,7 @@ class Access:
         """Let a result come from all roots of several operands."""
         merged: dict[int, None] = {}
         for operand in operands:
-            for root in self._roots.get(operand, ()):
+            for root in self.roots.get(operand, ()):
                 merged[root] = None
         if not merged:
             return
@@ -284,4 +287,4 @@ class Access:
         for root in merged:
             effects[root] = effects.get(root, 0) | (_LOST if lost else 0)
         if not lost:
-            self._roots[result] = tuple(merged)
+            self.roots[result] = tuple(merged)

@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 
 from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv._generated.enumerants import CAPABILITIES, IMAGE_FORMATS
-from scenario_runner.spirv.index import FIRST_VENDOR_OPCODE, HEADER_WORDS, Index
+from scenario_runner.spirv.access import LOST, READ, TEXEL_POINTER, WRITE, Access
+from scenario_runner.spirv.index import HEADER_WORDS, Index
 
 UNKNOWN: Final = "Unknown"
 READ_WITHOUT_FORMAT: Final = "StorageImageReadWithoutFormat"
@@ -36,125 +37,69 @@ _FORMAT: Final = 8  # the word of OpTypeImage with the format
 
 _STORAGE: Final = 2  # the operand Sampled of OpTypeImage
 
-# Opcodes whose result is connected with operands: the words that hold these, from the first one in steps.
-_PASSES: Final = {
-    **dict.fromkeys((op.LOAD, op.COPY_OBJECT, op.COPY_LOGICAL), (3, 4, 1)),
-    **dict.fromkeys((op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN), (3, 4, 1)),
-    op.SELECT: (4, 6, 1),
-    op.PHI: (3, None, 2),
-}
-# Opcodes whose first operand is the type of their result, among those that are connected.
-_TYPED: Final = frozenset({op.VARIABLE, op.FUNCTION_PARAMETER, *_PASSES})
-# Opcodes that use an image and lead nowhere: the word that holds it, and the use.
-_USES: Final = {
-    op.IMAGE_READ: (3, "reads"),
-    op.IMAGE_SPARSE_READ: (3, "reads"),
-    op.IMAGE_WRITE: (1, "writes"),
-    op.IMAGE_TEXEL_POINTER: (3, "atomic"),
-}
-_LEADS_AWAY: Final = frozenset({op.STORE, op.RETURN_VALUE, op.COPY_MEMORY})
-
-
-class Connected(NamedTuple):
-    """Ids that must have one type of image. ``reads`` and ``writes`` tell what the code does with texels, ``atomic``
-    whether it makes pointers to texels, and ``lost`` whether some use is one that this reader does not know."""
-
-    ids: frozenset[int]
-    reads: bool
-    writes: bool
-    atomic: bool
-    lost: bool
+# Opcodes whose first operand is the type of their result, which may be an image or a pointer to one.
+_TYPED: Final = frozenset(
+    {op.VARIABLE, op.FUNCTION_PARAMETER, op.LOAD, op.COPY_OBJECT, op.COPY_LOGICAL, op.COMPOSITE_EXTRACT}
+    | {op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN, op.SELECT, op.PHI}
+)
 
 
 class ImageUses:
     """Uses of the storage images of one module; made once for each (`Index.once`)."""
 
     def __init__(self, index: Index) -> None:
-        self._index = index
-        self._roots: dict[int, int] = {}
-        self.types_of: dict[int, int] = {}
-        """The type of every id that is a storage image, or a pointer to one."""
-        self.parameters: dict[int, list[int]] = {}
+        access = index.once(Access)
+        summaries = {function: access.summary(function) for function in index.functions}
+        self.parameters = {function: summary.parameters for function, summary in summaries.items()}
         """The parameters of each function."""
-        self._used: dict[str, set[int]] = {"reads": set(), "writes": set(), "atomic": set(), "lost": set()}
-        self._types = self._image_types()
-        if self._types:
-            self._note_parameters()
-            self._follow()
+        self._joined: dict[int, int] = {}
+        for summary in summaries.values():
+            for call in summary.calls:
+                for parameter, roots in zip(self.parameters.get(call.function, ()), call.arguments, strict=False):
+                    self._join((parameter, *roots))
+        for roots in access.roots.values():
+            self._join(roots)
+        self._roots = {id: self._root(roots[0]) for id, roots in access.roots.items()}
+        self._flags: dict[int, int] = {}
+        for summary in summaries.values():
+            for id, flags in summary.effects.items():
+                self._flags[self._root(id)] = self._flags.get(self._root(id), 0) | flags
+        words, types = index.words, _image_types(index)
+        self.types_of = {
+            words[at + 2]: words[at + 1]
+            for at in index.instructions()
+            if words[at] & 0xFFFF in _TYPED and words[at] >> 16 > 2 and words[at + 1] in types
+        }
+        """The type of every id that is a storage image, or a pointer to one."""
 
-    def connected(self, id: int) -> Connected:
-        """Return all ids that are connected with a variable, itself included."""
-        root = self._root(id)
-        ids = frozenset(each for each in (*self.types_of, id) if self._root(each) == root)
-        return Connected(ids, **{use: not ids.isdisjoint(used) for use, used in self._used.items()})
-
-    def _image_types(self) -> set[int]:
-        """Return the types that are, point to or are arrays of storage images."""
-        index = self._index
-        words = index.words
-        found: set[int] = set()
-        for id, at in index.definitions.items():  # in the order of the module
-            opcode = index.opcode(at)
-            inner = {op.TYPE_POINTER: 3, op.TYPE_ARRAY: 2, op.TYPE_RUNTIME_ARRAY: 2}.get(opcode)
-            if opcode == op.TYPE_IMAGE:
-                if words[at + 7] == _STORAGE:
-                    found.add(id)
-            elif inner is not None and words[at + inner] in found:
-                found.add(id)
-        return found
-
-    def _note_parameters(self) -> None:
-        words = self._index.words
-        for function, at in self._index.functions.items():
-            parameters = self.parameters.setdefault(function, [])
-            at += words[at] >> 16
-            while at < len(words) and words[at] & 0xFFFF in (op.FUNCTION_PARAMETER, op.LINE, op.NO_LINE):
-                if words[at] & 0xFFFF == op.FUNCTION_PARAMETER:
-                    parameters.append(words[at + 2])
-                at += words[at] >> 16
-
-    def _follow(self) -> None:
-        words, types = self._index.words, self._types
-        at, in_function = HEADER_WORDS, False
-        while at < len(words):
-            count, opcode = words[at] >> 16, words[at] & 0xFFFF
-            in_function = in_function or opcode == op.FUNCTION
-            passes = _PASSES.get(opcode)
-            if passes is not None and count > passes[0]:
-                if words[at + 1] in types:
-                    self.types_of[words[at + 2]] = words[at + 1]
-                    first, last, step = passes
-                    self._join(words[at + 2], words[at + first : at + min(last or count, count) : step])
-            elif opcode in (op.VARIABLE, op.FUNCTION_PARAMETER) and count > 2:
-                if words[at + 1] in types:
-                    self.types_of[words[at + 2]] = words[at + 1]
-            elif opcode == op.FUNCTION_CALL and count > 3:
-                for argument, parameter in zip(
-                    words[at + 4 : at + count], self.parameters.get(words[at + 3], ()), strict=False
-                ):
-                    if argument in self.types_of:
-                        self._join(parameter, (argument,))
-                if words[at + 1] in types:
-                    self._used["lost"].update(words[at + 2 : at + count])
-            else:
-                word, use = _USES.get(opcode, (count, ""))
-                if word < count:
-                    self._used[use].add(words[at + word])
-                if opcode in _LEADS_AWAY or (in_function and opcode >= FIRST_VENDOR_OPCODE):
-                    self._used["lost"].update(words[at + 1 : at + count])
-            at += count
+    def connected(self, variable: int) -> tuple[set[int], int]:
+        """Return all ids that must have one type of image with a variable, and the flags of `access` of their uses."""
+        root = self._root(variable)
+        return {id for id, other in self._roots.items() if other == root}, self._flags.get(root, 0)
 
     def _root(self, id: int) -> int:
-        roots = self._roots
-        while id in roots:
-            id = roots[id]
+        while id in self._joined:
+            id = self._joined[id]
         return id
 
-    def _join(self, id: int, others: Iterable[int]) -> None:
-        for other in others:
-            first, second = self._root(id), self._root(other)
+    def _join(self, ids: Sequence[int]) -> None:
+        for id in ids:
+            first, second = self._root(ids[0]), self._root(id)
             if first != second:
-                self._roots[second] = first
+                self._joined[second] = first
+
+
+def _image_types(index: Index) -> set[int]:
+    """Return the types that are, point to or are arrays of storage images."""
+    words = index.words
+    found: set[int] = set()
+    for id, at in index.definitions.items():  # in the order of the module
+        opcode = index.opcode(at)
+        inner = {op.TYPE_POINTER: 3, op.TYPE_ARRAY: 2, op.TYPE_RUNTIME_ARRAY: 2}.get(opcode)
+        is_image = opcode == op.TYPE_IMAGE and words[at + 7] == _STORAGE
+        if is_image or (inner is not None and words[at + inner] in found):
+            found.add(id)
+    return found
 
 
 class ChangedFormats(NamedTuple):
@@ -178,19 +123,19 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
     needed: set[str] = set()
     unknown: set[int] = set()
     for variable in formats:
-        connected = uses.connected(variable)
-        if connected.atomic or connected.lost:
+        connected, flags = uses.connected(variable)
+        if flags & (TEXEL_POINTER | LOST):
             return None
-        together = connected.ids & set(index.variables)
+        together = connected & set(index.variables)
         wanted = {formats.get(each, UNKNOWN) for each in together}
         format = wanted.pop() if len(wanted) == 1 else UNKNOWN
         if format == UNKNOWN:
             unknown |= together
-            needed |= {READ_WITHOUT_FORMAT} if connected.reads else set()
-            needed |= {WRITE_WITHOUT_FORMAT} if connected.writes else set()
+            needed |= {READ_WITHOUT_FORMAT} if flags & READ else set()
+            needed |= {WRITE_WITHOUT_FORMAT} if flags & WRITE else set()
         elif format not in _BASIC:
             needed.add(_EXTENDED)
-        given |= dict.fromkeys(connected.ids & uses.types_of.keys(), format)
+        given |= dict.fromkeys(connected & uses.types_of.keys(), format)
     change = _Change(index, uses, given)
     numbers = sorted(_CAPABILITY_NUMBERS[name] for name in needed)
     code = change.code(number for number in numbers if number not in index.capabilities)
