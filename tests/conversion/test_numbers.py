@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,243 +22,195 @@ RAMP = numpy.arange(64, dtype="f4").reshape(4, 16)
 
 
 class Case(NamedTuple):
-    """A model, and its outputs as a function of its inputs.
+    """The operations of a model, what it returns, and its outputs as a function of its inputs.
 
     ``is_right`` says that the converter makes the same of it.
     """
 
-    text: str
+    body: list[str]
+    returned: list[str]
     outputs: Callable[..., tuple[Array, ...]]
-    inputs: tuple[str, ...] = ("x", "y")
     is_right: bool = False
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs."""
+        return list(signature(self.outputs).parameters)
+
+    @property
+    def text(self) -> bytes:
+        """The model."""
+        return function(self.inputs, self.body, self.returned).encode()
 
 
 CASES = {
     "a shader between graphs": Case(
-        function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%0"], [2, 1]), add("%2", "%1", "%y")], ["%2"]),
+        [add("%0", "%x", "%y"), shader("%1", ["%0"], [2, 1]), add("%2", "%1", "%y")],
+        ["%2"],
         lambda x, y: (2 * (x + y) + 1 + y,),
         is_right=True,
     ),
     "tensors": Case(
-        function(
-            ["x", "y"],
-            [
-                add("%0", "%x", "%y"),
-                shader("%1", ["%0", "%x"], [3, 2, 1], inputs=TENSOR, outputs=TENSOR),
-                add("%2", "%1", "%y"),
-            ],
-            ["%2"],
-        ),
+        [
+            add("%0", "%x", "%y"),
+            shader("%1", ["%0", "%x"], [3, 2, 1], inputs=TENSOR, outputs=TENSOR),
+            add("%2", "%1", "%y"),
+        ],
+        ["%2"],
         lambda x, y: (3 * (x + y) + 2 * x + 1 + y,),
         is_right=True,
     ),
     "operands of the only shader in another order": Case(
-        function(["x", "y"], [shader("%0", ["%y", "%x"], [1, 10, 0])], ["%0"]),
-        lambda x, y: (y + 10 * x,),
+        [shader("%0", ["%y", "%x"], [1, 10, 0])], ["%0"], lambda x, y: (y + 10 * x,)
     ),
     "operands in the order of the arguments": Case(
-        function(["x", "y"], [shader("%0", ["%x", "%y"], [1, 10, 0])], ["%0"]),
-        lambda x, y: (x + 10 * y,),
-        is_right=True,
+        [shader("%0", ["%x", "%y"], [1, 10, 0])], ["%0"], lambda x, y: (x + 10 * y,), is_right=True
     ),
     "operands from everywhere in another order": Case(
-        function(
-            ["x", "y"],
-            [
-                add("%0", "%x", "%y"),
-                shader("%1", ["%y", "%0", "%x"], [1, 10, 100, 0], inputs=TENSOR, outputs=TENSOR),
-                add("%2", "%1", "%x"),
-            ],
-            ["%2"],
-        ),
+        [
+            add("%0", "%x", "%y"),
+            shader("%1", ["%y", "%0", "%x"], [1, 10, 100, 0], inputs=TENSOR, outputs=TENSOR),
+            add("%2", "%1", "%x"),
+        ],
+        ["%2"],
         lambda x, y: (y + 10 * (x + y) + 100 * x + x,),
         is_right=True,
     ),
     "a repeated operand": Case(
-        function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%0", "%x", "%0"], [1, 10, 100, 0])], ["%1"]),
+        [add("%0", "%x", "%y"), shader("%1", ["%0", "%x", "%0"], [1, 10, 100, 0])],
+        ["%1"],
         lambda x, y: (101 * (x + y) + 10 * x,),
     ),
     "operands behind a repeated one": Case(
-        function(
-            ["x", "y"],
-            [add("%0", "%x", "%y"), shader("%1", ["%0", "%0", "%y", "%x"], [1, 10, 100, 1000, 0], inputs=TENSOR)],
-            ["%1"],
-        ),
+        [add("%0", "%x", "%y"), shader("%1", ["%0", "%0", "%y", "%x"], [1, 10, 100, 1000, 0], inputs=TENSOR)],
+        ["%1"],
         lambda x, y: (11 * (x + y) + 100 * y + 1000 * x,),
     ),
     "one shader that is left when the model is simplified": Case(
-        function(["x", "y"], [add("%0", "%x", "%y"), shader("%1", ["%y", "%x", "%y"], [1, 10, 100, 0])], ["%1"]),
+        [add("%0", "%x", "%y"), shader("%1", ["%y", "%x", "%y"], [1, 10, 100, 0])],
+        ["%1"],
         lambda x, y: (101 * y + 10 * x,),
     ),
     "a repeated argument of the only shader": Case(
-        function(["x", "y"], [shader("%1", ["%y", "%y", "%x"], [1, 10, 100, 0])], ["%1"]),
-        lambda x, y: (11 * y + 100 * x,),
+        [shader("%1", ["%y", "%y", "%x"], [1, 10, 100, 0])], ["%1"], lambda x, y: (11 * y + 100 * x,)
     ),
     "operands that become equal when the model is simplified": Case(
-        function(
-            ["x"],
-            [
-                *reshape("%0", "%x"),
-                shader("%1", ["%x", "%0", "%x"], [1, 10, 100, 0], inputs=[TENSOR, BUFFER, TENSOR]),
-                add("%2", "%1", "%x"),
-            ],
-            ["%2"],
-        ),
+        [
+            *reshape("%0", "%x"),
+            shader("%1", ["%x", "%0", "%x"], [1, 10, 100, 0], inputs=[TENSOR, BUFFER, TENSOR]),
+            add("%2", "%1", "%x"),
+        ],
+        ["%2"],
         lambda x: (112 * x,),
-        inputs=("x",),
     ),
     "unused arguments": Case(
-        function(["x", "y", "z"], [add("%0", "%y", "%y"), shader("%1", ["%0"], [1, 1])], ["%1"]),
-        lambda x, y, z: (2 * y + 1,),
-        inputs=("x", "y", "z"),
+        [add("%0", "%y", "%y"), shader("%1", ["%0"], [1, 1])], ["%1"], lambda x, y, z: (2 * y + 1,)
     ),
-    "unused arguments of the only shader": Case(
-        function(["x", "y", "z"], [shader("%1", ["%z"], [1, 1])], ["%1"]),
-        lambda x, y, z: (z + 1,),
-        inputs=("x", "y", "z"),
-    ),
+    "unused arguments of the only shader": Case([shader("%1", ["%z"], [1, 1])], ["%1"], lambda x, y, z: (z + 1,)),
     "two shaders in a row": Case(
-        function(
-            ["x", "y"],
-            [shader("%0", ["%x"], [2, 1]), shader("%1", ["%y", "%0"], [1, 10, 0], inputs=TENSOR)],
-            ["%1"],
-        ),
+        [shader("%0", ["%x"], [2, 1]), shader("%1", ["%y", "%0"], [1, 10, 0], inputs=TENSOR)],
+        ["%1"],
         lambda x, y: (y + 10 * (2 * x + 1),),
         is_right=True,
     ),
     "a constant and a shader": Case(
-        function(["x"], [constant("%k", RAMP), shader("%0", ["%k", "%x"], [10, 1, 0])], ["%0"]),
+        [constant("%k", RAMP), shader("%0", ["%k", "%x"], [10, 1, 0])],
+        ["%0"],
         lambda x: (10 * RAMP + x,),
-        inputs=("x",),
         is_right=True,
     ),
     "a constant of few elements and a shader": Case(
-        function(
-            ["x"],
-            [
-                '%k = "tosa.const"() {values = dense<[[3.0], [5.0], [7.0], [9.0]]> : tensor<4x1xf32>} '
-                ": () -> tensor<4x1xf32>",
-                f"%0 = tosa.add %x, %k : ({GRID}, tensor<4x1xf32>) -> {GRID}",
-                constant("%one", numpy.full((4, 16), 0.5, "f4")),
-                shader("%1", ["%one", "%0"], [10, 1, 0]),
-            ],
-            ["%1"],
-        ),
+        [
+            '%k = "tosa.const"() {values = dense<[[3.0], [5.0], [7.0], [9.0]]> : tensor<4x1xf32>} '
+            ": () -> tensor<4x1xf32>",
+            f"%0 = tosa.add %x, %k : ({GRID}, tensor<4x1xf32>) -> {GRID}",
+            constant("%one", numpy.full((4, 16), 0.5, "f4")),
+            shader("%1", ["%one", "%0"], [10, 1, 0]),
+        ],
+        ["%1"],
         lambda x: (5 + x + numpy.float32([[3], [5], [7], [9]]),),
-        inputs=("x",),
         is_right=True,
     ),
     "several results": Case(
-        function(
-            ["x", "y"],
-            [shader("%0:2", ["%x", "%y"], [1, 0, 1], [0, 1, 2]), add("%1", "%0#0", "%0#1")],
-            ["%1", "%0#0", "%0#1"],
-        ),
+        [shader("%0:2", ["%x", "%y"], [1, 0, 1], [0, 1, 2]), add("%1", "%0#0", "%0#1")],
+        ["%1", "%0#0", "%0#1"],
         lambda x, y: (x + y + 3, x + 1, y + 2),
     ),
     "several results in another order": Case(
-        function(
-            ["x", "y"],
-            [shader("%0:2", ["%x", "%y"], [1, 0, 1], [0, 1, 2]), shader("%1", ["%0#1", "%0"], [10, 1, 0])],
-            ["%1", "%0#1", "%0#0"],
-        ),
+        [shader("%0:2", ["%x", "%y"], [1, 0, 1], [0, 1, 2]), shader("%1", ["%0#1", "%0"], [10, 1, 0])],
+        ["%1", "%0#1", "%0#0"],
         lambda x, y: (10 * (y + 2) + x + 1, y + 2, x + 1),
     ),
     "several results in another order, and a graph": Case(
-        function(
-            ["x", "y"],
-            [
-                add("%z", "%x", "%y"),
-                shader("%0:2", ["%x", "%z"], [1, 0, 1], [0, 1, 2], outputs=[BUFFER, TENSOR]),
-                add("%1", "%0#1", "%0#1"),
-                shader("%2:3", ["%0#1", "%1"], [0, 1, 0], [1, 0, 0], [5, 5, 0]),
-                add("%3", "%2#2", "%2#0"),
-            ],
-            ["%3", "%0#0"],
-        ),
+        [
+            add("%z", "%x", "%y"),
+            shader("%0:2", ["%x", "%z"], [1, 0, 1], [0, 1, 2], outputs=[BUFFER, TENSOR]),
+            add("%1", "%0#1", "%0#1"),
+            shader("%2:3", ["%0#1", "%1"], [0, 1, 0], [1, 0, 0], [5, 5, 0]),
+            add("%3", "%2#2", "%2#0"),
+        ],
+        ["%3", "%0#0"],
         lambda x, y: (17 * (x + y + 2), x + 1),
     ),
     "results that nobody reads": Case(
-        function(
-            ["x"],
-            [
-                shader("%0:3", ["%x"], [1, 1], [2, 2], [3, 3], outputs=[BUFFER, TENSOR, BUFFER]),
-                shader("%dead", ["%x"], [9, 9]),
-                add("%1", "%0#1", "%x"),
-            ],
-            ["%1"],
-        ),
+        [
+            shader("%0:3", ["%x"], [1, 1], [2, 2], [3, 3], outputs=[BUFFER, TENSOR, BUFFER]),
+            shader("%dead", ["%x"], [9, 9]),
+            add("%1", "%0#1", "%x"),
+        ],
+        ["%1"],
         lambda x: (3 * x + 2,),
-        inputs=("x",),
     ),
     "a diamond": Case(
-        function(
-            ["x"],
-            [
-                add("%0", "%x", "%x"),
-                shader("%1", ["%0"], [1, 1]),
-                shader("%2", ["%0"], [10, 0], inputs=TENSOR, outputs=TENSOR),
-                add("%3", "%1", "%2"),
-                shader("%4", ["%3", "%1"], [1, 100, 0]),
-            ],
-            ["%4", "%2"],
-        ),
+        [
+            add("%0", "%x", "%x"),
+            shader("%1", ["%0"], [1, 1]),
+            shader("%2", ["%0"], [10, 0], inputs=TENSOR, outputs=TENSOR),
+            add("%3", "%1", "%2"),
+            shader("%4", ["%3", "%1"], [1, 100, 0]),
+        ],
+        ["%4", "%2"],
         lambda x: ((22 * x + 1) + 100 * (2 * x + 1), 20 * x),
-        inputs=("x",),
         is_right=True,
     ),
     "a value as tensor and as buffer in one shader": Case(
-        function(
-            ["x"],
-            [
-                add("%0", "%x", "%x"),
-                shader("%1", ["%0", "%0"], [1, 10, 0], inputs=[TENSOR, BUFFER], outputs=TENSOR),
-                add("%2", "%1", "%x"),
-            ],
-            ["%2"],
-        ),
+        [
+            add("%0", "%x", "%x"),
+            shader("%1", ["%0", "%0"], [1, 10, 0], inputs=[TENSOR, BUFFER], outputs=TENSOR),
+            add("%2", "%1", "%x"),
+        ],
+        ["%2"],
         lambda x: (23 * x,),
-        inputs=("x",),
     ),
     "an input as tensor of a graph and as buffer of a shader": Case(
-        function(
-            ["x"],
-            [add("%0", "%x", "%x"), shader("%1", ["%x", "%0"], [1, 10, 0]), add("%2", "%1", "%x")],
-            ["%2", "%1"],
-        ),
+        [add("%0", "%x", "%x"), shader("%1", ["%x", "%0"], [1, 10, 0]), add("%2", "%1", "%x")],
+        ["%2", "%1"],
         lambda x: (22 * x, 21 * x),
-        inputs=("x",),
     ),
     "an input as buffer of a shader and as tensor of another": Case(
-        function(["x"], [shader("%0", ["%x"], [2, 1]), shader("%1", ["%x", "%0"], [1, 1, 0], inputs=TENSOR)], ["%1"]),
+        [shader("%0", ["%x"], [2, 1]), shader("%1", ["%x", "%0"], [1, 1, 0], inputs=TENSOR)],
+        ["%1"],
         lambda x: (3 * x + 1,),
-        inputs=("x",),
     ),
     "an output as tensor that a shader wrote as buffer": Case(
-        function(["x"], [shader("%0", ["%x"], [2, 1]), shader("%1", ["%0"], [3, 0], inputs=TENSOR)], ["%0", "%1"]),
+        [shader("%0", ["%x"], [2, 1]), shader("%1", ["%0"], [3, 0], inputs=TENSOR)],
+        ["%0", "%1"],
         lambda x: (2 * x + 1, 6 * x + 3),
-        inputs=("x",),
         is_right=True,
     ),
     "an output that is an input, and one that is there twice": Case(
-        function(["x"], [shader("%0", ["%x"], [2, 1], inputs=TENSOR), add("%1", "%0", "%x")], ["%1", "%1", "%x"]),
+        [shader("%0", ["%x"], [2, 1], inputs=TENSOR), add("%1", "%0", "%x")],
+        ["%1", "%1", "%x"],
         lambda x: (3 * x + 1, 3 * x + 1, x),
-        inputs=("x",),
         is_right=True,
     ),
     "operations that no shader needs, behind one": Case(
-        function(
-            ["x", "y"],
-            [shader("%0", ["%x"], [2, 1]), add("%1", "%y", "%y"), shader("%2", ["%1"], [1, 5]), add("%3", "%y", "%x")],
-            ["%2", "%3", "%0"],
-        ),
+        [shader("%0", ["%x"], [2, 1]), add("%1", "%y", "%y"), shader("%2", ["%1"], [1, 5]), add("%3", "%y", "%x")],
+        ["%2", "%3", "%0"],
         lambda x, y: (2 * y + 5, x + y, 2 * x + 1),
     ),
     "a shader without operands": Case(
-        function(["x"], [shader("%0", [], [7]), add("%1", "%0", "%x")], ["%1"]),
-        lambda x: (x + 7,),
-        inputs=("x",),
-        is_right=True,
+        [shader("%0", [], [7]), add("%1", "%0", "%x")], ["%1"], lambda x: (x + 7,), is_right=True
     ),
 }
 
@@ -285,7 +238,7 @@ def check_numbers(runner: Runner, path: Path, case: Case) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(runner: Runner, shader_cache: Path, tmp_path: Path, name: str) -> None:
     """Every output is what NumPy computes from the inputs."""
-    convert(CASES[name].text.encode(), tmp_path / "model.vgf", strict=True)
+    convert(CASES[name].text, tmp_path / "model.vgf", strict=True)
     check_numbers(runner, tmp_path / "model.vgf", CASES[name])
 
 
@@ -304,7 +257,7 @@ def test_agreement(shader_cache: Path, name: str) -> None:
     """Where the converter is right, each segment is the same but for its name."""
     converter = find_converter()
     assert converter is not None
-    text = CASES[name].text.encode()
+    text = CASES[name].text
     ended = subprocess.run([converter], input=text, capture_output=True, check=True)
     assert structure(parse_vgf(convert(text).content)) == structure(parse_vgf(ended.stdout))
 
