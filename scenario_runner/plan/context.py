@@ -151,7 +151,7 @@ class CommandContext(NamedTuple):
     """Input of the resolving of commands.
 
     ``shaders`` are those that could be loaded, by uid; ``readonly`` the uids of resources that the scenario calls so;
-    ``layouts`` is None without images, ``graphs`` (`plan.graph_files.GraphFiles`) without commands that run graphs.
+    ``layouts`` is None without images, ``graphs`` (`plan.graph_models.GraphFiles`) without commands that run graphs.
     """
 
     scenario: Scenario

@@ -13,8 +13,7 @@ from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
 from scenario_runner.plan.commands import declared_by, descriptors
 from scenario_runner.plan.context import CommandContext, CommandResolver
-from scenario_runner.plan.graph_files import GraphFiles
-from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph, graph_entry, row_shapes
+from scenario_runner.plan.graph_models import GraphFiles, SpirvGraph, VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.images import fitted_to_images
 from scenario_runner.plan.plan import Operation
 from scenario_runner.plan.records import DescriptorList, Dispatch, NeededFeature

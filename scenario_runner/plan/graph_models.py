@@ -1,24 +1,32 @@
-"""Graph resources: VGF files, read once for as long as they do not change, and SPIR-V modules that hold a graph."""
+"""The graphs that commands run: VGF files, kept for as long as they do not change, and SPIR-V modules.
+
+They are read before resources are planned, as they decide about shapes and shaders. Commands are followed in their
+order: what is known of a graph's inputs, from the scenario or from the content of files, says what its outputs are,
+which may be the inputs of the next graph.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from scenario_runner import progress
-from scenario_runner.byte_data import plain_bytes
+from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ShaderError
+from scenario_runner.errors import ScenarioRunnerError, ShaderError
+from scenario_runner.files.npy import read_header
 from scenario_runner.files.source import Identity, SourceFile
-from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf
+from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf, unwritten_inputs
 from scenario_runner.graphs.model import input_ports, output_ports
 from scenario_runner.graphs.module import GraphModule
 from scenario_runner.graphs.tosa import Shape
 from scenario_runner.plan.shaders import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
-from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader
+from scenario_runner.plan.tensors import is_open
+from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader, Tensor
+from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import GraphEntryPoint, Module
 
 # A process that runs one model after the other must not keep all of them.
@@ -267,3 +275,135 @@ def _views(graph: VgfGraph, row: int) -> tuple[int, ...]:
     if group is None:
         return (row,)
     return tuple(index for index, each in enumerate(graph.vgf.resources) if each.alias_group == group)
+
+
+class GraphFiles:
+    """Graphs by uid; those that no command runs are never opened.
+
+    ``shapes`` are those of tensors that leave some dimension to the graphs; ``deferred`` the tensors without a shape
+    that some graph writes.
+    """
+
+    def __init__(self, scenario: Scenario, inputs: Mapping[str, Any], problems: Problems) -> None:
+        """Reads the files; what is wrong with them is noted."""
+        self.scenario = scenario
+        self.problems = problems
+        self.graphs: dict[str, VgfGraph | SpirvGraph] = {}
+        failed: set[str] = set()
+        for command in scenario.commands:
+            uid: str = getattr(command, "graph_ref", "")
+            if not uid or uid in failed or uid in self.graphs:
+                continue
+            resource: Any = scenario.resource(uid)
+            try:
+                if command.kind == "dispatch_graph":
+                    self.graphs[uid] = graph = VgfGraph(scenario, resource)
+                    self._warn_of_unwritten(graph)
+                else:
+                    self.graphs[uid] = SpirvGraph(scenario, resource)
+            except ScenarioRunnerError as error:
+                failed.add(uid)
+                problems.add_error(error, f"{scenario.resource_pointer(uid)}/src")
+        open_uids = {resource.uid for resource in scenario.resources if is_open(resource)}
+        self.shapes: dict[str, Shape] = self._infer(open_uids, inputs) if open_uids else {}
+        # mostly the inputs of the graph are wrong, which is found later
+        written = {
+            binding.resource_ref
+            for command, graph in self.dispatches()
+            for binding in command.bindings
+            if graph.key(binding) in graph.writes
+        }
+        self.deferred = frozenset(written & open_uids - self.shapes.keys())
+
+    def dispatches(self) -> Iterator[tuple[Any, VgfGraph | SpirvGraph]]:
+        """Iterate over the commands that run graphs that could be read, in their order."""
+        for command in self.scenario.commands:
+            graph = self.graphs.get(getattr(command, "graph_ref", ""))
+            if graph is not None:
+                yield command, graph
+
+    def add_shaders(self, shaders: list[Shader]) -> dict[str, str]:
+        """Add the shaders that models run; returns the pointers of those that are not resources."""
+        places: dict[str, str] = {}
+        known = {shader.uid for shader in shaders}
+        for command, graph in self.dispatches():
+            if not isinstance(graph, VgfGraph):
+                continue
+            for name in graph.compute_names():
+                shader = graph.shader_of(command, name, self.scenario)
+                if shader is None or shader.uid in known:
+                    continue
+                known.add(shader.uid)
+                shaders.append(shader)
+                if all(shader.uid != resource.uid for resource in self.scenario.resources):
+                    places[shader.uid] = graph.pointer
+        return places
+
+    def _warn_of_unwritten(self, graph: VgfGraph) -> None:
+        """Note what segments of a model read although nothing writes it."""
+        for segment, slot in unwritten_inputs(graph.vgf):
+            self.problems.warn(
+                "SR-GRAPH-016",
+                graph.pointer,
+                f"{graph.path}: segment {segment.name or segment.index!r} reads resource {slot.resource_index} (binding"
+                f" {slot.binding}), which no segment before it writes; it reads zeros",
+            )
+
+    def _infer(self, open_uids: Collection[str], inputs: Mapping[str, Any]) -> dict[str, Shape]:
+        """The shapes of tensors that leave some dimension open, as far as a graph or their own content says them."""
+        known: dict[str, Shape] = {}
+        for resource in self.scenario.resources:
+            if isinstance(resource, Tensor):
+                shape = _content_shape(self.scenario, resource, inputs) if resource.uid in open_uids else resource.dims
+                if shape is not None:
+                    known[resource.uid] = shape or (1,)
+        found: dict[str, Shape] = {}
+        before = -1
+        while len(found) not in (before, len(open_uids)):  # a graph may be given what a later command works out
+            before = len(found)
+            for index, command in enumerate(self.scenario.commands):
+                for uid, shape in self._shapes_of_graph(index, command, known):
+                    if uid in open_uids and uid not in found and min(shape, default=1) > 0:
+                        found[uid] = shape
+                        known.setdefault(uid, shape)
+                        self._check_dims(index, uid, shape)
+        return {uid: known[uid] for uid in open_uids if uid in known} | found
+
+    def _shapes_of_graph(self, index: int, command: Any, known: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
+        """The shapes that the graph of a command gives to the tensors that are bound to it."""
+        graph = self.graphs.get(getattr(command, "graph_ref", ""))
+        if graph is None:
+            return
+        bound = [(graph.key(binding), binding.resource_ref) for binding in command.bindings]
+        shapes = graph.declared
+        try:
+            shapes = shapes | graph.inferred({key: known[uid] for key, uid in bound if uid in known})
+        except ScenarioRunnerError as error:
+            self.problems.add_error(error, f"{self.scenario.command_pointer(index)}/bindings")
+        yield from ((uid, shapes[key]) for key, uid in bound if key in shapes)
+
+    def _check_dims(self, index: int, uid: str, shape: Shape) -> None:
+        """Note a tensor whose fixed dimensions are not those of the shape that a graph gives to it."""
+        dims = self.scenario.resource(uid).dims  # type: ignore[attr-defined]
+        fits = len(dims) == len(shape) and all(one <= 0 or one == size for one, size in zip(dims, shape, strict=True))
+        if not fits and max(dims, default=0) > 0:
+            self.problems.error(
+                "SR-TENSOR-003",
+                f"{self.scenario.resource_pointer(uid)}/dims",
+                f"tensor {uid!r} has the shape {list(dims)}, but the graph of"
+                f" {self.scenario.command_pointer(index)} makes {list(shape)} of it",
+            )
+
+
+def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, Any]) -> Shape | None:
+    """The shape of the array or file that a tensor starts with."""
+    data = inputs.get(tensor.uid, tensor.data)
+    if data is not None:
+        shape = getattr(array_of(data, tensor.uid), "shape", None)
+        return None if shape is None else tuple(shape)
+    if tensor.src is None:
+        return None
+    try:
+        return read_header(os.path.join(scenario.base_dir, tensor.src)).shape
+    except ScenarioRunnerError:
+        return None  # reported where the file is opened

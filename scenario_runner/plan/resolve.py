@@ -21,7 +21,7 @@ from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.scenario import Problems
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.graph_files import GraphFiles
+    from scenario_runner.plan.graph_models import GraphFiles
     from scenario_runner.plan.layouts import LayoutTracker
 
 # uids that a message lists
@@ -179,7 +179,7 @@ def _graph_files(scenario: Scenario, inputs: Mapping[str, Any], problems: Proble
     """The graphs that commands run; None without such commands."""
     if not any(hasattr(command, "graph_ref") for command in scenario.commands):
         return None
-    from scenario_runner.plan.graph_files import GraphFiles
+    from scenario_runner.plan.graph_models import GraphFiles
 
     return GraphFiles(scenario, inputs, problems)
 
