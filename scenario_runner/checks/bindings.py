@@ -6,10 +6,10 @@ Assignment" and "Push Constant Interface".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from scenario_runner.checks.resources import Bound, check_image, check_tensor, described, named, words
+from scenario_runner.checks.resources import check_image, check_tensor, described, named, words
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.scenario import Binding
 from scenario_runner.spirv import DescriptorBinding, Interface
@@ -49,30 +49,6 @@ def _is_from_hlsl(index: Index) -> bool:
             return words[at + 1] == _HLSL
         at += words[at] >> 16
     return False
-
-
-def check_readonly(
-    variables: Sequence[tuple[str, DescriptorBinding]], kind: str, uid: str, place: str
-) -> list[Diagnostic]:
-    """A warning where a shader writes the resource ``uid``, which the scenario calls readonly.
-
-    Nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly resource
-    is not returned as a result. Writes that are only assumed, since a pointer could not be followed, do not count.
-    """
-    return [
-        warning(
-            "SR-ACCESS-001",
-            place,
-            f"shader {shader!r} writes {kind} {uid!r} through {_called(variable)}, but its shader_access is 'readonly'",
-            f"give {uid!r} the shader_access 'readwrite', or declare {_called(variable)} readonly in the shader",
-        )
-        for shader, variable in variables
-        if variable.writes and variable.writable and variable.followed
-    ][:1]
-
-
-def _called(variable: DescriptorBinding) -> str:
-    return repr(variable.name) if variable.name else f"set {variable.set}, binding {variable.binding}"
 
 
 # The resource that a scenario binds to each kind of variable.
@@ -203,18 +179,20 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
 
 def check_bindings(
     slots: Slots,
-    shaders: str,
-    bindings: Iterable[Binding],
-    resources: Mapping[str, Bound],
+    uids: Sequence[str],
+    bindings: Sequence[Binding],
+    resources: Mapping[str, Any],
+    readonly: Collection[str],
     pointer: str,
 ) -> list[Diagnostic]:
     """Find the problems of the bindings of one command at ``pointer``.
 
-    ``shaders`` says whose bindings these are ("shader 'add' does"); ``resources`` lacks those that
-    something else is wrong with.
+    ``uids`` are those of its shaders. ``resources`` are planned ones by uid, without those that something else is wrong
+    with; the scenario calls those in ``readonly`` so.
     """
+    names = " and ".join(map(repr, uids))
+    shaders = f"shader {names} does" if len(uids) == 1 else f"the shaders {names} do"
     found: list[Diagnostic] = []
-    bindings = list(bindings)
     bound = {(binding.set, binding.id) for binding in bindings}
     missing = [slot for key, slot in slots.items() if slot.used and key not in bound]
     for index, binding in enumerate(bindings):
@@ -237,20 +215,15 @@ def check_bindings(
             continue
         what = resources.get(binding.resource_ref)
         if what is not None:
-            found += _check_binding(slot, binding, what, f"{pointer}/bindings/{index}")
-    found += [
-        error(
-            "SR-BIND-001",
-            f"{pointer}/bindings",
-            f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses",
-            f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}',
-        )
-        for slot in missing
-    ]
+            found += _check_binding(slot, binding, what, readonly, f"{pointer}/bindings/{index}")
+    for slot in missing:
+        message = f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
+        help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
+        found.append(error("SR-BIND-001", f"{pointer}/bindings", message, help))
     return found
 
 
-def _meant(binding: Binding, missing: Iterable[Slot], resource: Bound | None) -> Slot | None:
+def _meant(binding: Binding, missing: Iterable[Slot], resource: Any) -> Slot | None:
     """Of the slots that nothing is bound to, the one that a binding to none probably is for: its number is the next
     one, or the same in another set, and the resource is of its kind."""
     for slot in missing:
@@ -272,7 +245,9 @@ def _misplaced(binding: Binding, slot: Slot, shaders: str, place: str) -> Diagno
     )
 
 
-def _check_binding(slot: Slot, binding: Binding, resource: Bound, place: str) -> list[Diagnostic]:
+def _check_binding(
+    slot: Slot, binding: Binding, resource: Any, readonly: Collection[str], place: str
+) -> list[Diagnostic]:
     wanted = RESOURCE_OF.get(slot.kind)
     variable, uid = slot.variable, binding.resource_ref
     if wanted is None:
@@ -298,8 +273,15 @@ def _check_binding(slot: Slot, binding: Binding, resource: Bound, place: str) ->
                 "leave descriptor_type out: it is taken from the shader",
             )
         )
-    if resource.readonly:
-        found += check_readonly(slot.variables, wanted, uid, place)
+    for shader, each in slot.variables if uid in readonly else ():
+        # nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly
+        # resource is not returned as a result; writes that are only assumed (a pointer not followed) do not count
+        if each.writes and each.writable and each.followed:
+            name = repr(each.name) if each.name else f"set {each.set}, binding {each.binding}"
+            message = f"shader {shader!r} writes {wanted} {uid!r} through {name}, but its shader_access is 'readonly'"
+            help = f"give {uid!r} the shader_access 'readwrite', or declare {name} readonly in the shader"
+            found.append(warning("SR-ACCESS-001", place, message, help))
+            break
     if wanted == "buffer":
         block = variable.block
         if block is not None and block.size_bytes > resource.size_bytes:
@@ -314,11 +296,12 @@ def _check_binding(slot: Slot, binding: Binding, resource: Bound, place: str) ->
             )
     elif wanted == "image":
         for shader, each in slot.variables:
-            found += check_image(each, shader, resource, place)
+            found += check_image(each, shader, uid, resource.format, place)
     else:
         for shader, each in slot.variables:
             if each.tensor is not None:
-                found += check_tensor(each.tensor, f"{described(each)} in shader {shader!r}", resource, place)
+                what = f"{described(each)} in shader {shader!r}"
+                found += check_tensor(each.tensor, what, uid, resource.dims, resource.format, place)
     return found
 
 
@@ -389,11 +372,3 @@ def check_data(
 def padded(data: bytes) -> bytes:
     """Data as vkCmdPushConstants takes it: a multiple of 4 bytes."""
     return data + bytes(-len(data) % 4)
-
-
-def check_missing_data(uid: str, interface: Interface, pointer: str) -> list[Diagnostic]:
-    """A command without push_data_ref whose shader reads push constants."""
-    if interface.push_constants is None:
-        return []
-    message = f"shader {uid!r} reads push constants, but the command has no push_data_ref; zeros are used"
-    return [warning("SR-PUSH-003", pointer, message)]

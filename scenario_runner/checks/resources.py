@@ -6,28 +6,10 @@ Format Compatibility"; SPV_ARM_tensors; VK_ARM_tensors, the formats of VkTensorD
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import Format, find_format
 from scenario_runner.spirv import DescriptorBinding, Image, Scalar, Tensor
 from scenario_runner.spirv._generated.enumerants import IMAGE_FORMATS
-
-
-class Bound(NamedTuple):
-    """A resource that can be bound: a "buffer" of ``size_bytes``, an "image" of a ``format``, a "tensor" with its
-    ``dims`` too.
-
-    Dimensions of 0 or less are not known. ``readonly`` tells what the scenario says of it.
-    """
-
-    uid: str
-    kind: str
-    size_bytes: int = 0
-    format: Format | None = None
-    dims: tuple[int, ...] = ()
-    readonly: bool = False
-
 
 # The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
 _SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
@@ -59,8 +41,8 @@ def named(variable: DescriptorBinding) -> str:
     return f" {variable.name[:_MOST_CHARACTERS]!r}" if variable.name else ""
 
 
-def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: str) -> list[Diagnostic]:
-    """Find the problems of binding ``image`` to a variable of ``shader``, at the pointer ``place``."""
+def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Format, place: str) -> list[Diagnostic]:
+    """Find the problems of binding the image ``uid`` to a variable of ``shader``, at the pointer ``place``."""
     declared = variable.image
     if declared is None:  # a sampler alone
         return []
@@ -70,7 +52,7 @@ def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: s
             error(
                 "SR-IMAGE-001",
                 place,
-                f"{what} is declared as {_shape(variable)}; image {image.uid!r} is 2D, as all images of a scenario are",
+                f"{what} is declared as {_shape(variable)}; image {uid!r} is 2D, as all images of a scenario are",
             )
         ]
     found = []
@@ -83,16 +65,13 @@ def check_image(variable: DescriptorBinding, shader: str, image: Bound, place: s
                 "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader",
             )
         )
-    format = image.format
-    assert format is not None, "every image has one"
     seen = _CLASSES.get(format.numeric, "float")
     if not _same_texels(declared, format):
         found.append(
             error(
                 "SR-IMAGE-002",
                 place,
-                f"{what} has texels of {declared.sampled_type}; image {image.uid!r} of {format.name}"
-                f" has {_words(seen)}",
+                f"{what} has texels of {declared.sampled_type}; image {uid!r} of {format.name} has {_words(seen)}",
                 f"declare it as {_glsl(variable.kind, seen)}, or change the format",
             )
         )
@@ -153,19 +132,21 @@ _ENCODINGS = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2":
 _WHOLE = frozenset({"int", "uint", "bool"})
 
 
-def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list[Diagnostic]:
-    """Find the problems of binding ``tensor`` to ``what`` of the type ``declared``, at ``place``.
+def check_tensor(
+    declared: Tensor, what: str, uid: str, shape: tuple[int, ...], format: Format, place: str
+) -> list[Diagnostic]:
+    """Find the problems of binding the tensor ``uid`` to ``what`` of the type ``declared``, at ``place``.
 
     Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.
     """
     found = []
-    dims = tuple(tensor.dims) or (1,)  # a scalar is bound as a tensor of rank 1
+    dims = shape or (1,)  # a scalar is bound as a tensor of rank 1
     if declared.rank is not None and declared.rank != len(dims):
         found.append(
             error(
                 "SR-TENSOR-001",
                 place,
-                f"{what} has the rank {declared.rank}; tensor {tensor.uid!r} has the shape {list(tensor.dims)},"
+                f"{what} has the rank {declared.rank}; tensor {uid!r} has the shape {list(shape)},"
                 f" which is of rank {len(dims)}",
             )
         )
@@ -176,16 +157,15 @@ def check_tensor(declared: Tensor, what: str, tensor: Bound, place: str) -> list
             error(
                 "SR-TENSOR-003",
                 place,
-                f"{what} has the shape {list(declared.shape)}; tensor {tensor.uid!r} has {list(tensor.dims)}",
+                f"{what} has the shape {list(declared.shape)}; tensor {uid!r} has {list(shape)}",
             )
         )
-    format = tensor.format
-    if format is not None and not holds(format, declared.element):
+    if not holds(format, declared.element):
         found.append(
             error(
                 "SR-TENSOR-002",
                 place,
-                f"{what} has elements of {declared.element}; tensor {tensor.uid!r} is of {format.name}",
+                f"{what} has elements of {declared.element}; tensor {uid!r} is of {format.name}",
                 "both must be the same type",
             )
         )

@@ -12,7 +12,7 @@ from math import prod
 from typing import Final
 
 from scenario_runner.checks.bindings import MOST_BYTES, Slot
-from scenario_runner.checks.resources import Bound, check_image, check_tensor, declared_otherwise, described
+from scenario_runner.checks.resources import check_image, check_tensor, declared_otherwise, described
 from scenario_runner.custom_shader.attributes import Attributes, PushConstant, ValueType, View
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format
@@ -69,10 +69,10 @@ def _check_variable(
     if variable.tensor is not None:
         shape = None if type is None else type.shape
         dims = (0,) * (variable.tensor.rank or 0) if shape is None else tuple(size or 0 for size in shape)
-        bound = Bound(view.name, "tensor", format=view.format, dims=dims)
-        yield from check_tensor(variable.tensor, f"{described(variable)} in shader {shader!r}", bound, place)
+        what = f"{described(variable)} in shader {shader!r}"
+        yield from check_tensor(variable.tensor, what, view.name, dims, view.format, place)
     elif variable.image is not None:
-        yield from check_image(variable, shader, Bound(view.name, "image", format=view.format), place)
+        yield from check_image(variable, shader, view.name, view.format, place)
         if variable.kind == "storage_image" and declared_otherwise(variable.image, view.format):
             message = f"{view.name} is {view.format.name}, but {described(variable)} is {variable.image.format}"
             yield warning("SR-CUSTOM-012", place, message)

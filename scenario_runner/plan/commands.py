@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.bindings import RESOURCE_OF, Slots, check_bindings, slots_of
-from scenario_runner.checks.resources import Bound
 from scenario_runner.plan.context import CommandContext, CommandResolver
 from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, frame_folder
 from scenario_runner.plan.records import (
@@ -37,13 +36,13 @@ _FAR_MORE = 4  # a few workgroups too many are what rounding up gives
 
 
 class Declared(NamedTuple):
-    """Bindings that shaders declare that run together; ``subject`` begins sentences about them.
+    """Bindings that shaders declare that run together.
 
     ``layouts`` are the descriptor set layouts that they ask for, from set 0 on, gaps as empty sets; None where nothing
     can be bound to them. Every descriptor that they use has its place, and nothing else.
     """
 
-    subject: str
+    uids: tuple[str, ...]
     slots: Slots
     layouts: SetLayouts | None
 
@@ -51,23 +50,23 @@ class Declared(NamedTuple):
 def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
     """Look at the bindings of shaders; what is wrong with them is noted at ``pointer``."""
     slots, findings = slots_of([(shader.uid, shader.interface) for shader in shaders], pointer)
-    names = " and ".join([repr(shader.uid) for shader in shaders])
-    subject = f"shader {names} does" if len(shaders) == 1 else f"the shaders {names} do"
-    if not problems.report(findings):
-        return Declared(subject, slots, None)
     stages = {shader.uid: shader.stage for shader in shaders}
+    if not problems.report(findings):
+        return Declared(tuple(stages), slots, None)
     by_set: dict[int, list[LayoutBinding]] = {}
     for slot in slots.values():  # in the order of sets and bindings
         if slot.has_place:
             kind: DescriptorKind = slot.kind  # type: ignore[assignment]
             seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
             by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind, seen_by))
-    return Declared(subject, slots, tuple([tuple(by_set.get(set, ())) for set in range(max(by_set, default=-1) + 1)]))
+    return Declared(
+        tuple(stages), slots, tuple([tuple(by_set.get(set, ())) for set in range(max(by_set, default=-1) + 1)])
+    )
 
 
 def descriptors(
     declared: Declared,
-    bindings: Iterable[Binding],
+    bindings: Sequence[Binding],
     resources: Mapping[str, ResourcePlan],
     pointer: str,
     problems: Problems,
@@ -77,18 +76,13 @@ def descriptors(
 
     ``readonly`` are the resources that the scenario calls so.
     """
-    bound: dict[str, Bound] = {}
-    for binding in bindings:
-        plan = resources.get(binding.resource_ref)
-        if plan is not None:
-            dims = plan.dims if plan.kind == "tensor" else ()
-            bound[plan.uid] = Bound(plan.uid, plan.kind, plan.size_bytes, plan.format, dims, plan.uid in readonly)
-    if not problems.report(check_bindings(declared.slots, declared.subject, bindings, bound, pointer)):
+    findings = check_bindings(declared.slots, declared.uids, bindings, resources, readonly, pointer)
+    if not problems.report(findings):
         return ()
     found = []
     for binding in bindings:
         slot = declared.slots.get((binding.set, binding.id))
-        if slot is not None and slot.has_place and binding.resource_ref in bound:
+        if slot is not None and slot.has_place and binding.resource_ref in resources:
             kind: DescriptorKind = slot.kind  # type: ignore[assignment]
             level = _level(binding, kind, resources[binding.resource_ref]) if RESOURCE_OF[kind] == "image" else None
             found.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))

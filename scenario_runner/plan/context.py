@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.checks.bindings import check_data, check_missing_data, check_size, declared_size, padded
+from scenario_runner.checks.bindings import check_data, check_size, padded
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.records import ImageLayout, NeededFeature, Source
@@ -80,7 +80,7 @@ class Tables:
 
 def range_size(shaders: Sequence[LoadedShader]) -> int:
     """Bytes of push constants in the pipeline layout of shaders that run together."""
-    return max([max(shader.push_constants_size, declared_size(shader.interface)) for shader in shaders])
+    return max([max(shader.push_constants_size, shader.block_size) for shader in shaders])
 
 
 class PushConstants:
@@ -99,14 +99,18 @@ class PushConstants:
         """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
         size = max([shader.push_constants_size for shader in shaders])
         if size:  # those that leave it out have what their blocks need
-            size = max([shader.push_constants_size or declared_size(shader.interface) for shader in shaders])
-        findings = [check_size(shader.uid, shader.interface, size, shader.pointer) for shader in shaders]
-        if not self._problems.report(finding for found in findings for finding in found):
+            size = max([shader.push_constants_size or shader.block_size for shader in shaders])
+        good = True
+        for shader in shaders:
+            good &= self._problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
+        if not good:
             return b""
         uid: str | None = command.push_data_ref
         if uid is None:
             for shader in shaders:
-                self._problems.report(check_missing_data(shader.uid, shader.interface, pointer))
+                if shader.block_size:
+                    message = f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref"
+                    self._problems.warn("SR-PUSH-003", pointer, f"{message}; zeros are used")
             return bytes(range_size(shaders))
         source = self.sources.get(uid)
         if source is None:
@@ -134,15 +138,15 @@ class PushConstants:
 class ResourceContext(NamedTuple):
     """Input of the planning of resources.
 
-    ``inputs`` goes before the data and the ``src`` of a resource. All of a resource in ``shown`` is read back, also
-    what the file of its ``dst`` does not hold. ``shapes`` are those that graphs give to tensors, and ``deferred`` the
+    ``inputs`` goes before the data and the ``src`` of a resource; ``outputs`` are read back besides those that have a
+    ``dst``. ``shapes`` are those that graphs give to tensors, and ``deferred`` the
     tensors that lack one which a graph should give.
     """
 
     scenario: Scenario
     problems: Problems
     inputs: Mapping[str, Any]
-    shown: Collection[str]
+    outputs: Collection[str]
     shapes: Mapping[str, tuple[int, ...]]
     deferred: frozenset[str]
 

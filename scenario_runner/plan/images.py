@@ -22,7 +22,7 @@ from scenario_runner.plan.records import DescriptorList, NeededFeature, image_pa
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource
 from scenario_runner.plan.special_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
-from scenario_runner.scenario import Image, Scenario
+from scenario_runner.scenario import Image, MarkBoundary, Scenario
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import DescriptorBinding
 from scenario_runner.spirv.image_formats import UNKNOWN, change_formats
@@ -81,6 +81,11 @@ class Images(ResourceResolver):
     def __init__(self, context: ResourceContext) -> None:
         super().__init__(context)
         groups = (getattr(resource, "memory_group", None) for resource in context.scenario.resources)
+        # these are read back with all of their levels, also what the file of a dst does not hold
+        self._shown = set(context.outputs)
+        for command in context.scenario.commands:
+            if isinstance(command, MarkBoundary):
+                self._shown.update(command.resources)
         self._members = Counter(group.id for group in groups if group is not None)
 
     def resolve(self, resource: Image, pointer: str) -> ImagePlan | None:
@@ -113,7 +118,7 @@ class Images(ResourceResolver):
         if resource.dst is not None:
             try:
                 check_destination(resource.dst, format)
-                if resource.uid not in self.context.shown:
+                if resource.uid not in self._shown:
                     levels = stored_levels(resource.dst, resource.mips)
             except ScenarioRunnerError as error:
                 problems.add_error(error, f"{pointer}/dst")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.source import check_path
@@ -19,10 +19,6 @@ from scenario_runner.plan.sources import NpySource
 from scenario_runner.plan.special_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.scenario import Problems
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.graph_models import GraphFiles
-    from scenario_runner.plan.layouts import LayoutTracker
 
 # uids that a message lists
 _MOST_SHOWN = 20
@@ -99,31 +95,42 @@ def _resolve(
     """The plan, the context of its commands, and all shaders that it uses."""
     declared = {resource.uid: resource for resource in scenario.resources}
     _check_names(declared, inputs, outputs or ())
-    graphs = _graph_files(scenario, inputs, problems)
-    shapes, deferred = ({}, frozenset[str]()) if graphs is None else (graphs.shapes, graphs.deferred)
-    shown = {uid for command in scenario.commands for uid in command.shown()}.union(outputs or ())
-    resources, raw_data = resolve_resources(ResourceContext(scenario, problems, inputs, shown, shapes, deferred))
+    graphs: Any = None
+    shapes: Mapping[str, tuple[int, ...]] = {}
+    deferred: frozenset[str] = frozenset()
+    if any(hasattr(command, "graph_ref") for command in scenario.commands):
+        from scenario_runner.plan.graph_models import GraphFiles
+
+        graphs = GraphFiles(scenario, inputs, problems)
+        shapes, deferred = graphs.shapes, graphs.deferred
+    resources, raw_data = resolve_resources(
+        ResourceContext(scenario, problems, inputs, outputs or (), shapes, deferred)
+    )
     if not thorough:
         problems.raise_if_any()
     shaders = used_shaders(scenario)
     places = {} if graphs is None else graphs.add_shaders(shaders)
     loaded = load_shaders(scenario, shaders, compiler or CompilerOptions(), problems, places, thorough=thorough)
-    tables = Tables(resources)
+    layouts = None
+    if "image" in {plan.kind for plan in resources.values()}:
+        from scenario_runner.plan.layouts import LayoutTracker
+
+        layouts = LayoutTracker(resources, scenario, problems)
     context = CommandContext(
         scenario,
         problems,
-        tables,
+        Tables(resources),
         loaded,
         PushConstants(scenario, raw_data, problems),
         frozenset([uid for uid, each in declared.items() if getattr(each, "shader_access", "") == "readonly"]),
-        _layout_tracker(scenario, resources, problems),
+        layouts,
         graphs,
     )
     plan = _assemble(context)
     if not thorough:
         problems.raise_if_any()
     plan = plan._replace(
-        outputs=_outputs(context, outputs or (), scenario.base_dir if output_dir is None else output_dir),
+        outputs=_outputs(context, declared, outputs or (), scenario.base_dir if output_dir is None else output_dir),
         warnings=(*scenario.warnings, *problems.warnings),
     )
     return plan, context, shaders
@@ -132,8 +139,8 @@ def _resolve(
 def _assemble(context: CommandContext) -> Plan:
     """Resolve the commands, and put the parts of the plan together; outputs and warnings are still missing."""
     scenario, problems, tables = context[:3]
-    resources: Mapping[str, ResourcePlan] = tables.resources
     features = _resolve_commands(context)
+    resources: Mapping[str, ResourcePlan] = tables.resources
     frames = tuple(tables.frames)
     kinds = {plan.kind for plan in resources.values()}  # those inside of graphs as well
     if context.layouts is not None and "tensor" in kinds:
@@ -147,6 +154,14 @@ def _assemble(context: CommandContext) -> Plan:
         features = (*needed, *features)
     if tables.graph_pipelines or "tensor" in kinds:
         features += _ml_features(tables.resources.values(), tables.graph_pipelines)
+    # the scenario's own file, all that its resources name, and what the shaders include
+    files = [] if scenario.path is None else [scenario.path]
+    for resource in scenario.resources:
+        name = getattr(resource, "src", None)
+        if name is not None:
+            files.append(os.path.join(scenario.base_dir, name))
+    for shader in context.shaders.values():
+        files += shader.includes
     return Plan(
         name=scenario.path or "<scenario>",
         resources=resources,
@@ -157,7 +172,7 @@ def _assemble(context: CommandContext) -> Plan:
         requirements=_requirements(context.shaders.values(), features, tables),
         graph_pipelines=tuple(tables.graph_pipelines),
         declared=tables.declared,
-        reads=_reads(scenario, context.shaders),
+        reads=tuple(dict.fromkeys(files)),
         names=tables.names,
         graphics_pipelines=tuple(tables.graphics_pipelines),
     )
@@ -175,26 +190,6 @@ def _check_names(declared: Mapping[str, Any], inputs: Iterable[str], outputs: It
                 raise UsageError(f"{what}: {name!r} is a {resource.kind}, which has none")
 
 
-def _graph_files(scenario: Scenario, inputs: Mapping[str, Any], problems: Problems) -> GraphFiles | None:
-    """The graphs that commands run; None without such commands."""
-    if not any(hasattr(command, "graph_ref") for command in scenario.commands):
-        return None
-    from scenario_runner.plan.graph_models import GraphFiles
-
-    return GraphFiles(scenario, inputs, problems)
-
-
-def _layout_tracker(
-    scenario: Scenario, resources: Mapping[str, ResourcePlan], problems: Problems
-) -> LayoutTracker | None:
-    """Follower of the layouts of images; None where there are none."""
-    if "image" not in {resource.kind for resource in scenario.resources}:
-        return None
-    from scenario_runner.plan.layouts import LayoutTracker
-
-    return LayoutTracker(resources, scenario, problems)
-
-
 def _resolve_commands(context: CommandContext) -> tuple[NeededFeature, ...]:
     """Fill the tables with what the commands do; returns the device features that they need."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
@@ -209,12 +204,16 @@ def _resolve_commands(context: CommandContext) -> tuple[NeededFeature, ...]:
         tables.operations.append(restoring)  # a repeated run begins with every image in its place
     if tables.operations:
         tables.end_frame((), len(tables.frames), False, "/commands")
-    return tuple(feature for resolver in resolvers.values() for feature in resolver.finish())
+    features: tuple[NeededFeature, ...] = ()
+    for resolver in resolvers.values():
+        features += resolver.finish()
+    return features
 
 
-def _outputs(context: CommandContext, outputs: Collection[str], output_dir: str) -> tuple[Output, ...]:
+def _outputs(
+    context: CommandContext, declared: Mapping[str, Any], outputs: Collection[str], output_dir: str
+) -> tuple[Output, ...]:
     """The resources with a ``dst`` and those in ``outputs``."""
-    declared: dict[str, Any] = {resource.uid: resource for resource in context.scenario.resources}
     planned = []
     for uid in context.tables.resources:
         if uid not in declared:
@@ -229,15 +228,6 @@ def _outputs(context: CommandContext, outputs: Collection[str], output_dir: str)
         if path is not None or uid in outputs:
             planned.append(Output(uid, path))
     return tuple(planned)
-
-
-def _reads(scenario: Scenario, shaders: Mapping[str, LoadedShader]) -> tuple[str, ...]:
-    """The scenario's own file, all that its resources name, and what the shaders include."""
-    files = [] if scenario.path is None else [scenario.path]
-    named = [getattr(resource, "src", None) for resource in scenario.resources]
-    files += [os.path.join(scenario.base_dir, name) for name in named if name is not None]
-    files += [file for shader in shaders.values() for file in shader.includes]
-    return tuple(dict.fromkeys(files))
 
 
 def _requirements(
@@ -255,7 +245,7 @@ def _requirements(
             extensions.setdefault(extension, shader.uid)
         if shader.module.version > version:
             version, newest = shader.module.version, shader.uid
-    features += tuple(feature for shader in shaders for feature in shader.features)
+        features += shader.features
     for capability, uid in tables.capabilities.items():
         capabilities.setdefault(capability, uid)
     graphs: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from scenario_runner.plan.records import (
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders import Compiled, CompileRequest, compile_each
+from scenario_runner.shaders.compilers import dxc_install_line
 from scenario_runner.spirv import EntryPoint, Interface, Module, read_module
 from scenario_runner.spirv.index import MAGIC
 
@@ -33,8 +34,11 @@ _read_module = lru_cache(32)(read_module)
 
 
 class LoadedShader(NamedTuple):
-    """A shader resource with its module and entry point; ``features`` are Vulkan's that its blocks' layouts take,
-    ``includes`` the files that its source includes."""
+    """A shader resource with its module and entry point.
+
+    ``features`` are Vulkan's that its blocks' layouts take, ``includes`` the files that its source includes.
+    ``push_constants_size`` is the scenario's, ``block_size`` that of the block of push constants, both in bytes.
+    """
 
     uid: str
     pointer: str
@@ -47,6 +51,7 @@ class LoadedShader(NamedTuple):
     includes: list[str]
     stage: ShaderStage
     push_constants_size: int
+    block_size: int
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
         """The compute pipeline of the shader; its range of push constants covers the block in any case."""
@@ -55,7 +60,7 @@ class LoadedShader(NamedTuple):
             entry=self.entry.name,
             specialization=self.specialization,
             set_layouts=set_layouts,
-            push_constants_size=max(push_constants_size, declared_size(self.interface)),
+            push_constants_size=max(push_constants_size, self.block_size),
             label=self.uid,
             pointer=self.pointer,
             local_size=self.interface.local_size() or (1, 1, 1),
@@ -65,16 +70,21 @@ class LoadedShader(NamedTuple):
 
 def used_shaders(scenario: Scenario) -> list[Shader]:
     """The shaders that commands run; the files of others are never opened."""
-    used = dict.fromkeys(uid for command in scenario.commands for uid in command.shaders())
-    return [shader for shader in map(scenario.resource, used) if isinstance(shader, Shader)]
+    used: dict[str, Shader] = {}
+    for command in scenario.commands:
+        for uid in command.shaders():
+            shader = scenario.resource(uid)
+            if isinstance(shader, Shader):
+                used[uid] = shader
+    return list(used.values())
 
 
 def load_shaders(
     scenario: Scenario,
-    shaders: Iterable[Shader],
+    shaders: Sequence[Shader],
     options: CompilerOptions,
     problems: Problems,
-    places: Mapping[str, str] | None = None,
+    places: Mapping[str, str],
     *,
     thorough: bool = False,
 ) -> dict[str, LoadedShader]:
@@ -83,18 +93,17 @@ def load_shaders(
     What is wrong is added to ``problems``, and such shaders are missing from the result. Where some do not compile, all
     that was found is raised, unless ``thorough``, where the others are loaded all the same.
     """
-    shaders = list(shaders)
+    sources: list[Shader] = []
+    given: list[Shader] = []
+    pointers: dict[str, str] = {}
+    for shader in shaders:
+        pointers[shader.uid] = places.get(shader.uid) or scenario.resource_pointer(shader.uid)
+        (given if shader.type == "SPIR-V" else sources).append(shader)
     codes: dict[str, Compiled] = {}
-    sources = [shader for shader in shaders if shader.type != "SPIR-V"]
-    pointers = {
-        shader.uid: (places or {}).get(shader.uid) or scenario.resource_pointer(shader.uid) for shader in shaders
-    }
     if sources:
         codes.update(_compiled(scenario, sources, pointers, options, problems))
         if not thorough and len(codes) < len(sources):
             problems.raise_if_any()
-        shaders = [shader for shader in shaders if shader.type == "SPIR-V" or shader.uid in codes]
-    given = [shader for shader in shaders if shader.type == "SPIR-V"]
     if given:
         codes.update(_given(scenario, given, pointers, options, problems))
     loaded = {}
@@ -144,21 +153,18 @@ def _compiled(
 ) -> dict[str, Compiled]:
     """The modules of shaders by uid; those that fail are noted, each at its place."""
     requests = [compile_request(scenario, shader) for shader in sources]
-    uids = [shader.uid for shader in sources]
-    compiler, cache_dir, use_cache = options.compiler, options.cache_dir, options.use_cache
     codes = {}
     with progress.phase("compile", "shaders"):
-        each = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
-    for uid, request, one in zip(uids, requests, each, strict=True):
-        if isinstance(one, Compiled):
-            codes[uid] = one
-            if request.language == "HLSL" and one.compiler is not None and one.compiler.hlsl_is_dated:
-                from scenario_runner.shaders.compilers import dxc_install_line
-
-                message = f"HLSL is compiled by {one.compiler.path}, which does not know HLSL 2021"
-                problems.warn("SR-SHADER-016", pointers[uid], message, f"dxc does: {dxc_install_line()}")
-        else:
-            problems.add_error(one, pointers[uid])
+        compiler, cache_dir, use_cache = options
+        results = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+    for shader, result in zip(sources, results, strict=True):
+        if not isinstance(result, Compiled):
+            problems.add_error(result, pointers[shader.uid])
+            continue
+        codes[shader.uid] = result
+        if shader.type == "HLSL" and result.compiler is not None and result.compiler.hlsl_is_dated:
+            message = f"HLSL is compiled by {result.compiler.path}, which does not know HLSL 2021"
+            problems.warn("SR-SHADER-016", pointers[shader.uid], message, f"dxc does: {dxc_install_line()}")
     return codes
 
 
@@ -218,10 +224,11 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
         return None
     entries: list[tuple[int, int, int]] = []
     data = b""
-    for number, (encoded, _) in values.items():
+    numbers = {}
+    for number, (encoded, value) in values.items():
         entries.append((number, len(data), len(encoded)))
         data += encoded
-    numbers = {number: value for number, (_, value) in values.items()}
+        numbers[number] = value
     interface = entry.specialized(numbers) if numbers else entry.interface
     findings, needs = check_blocks(interface, shader.uid, pointer)
     if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
@@ -239,4 +246,5 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
         includes,
         shader.stage,
         shader.push_constants_size,
+        declared_size(interface),
     )

@@ -390,6 +390,3 @@ class MarkBoundary(Command):
 
     def references(self) -> Iterable[Use]:
         return each_of("resources", self.resources, STORAGE)
-
-    def shown(self) -> tuple[str, ...]:
-        return self.resources

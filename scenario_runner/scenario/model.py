@@ -210,10 +210,6 @@ class Command(Entry):
         """uids of the shaders that the command runs; they are compiled or read before the command is resolved."""
         return ()
 
-    def shown(self) -> tuple[str, ...]:
-        """uids of the resources that are read back after the command."""
-        return ()
-
 
 Resources = Mapping[str, Resource]
 
