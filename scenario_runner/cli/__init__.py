@@ -1,4 +1,4 @@
-"""The command line: one small module per command, imported when the command runs."""
+"""The command line: the table of commands. What a command does is imported once its arguments are read (`options`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from scenario_runner import signals, temporary
+from scenario_runner import progress, signals, temporary
 from scenario_runner.cli.messages import show_error, write
-from scenario_runner.errors import INTERNAL_ERROR_EXIT_CODE, OutOfMemoryError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import (
+    INTERNAL_ERROR_EXIT_CODE,
+    MissingPackageError,
+    OutOfMemoryError,
+    ScenarioRunnerError,
+    UsageError,
+)
 from scenario_runner.text import close_names, did_you_mean
+
+if TYPE_CHECKING:
+    from scenario_runner.run.driver_start import InstanceStart
 
 COMMANDS = {
     "run": "run scenarios (the default command)",
@@ -31,6 +41,13 @@ COMMANDS = {
     "completion": "print a script with which bash, zsh or fish completes commands and options",
     "help": "show the options of a command",
 }
+DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
+"""The Python packages that are installed with this program."""
+
+# With one of these nothing is run.
+_WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
+# With one of these a tool comes before the driver, or the layers read the environment that is changed for them.
+_BEFORE_DRIVER = ("--capture-frame", "--gfxr", "--emulation-layer-profiling")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         name, arguments = _command(list(sys.argv[1:] if argv is None else argv))
-        code = int(import_module(f"scenario_runner.cli.{name.replace('-', '_')}").main(arguments))
+        starting = _start_driver(arguments) if name == "run" else None
+        from scenario_runner.cli.options import parse
+
+        options = parse(name, arguments, COMMANDS)
+        options.starting = starting
+        module, function = options.work.split(":")
+        code = getattr(import_module(f"scenario_runner.cli.{module}"), function)(options) or 0
     except BaseException as error:
         signals.hold()
         code = _failed(error)
@@ -61,6 +84,11 @@ def _failed(error: BaseException) -> int:
         return 1  # whoever read our output has gone; there is nobody to tell
     if isinstance(error, MemoryError):
         error = OutOfMemoryError("the memory of this machine does not suffice")
+    if isinstance(error, ModuleNotFoundError):
+        package = "cffi" if error.name == "_cffi_backend" else error.name
+        if package in DEPENDENCIES:
+            help = f"{sys.executable} -m pip install {package}"
+            error = MissingPackageError(f"the Python package {package!r} is not installed", help=help)
     if isinstance(error, ScenarioRunnerError):
         show_error(error)
         return error.exit_code
@@ -84,6 +112,21 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
         if " (did you mean " in str(error) and not os.path.exists(first):
             raise error
     return "run", arguments
+
+
+def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
+    """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it.
+
+    After a crash of the process before this one (see `supervisor`) the driver waits until that is said."""
+    if not argv or progress.number(progress.ENDED) or not _WITHOUT_DRIVER.isdisjoint(argv):
+        return None
+    if any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
+        return None
+    from scenario_runner.run.driver_start import InstanceStart
+
+    validation = "--validation" in argv or "--validation-report" in argv
+    labels = "--debug-labels" in argv or "--enable-gpu-debug-markers" in argv
+    return InstanceStart(validation="sync" if "--validation-sync" in argv else validation, labels=labels)
 
 
 def _no_command(word: str) -> UsageError:

@@ -1,17 +1,29 @@
-"""Options that several commands share, and the parser of them all."""
+"""The parser of all commands, the types of its values, and groups of options that several commands share."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from scenario_runner.errors import UsageError
+from scenario_runner.system_limits import processors
 from scenario_runner.text import close_names, did_you_mean
+
+if TYPE_CHECKING:
+    from scenario_runner.viewing.element import Element
+
+REPEATED: Final[Mapping[str, Any]] = {"action": "append", "default": []}
+"""Settings of an option that can be given several times."""
+SEVERAL: Final[Mapping[str, Any]] = {"action": "extend", "nargs": "+", "default": []}
+"""Settings of an option that takes several values."""
 
 _COMMAND_COLUMNS = 12
 _PATHS = {"FILE": "file", "DIR": "folder", "PATH": "file"}
+# For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
+_MOST_JOBS = 256
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
@@ -55,26 +67,95 @@ class Parser(argparse.ArgumentParser):
             return did_you_mean(close_names(choice[1], (each.strip(" '") for each in choice[2].split(",")), most=1))
         meant = []
         if message.startswith("unrecognized arguments: "):
-            options = {option.lstrip("-"): option for option in self._option_names() if option.startswith("--")}
+            options = {option.lstrip("-"): option for option in self.option_names() if option.startswith("--")}
             for word in message.split(": ", 1)[1].split():
                 if word.startswith("-"):
                     name = word.partition("=")[0].lstrip("-").replace("_", "-")
                     meant += [options[each] for each in close_names(name, options, most=1)]
         return did_you_mean(meant)
 
-    def _option_names(self) -> list[str]:
+    def option_names(self) -> list[str]:
         """The names of all options, with those of subcommands: argparse refuses here what these do not know."""
         names = list(self._option_string_actions)
         for action in self._actions:
             if isinstance(action.choices, dict):
                 for parser in action.choices.values():
-                    names += parser._option_names()
+                    names += parser.option_names()
         return names
 
 
-def add_flag(group: argparse._ActionsContainer, *names: str, help: str) -> None:
-    """An option without a value."""
-    group.add_argument(*names, action="store_true", help=help)
+def add(group: argparse._ActionsContainer, names: str, help: str, **settings: Any) -> argparse.Action:
+    """Add an option by its names and the word for its value, ``"-o --output FILE"``. Without that word, and without
+    settings, it is a flag. ``"files FILE"`` is a positional argument."""
+    *words, last = names.split()
+    if last.startswith("-"):
+        words.append(last)
+        settings = settings or {"action": "store_true"}
+    else:
+        settings["metavar"] = last
+    return group.add_argument(*words, help=help, **settings)
+
+
+def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
+    """The choice of the device, and for how long to wait for it."""
+    add(group, "--device D", "index, UUID or part of the name of the device to use")
+    limit = f"stop when submitted work has not finished after S seconds (default: {default_timeout})"
+    add(group, "--timeout S", limit, type=positive_seconds)
+    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
+    add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
+
+
+def add_feature_options(group: argparse._ActionsContainer) -> None:
+    """Extensions and features of the device."""
+    add(group, "--disable-extension E", "device extensions that are not used", **SEVERAL)
+    add(group, "--enable-robustness-features", "robust buffer and image access, if the device supports it")
+
+
+def add_sandbox_option(group: argparse._ActionsContainer) -> None:
+    """--sandbox, for scenarios from others."""
+    add(group, "--sandbox", "refuse scenarios that read or write outside of their own folder and --output")
+
+
+def add_checking_options(group: argparse._ActionsContainer) -> None:
+    """--sandbox and the validation layer."""
+    add_sandbox_option(group)
+    add(group, "--validation", "load the Khronos validation layer; its errors fail the run")
+    add(group, "--validation-report", "load the validation layer; its errors are shown, and the run succeeds")
+    hazards = "load the validation layer, and let it look for hazards (synchronization validation) as well"
+    add(group, "--validation-sync", hazards)
+
+
+def add_compiler_options(group: argparse._ActionsContainer) -> None:
+    """Options for compiling shaders."""
+    add(group, "--glslang PATH", "GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
+    add(group, "--no-cache", "do not use the caches of compiled shaders and plans")
+
+
+def add_logging_option(group: argparse._ActionsContainer) -> None:
+    """--log-level, as the reference runner has it."""
+    levels = ("debug", "info", "warning", "error")
+    least = "least level of messages on standard error (default: warning)"
+    add(group, "--log-level", least, choices=levels, default="warning")
+
+
+def add_label_option(group: argparse._ActionsContainer) -> None:
+    """--debug-labels, also by the reference runner's name."""
+    labels = "give tools names of objects and labels of frames and commands, also where no layer is loaded"
+    add(group, "--debug-labels --enable-gpu-debug-markers", labels)
+
+
+def add_report_options(group: argparse._ActionsContainer) -> None:
+    """--junit, --json and --html."""
+    add(group, "--junit FILE", "write a report as JUnit XML")
+    add(group, "--json FILE", "write a report as JSON (CTRF)")
+    add(group, "--html FILE", "write a report as one HTML page")
+
+
+def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:
+    """--atol, --rtol and --ulp, which have effect ``when``."""
+    add(group, "--atol X", f"{when}absolute errors to accept", type=tolerance, default=0.0)
+    add(group, "--rtol X", f"{when}relative errors to accept", type=tolerance, default=0.0)
+    add(group, "--ulp N", f"{when}errors in ULP to accept", type=whole_number(0), default=0)
 
 
 def positive_seconds(text: str) -> float:
@@ -98,96 +179,89 @@ def whole_number(least: int) -> Callable[[str], int]:
     return read
 
 
-def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
-    """The choice of the device, and for how long to wait for it."""
-    group.add_argument("--device", metavar="D", help="index, UUID or part of the name of the device to use")
-    group.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        metavar="S",
-        help=f"stop when submitted work has not finished after S seconds (default: {default_timeout})",
-    )
-    group.add_argument(
-        "--ml-emulation",
-        choices=("auto", "on", "off"),
-        default="auto",
-        help="use the emulation layers for tensors and graphs: if the device needs them (auto), always, never",
-    )
+def tolerance(text: str) -> float:
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = math.nan
+    if not 0 <= limit < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
+    return limit
 
 
-def add_feature_options(group: argparse._ActionsContainer) -> None:
-    """Extensions and features of the device."""
-    group.add_argument(
-        "--disable-extension",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="E",
-        help="device extensions that are not used",
-    )
-    add_flag(group, "--enable-robustness-features", help="robust buffer and image access, if the device supports it")
+def percentage(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1e6:
+        raise ValueError
+    return value
 
 
-def add_sandbox_option(group: argparse._ActionsContainer) -> None:
-    """--sandbox, for scenarios from others."""
-    add_flag(group, "--sandbox", help="refuse scenarios that read or write outside of their own folder and --output")
+def value_range(text: str) -> tuple[float, float]:
+    least, _, greatest = text.partition(":")
+    try:
+        limits = float(least), float(greatest)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected two numbers, such as 0:1") from None
+    if not (math.isfinite(limits[0]) and math.isfinite(limits[1]) and limits[0] < limits[1]):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected two finite numbers, the smaller one first")
+    return limits
 
 
-def add_checking_options(group: argparse._ActionsContainer) -> None:
-    """--sandbox and the validation layer."""
-    add_sandbox_option(group)
-    add_flag(group, "--validation", help="load the Khronos validation layer; its errors fail the run")
-    add_flag(group, "--validation-report", help="load the validation layer; its errors are shown, and the run succeeds")
-    add_flag(
-        group,
-        "--validation-sync",
-        help="load the validation layer, and let it look for hazards (synchronization validation) as well",
-    )
+def shape(text: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(part) for part in text.replace("x", ",").split(",")) if len(text) < 200 else ()
+    except ValueError:
+        sizes = ()
+    if not sizes or min(sizes) < -1 or sizes.count(-1) > 1 or len(sizes) > 32 or math.prod(map(abs, sizes)) >= 1 << 60:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected lengths such as 16,16, of which one may be -1")
+    return sizes
 
 
-def add_compiler_options(group: argparse._ActionsContainer) -> None:
-    """Options for compiling shaders."""
-    group.add_argument("--glslang", metavar="PATH", help="GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
-    add_flag(group, "--no-cache", help="do not use the caches of compiled shaders and plans")
+def element(text: str) -> Element:
+    """The kind of number of this name."""
+    from scenario_runner.viewing.element import ELEMENTS  # which takes a third of the time of --help
+
+    found = ELEMENTS.get(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
+    return found
 
 
-def add_logging_option(group: argparse._ActionsContainer) -> None:
-    """--log-level, as the reference runner has it."""
-    group.add_argument(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        default="warning",
-        help="least level of messages on standard error (default: warning)",
-    )
+def typed(text: str) -> tuple[str | None, Element]:
+    """The uid of a buffer, None for all, and the type of its bytes."""
+    uid, equals, name = text.rpartition("=")
+    return (uid if equals else None), element(name)
 
 
-def add_label_option(group: argparse._ActionsContainer) -> None:
-    """--debug-labels, also by the reference runner's name."""
-    add_flag(
-        group,
-        "--debug-labels",
-        "--enable-gpu-debug-markers",
-        help="give tools names of objects and labels of frames and commands, also where no layer is loaded",
-    )
+def jobs(text: str) -> int:
+    number = whole_number(1)(text)
+    most = max(_MOST_JOBS, processors())
+    if number > most:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected at most {most}")
+    return number
+
+
+def device_names(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in (each.strip() for each in text.split(",")) if name)
+    if not names:
+        raise argparse.ArgumentTypeError("expected 'all', or indexes, UUIDs or names of devices")
+    return names
 
 
 def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of the options above, but for those of features, as arguments of Runner."""
+    """The values of the options for devices, features, checking and compiling as arguments of Runner."""
     return {
         "device": options.device,
         "timeout_s": options.timeout,
         "ml_emulation": options.ml_emulation,
+        "robustness": options.enable_robustness_features,
+        "disabled_extensions": options.disable_extension,
         "sandbox": options.sandbox,
         "validation": "report" if options.validation_report else options.validation or options.validation_sync,
         "sync_validation": options.validation_sync,
         "debug_labels": options.debug_labels,
         **compiler_arguments(options),
     }
-
-
-def feature_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of `add_feature_options` as arguments of Runner."""
-    return {"robustness": options.enable_robustness_features, "disabled_extensions": options.disable_extension}
 
 
 def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:

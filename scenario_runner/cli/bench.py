@@ -11,18 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from scenario_runner import progress
-from scenario_runner.cli.arguments import (
-    Parser,
-    add_checking_options,
-    add_compiler_options,
-    add_device_options,
-    add_label_option,
-    add_logging_option,
-    positive_seconds,
-    shared_arguments,
-    whole_number,
-)
+from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import is_terminal, set_up_logging, show_error, show_table
+from scenario_runner.cli.options import REPEAT, THRESHOLD_PERCENT
 from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_folder_to_write
@@ -52,8 +43,6 @@ _MOST_DISPATCHES = 20
 
 _SLOWER_EXIT_CODE = 1
 _HOST_RESOLUTION_NS = 1000.0  # what the host's clock and its interruptions leave unclear
-_WARMUP, _REPEAT = 3, 20
-_THRESHOLD_PERCENT = 2.0
 
 
 def show(samples: ScenarioSamples) -> None:
@@ -175,15 +164,14 @@ def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: fl
     return counts["slower"]
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0, or the exit code of the first scenario that failed; with --compare 1 where something is slower beyond
     noise."""
-    options = _parse(argv)
     set_up_logging(options.log_level)
     if options.compare is not None:
         if options.files:
             raise UsageError("--compare takes two files of --json and no scenario")
-        threshold = _THRESHOLD_PERCENT if options.threshold is None else options.threshold
+        threshold = THRESHOLD_PERCENT if options.threshold is None else options.threshold
         return _show_comparison(*options.compare, threshold_percent=threshold)
     if not options.files:
         raise UsageError("no scenario file was given", help="scenario-runner bench test.json")
@@ -237,7 +225,7 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
             for phase in ("device", "pipelines"):
                 samples.once[phase] = timings.phases.get(phase, 0.0) * 1e9
     end = None if options.time is None else time.monotonic() + options.time
-    count = _REPEAT if options.repeat is None else options.repeat
+    count = REPEAT if options.repeat is None else options.repeat
     while samples.count < count if end is None else samples.count == 0 or time.monotonic() < end:
         timings = Timings(warn=False)
         prepared.run(write_files=False, timings=timings)
@@ -252,49 +240,3 @@ def _check_file(path: str | None, plan: Plan) -> None:
     own = [*plan.reads, *(output.destination for output in plan.outputs if output.destination is not None)]
     if os.path.realpath(path) in map(os.path.realpath, own):
         raise UsageError(f"--json: {path} is a file of the scenario {plan.name}", help="choose another file")
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(
-        prog="scenario-runner bench",
-        usage="scenario-runner bench FILE… [options]\n       scenario-runner bench --compare A.json B.json",
-        description="Run scenarios many times; show what each dispatch and each phase takes. No result is written.",
-    )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="scenario files (JSON)")
-    parser.add_argument(
-        "--warmup",
-        type=whole_number(0),
-        default=_WARMUP,
-        metavar="W",
-        help=f"runs before those that are measured (default {_WARMUP})",
-    )
-    parser.add_argument(
-        "--repeat", type=whole_number(1), metavar="N", help=f"measured runs of each scenario (default {_REPEAT})"
-    )
-    parser.add_argument(
-        "--time", type=positive_seconds, metavar="S", help="measure each scenario for S seconds instead"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write every sample to FILE")
-    parser.add_argument("--compare", nargs=2, metavar=("A.json", "B.json"), help="show what changed from A to B")
-    parser.add_argument(
-        "--threshold",
-        type=_percent,
-        metavar="PERCENT",
-        help=f"with --compare: smaller changes are ignored (default {_THRESHOLD_PERCENT:g})",
-    )
-    add_device_options(parser)
-    add_compiler_options(parser)
-    add_checking_options(parser)
-    add_label_option(parser)
-    add_logging_option(parser)
-    return parser.parse_args(argv)
-
-
-def _percent(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < 1e6:
-        raise ValueError
-    return value
-
-
-_percent.__name__ = "percentage"

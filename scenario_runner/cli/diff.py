@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser, add_flag
 from scenario_runner.cli.messages import show_table
-from scenario_runner.cli.view import add_tolerance_options, element, error_text, show_difference
+from scenario_runner.cli.view import error_text, show_difference
 from scenario_runner.errors import UsageError
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex, read_index
 from scenario_runner.text import counted, one_line
 from scenario_runner.viewing.difference import Compared, Difference, Error, Scenarios, Tolerance, compared, scenarios
-from scenario_runner.viewing.element import Element
 
 DIFFERENT_EXIT_CODE = 1
 _MOST_SHOWN = 10
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
-    parser = Parser(
-        prog="scenario-runner diff",
-        description="Say at which command and resource two dumps (run --dump-all DIR) of a scenario part first. "
-        "The exit code is 0 where they are equal and 1 where they differ.",
-    )
-    parser.add_argument("folders", nargs=2, metavar="DIR", help="a folder that --dump-all or --dump-dir named")
-    add_tolerance_options(parser)
-    parser.add_argument(
-        "--dtype",
-        action="append",
-        default=[],
-        metavar="[RESOURCE=]TYPE",
-        type=_typed,
-        help="type of the bytes of a buffer, or of all buffers, such as float32 (default: what shaders see in them)",
-    )
-    add_flag(parser, "--json", help="print the result as JSON")
-    options = parser.parse_args(argv)
     elements = dict(options.dtype)
     one, other = map(read_index, options.folders)
     resources = {entry.resource for index in (one, other) for entry in index.entries if entry.format is None}
@@ -55,12 +37,6 @@ def main(argv: Sequence[str]) -> int:
         _show_contents(one, other, found, all_compared)
     is_equal = found.are_equal and all(each.difference.is_equal for each in all_compared)
     return 0 if is_equal else DIFFERENT_EXIT_CODE
-
-
-def _typed(text: str) -> tuple[str | None, Element]:
-    """The uid of a buffer, None for all, and the type of its bytes."""
-    uid, equals, name = text.rpartition("=")
-    return (uid if equals else None), element(name)
 
 
 def _show_scenarios(one: DumpIndex, other: DumpIndex, found: Scenarios) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from scenario_runner.cli.arguments import Parser, add_flag, positive_seconds
 from scenario_runner.cli.messages import show, write
 from scenario_runner.doctor import gather
 from scenario_runner.program import Program
@@ -21,29 +21,8 @@ Row: TypeAlias = "tuple[bool | None, str, str]"
 """A state (works, broken, or None for neither), a label and a text."""
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0 when scenarios can run (a usable device and a GLSL compiler), else 1."""
-    parser = Parser(
-        prog="scenario-runner doctor",
-        description="Show what is installed on this machine for running scenarios, and what is missing. "
-        "The exit code is 0 when there is a usable device and a GLSL compiler, else 1.",
-    )
-    add_flag(parser, "--json", help="print everything as JSON (docs/doctor.md has the keys)")
-    add_flag(
-        parser,
-        "--fix",
-        help="first install with pip what is missing and does not need root: the compiler for shaders with tensors,"
-        " the ML emulation layers, the library that reads VGF files",
-    )
-    parser.add_argument("--glslang", metavar="PATH", help="GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=30.0,
-        metavar="S",
-        help="time limit for the drivers (default: 30 seconds)",
-    )
-    options = parser.parse_args(argv)
     report = gather(timeout_s=options.timeout, compiler=options.glslang)
     fixed = True
     if options.fix and any(finding["command"] for finding in report["findings"]):

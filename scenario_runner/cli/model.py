@@ -11,11 +11,10 @@ from scenario_runner.cli.run_outputs import RunOutputs
 from scenario_runner.errors import UsageError
 from scenario_runner.files.npy import read_header
 from scenario_runner.run.bare_model import BareModel
-from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.scenario import Scenario
 
 
-def run_model(path: str, files: Sequence[str], options: argparse.Namespace, starting: InstanceStart | None) -> int:
+def run_model(path: str, files: Sequence[str], options: argparse.Namespace) -> int:
     """Run the model, the only one of the files; returns 0, or the exit code of what went wrong.
 
     Raises FileError and UsageError."""
@@ -27,7 +26,7 @@ def run_model(path: str, files: Sequence[str], options: argparse.Namespace, star
 
     announce(options)
     given = [path, *(pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants))]
-    return run_files([path], streams, outputs, options, starting, is_model=True, sandbox_files=given)
+    return run_files([path], streams, outputs, options, is_model=True, sandbox_files=given)
 
 
 def _scenario(path: str, options: argparse.Namespace) -> Scenario:

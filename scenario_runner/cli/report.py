@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from scenario_runner.cli.arguments import Parser
 from scenario_runner.cli.messages import write
 from scenario_runner.cli.suite_display import verdict_line
-from scenario_runner.cli.test_options import add_report_options, check_destinations, write_reports
+from scenario_runner.cli.test_options import check_destinations, write_reports
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.suite.merging import MergedJournals
@@ -24,21 +24,9 @@ from scenario_runner.text import one_line
 _MOST_SHOWN: Final = 50
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0 where no result is an unexpected failure (with --compare: none that was not one before), else 1, or the
     exit code of what is wrong with the journals."""
-    parser = Parser(
-        prog="scenario-runner report",
-        description="Show the results in journals of 'scenario-runner test --results', merged where there are several.",
-        epilog="exit codes: 0: nothing unexpected (with --compare: nothing new); 1: unexpected failures; 4: a journal"
-        " cannot be read, or its suite did not end",
-    )
-    parser.add_argument("journals", nargs="+", metavar="JOURNAL", help="journal.jsonl, or the folder that has it")
-    parser.add_argument("--compare", metavar="OLD", help="show what has changed since the results of this journal")
-    parser.add_argument("--csv", metavar="DIR", help="write results.csv and failures.csv into this folder")
-    parser.add_argument("--strict", action="store_true", help="stop at damaged lines and at verdicts that contradict")
-    add_report_options(parser)
-    options = parser.parse_args(argv)
 
     def show(problem: Diagnostic) -> None:
         write(problem.severity, f"{problem} [{problem.code}]", problem.help)

@@ -2,57 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import argparse
+from typing import TYPE_CHECKING, Final
 
-from scenario_runner import __version__, log, progress
+from scenario_runner import log, progress
 from scenario_runner.cli import supervisor
-from scenario_runner.cli.messages import set_up_logging, show_error
+from scenario_runner.cli.messages import set_up_logging, show_error, write
+from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
+from scenario_runner.cli.run_files import announce, run_files
+from scenario_runner.cli.run_outputs import RunOutputs, read_streams
 from scenario_runner.errors import DeviceError, NoDeviceError, UsageError
+from scenario_runner.run.given_scenario import is_model
+from scenario_runner.vulkan.device import Instance
+from scenario_runner.vulkan.loader import version_text
+from scenario_runner.vulkan.physical_device import choose
 
 if TYPE_CHECKING:
     from scenario_runner.run.crash import Crash
-    from scenario_runner.run.driver_start import InstanceStart
 
-# With one of these nothing is run.
-_WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
-# With one of these a capture tool comes before the driver.
-_CAPTURING = ("--capture-frame", "--gfxr")
-_DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
+# Options that take the files of one scenario.
+_OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--dump-dir", "--dump-all")
+# Options that have no effect without another one.
+_NEEDED: Final = {
+    "--clear-pipeline-cache": "--pipeline-caching",
+    "--fail-on-pipeline-cache-miss": "--pipeline-caching",
+    "--cache-path": "--pipeline-caching",
+    "--neural-statistics-mode": "--neural-statistics-dump-dir",
+}
+_CONTRADICTIONS: Final = (
+    ("--capture-frame", "--dry-run", "a dry run submits nothing to capture"),
+    ("--gfxr", "--dry-run", "a dry run submits nothing to capture"),
+    ("--capture-frame", "--gfxr", "capture with one tool at a time"),
+    ("--dump-after", "--dump-all", "--dump-all writes all that --dump-after can ask for"),
+    (
+        "--clear-pipeline-cache",
+        "--fail-on-pipeline-cache-miss",
+        "fill the cache by a run with --pipeline-caching alone, then give --fail-on-pipeline-cache-miss",
+    ),
+    *(
+        (option, dump, "a dump takes frames apart, which would show: run the scenario twice")
+        for option in ("--capture-frame", "--gfxr", "--shader-instrumentation")
+        for dump in ("--dump-dir", "--dump-all")
+    ),
+)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0, or the exit code of the first scenario that failed.
 
     After a crash of the process before this one, it says so and goes on with what is left (see `supervisor`).
     """
+    _settle(options)
     crash = supervisor.crash
-    starting = _start_driver(argv) if crash is None else None
-    # The imports from here on run while the driver starts.
-    from scenario_runner.cli.run_options import parse
-
-    options = parse(argv)
-    if options.version:
-        return _show_version()
-    if options.list_devices:
-        if crash is not None:
-            raise _crashed(crash, None)
-        return _list_devices()
     files = [*options.scenario, *options.files]
     if not files:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
     set_up_logging(options.log_level, lines=True)
-    from scenario_runner.cli.run_files import announce, run_files
-    from scenario_runner.cli.run_outputs import RunOutputs, read_streams
-    from scenario_runner.run.given_scenario import is_model
-
     model = next(filter(is_model, files), None)
     if model is not None:
         if crash is not None:
             raise _crashed(crash, model)
         from scenario_runner.cli.model import run_model
 
-        return run_model(model, files, options, starting)
+        return run_model(model, files, options)
     if options.input or options.shader or options.push_constants:
         raise UsageError(
             "--input, --shader and --push-constants are for models, and no model was given",
@@ -71,11 +83,38 @@ def main(argv: Sequence[str]) -> int:
         outputs.refuse_collisions()
         progress.files(len(files))
         announce(options)
-        return run_files(files, streams, outputs, options, starting)
+        return run_files(files, streams, outputs, options)
     show_error(_crashed(crash, files[crash.file] if crash.file < len(files) else None))
     if crash.stack:
         log.debug(__name__, "%s", crash.stack)
-    return run_files(files, streams, outputs, options, None, crash.file + 1)
+    return run_files(files, streams, outputs, options, crash.file + 1)
+
+
+def _settle(options: argparse.Namespace) -> None:
+    """Correct the options by each other, and warn of those without effect. Raises UsageError for contradictions."""
+
+    def is_given(option: str) -> bool:
+        value = getattr(options, option[2:].replace("-", "_"))
+        return value is not None and value is not False  # 0 is a value
+
+    if options.capture_frame is not None and options.capture_frame.lower().endswith((".json", ".vgf")):
+        # without a value in the reference runner, so that a file may follow it
+        options.files.insert(0, options.capture_frame)
+        options.capture_frame = "run"
+    for one, other, help in _CONTRADICTIONS:
+        if is_given(one) and is_given(other):
+            raise UsageError(f"{one} and {other} contradict each other", help=help)
+    if len(options.files) + len(options.scenario) > 1:
+        for option in filter(is_given, _OF_ONE_SCENARIO):
+            raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")
+    for option, needed in _NEEDED.items():
+        if is_given(option) and not is_given(needed):
+            write("warning", f"option {option} has no effect without {needed}")
+    if options.repeat < 1:
+        raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
+    log_level_given = any(argument.partition("=")[0] == "--log-level" for argument in options.argv)
+    if options.pipeline_caching and not options.quiet and not log_level_given:
+        options.log_level = "info"  # what is said of the caches is what they were asked for
 
 
 def _crashed(crash: Crash, file: str | None) -> DeviceError:
@@ -84,26 +123,12 @@ def _crashed(crash: Crash, file: str | None) -> DeviceError:
     return crash_error(crash, file)
 
 
-def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
-    """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it."""
-    if not argv or not _WITHOUT_DRIVER.isdisjoint(argv) or any(each.startswith(_CAPTURING) for each in argv):
-        return None
-    if any(argument.startswith("--emulation-layer-profiling") for argument in argv):
-        return None  # the layers read the environment, which is changed for them, when they are loaded
-    from scenario_runner.run.driver_start import InstanceStart
+def list_devices(options: argparse.Namespace) -> None:
+    """Print index, name, type, UUID and driver of every device; the one that a run takes by itself is marked "default".
 
-    validation = "--validation" in argv or "--validation-report" in argv
-    labels = "--debug-labels" in argv or "--enable-gpu-debug-markers" in argv
-    return InstanceStart(validation="sync" if "--validation-sync" in argv else validation, labels=labels)
-
-
-def _list_devices() -> int:
-    """Print index, name, type, UUID and driver of every device and return 0; the one that a run takes by itself is
-    marked "default". Raises NoDeviceError when there is none."""
-    from scenario_runner.vulkan.device import Instance
-    from scenario_runner.vulkan.loader import version_text
-    from scenario_runner.vulkan.physical_device import choose
-
+    Raises NoDeviceError when there is none."""
+    if supervisor.crash is not None:
+        raise _crashed(supervisor.crash, None)
     instance = Instance()
     try:
         devices = instance.physical_devices
@@ -123,19 +148,3 @@ def _list_devices() -> int:
             )
     finally:
         instance.close()
-    return 0
-
-
-def _show_version() -> int:
-    """Print the versions of this program and what it stands on, as JSON with the reference runner's keys; return 0."""
-    import json
-    from importlib.metadata import PackageNotFoundError, version
-
-    dependencies: list[dict[str, str | None]] = []
-    for name in _DEPENDENCIES:
-        try:
-            dependencies.append({"name": name, "version": version(name)})
-        except PackageNotFoundError:
-            dependencies.append({"name": name, "version": None})
-    print(json.dumps({"version": __version__, "revision": f"v{__version__}", "dependencies": dependencies}, indent=2))
-    return 0

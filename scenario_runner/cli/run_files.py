@@ -9,20 +9,31 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scenario_runner import progress
-from scenario_runner.cli.arguments import feature_arguments, shared_arguments
+from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import show_error, write
-from scenario_runner.cli.run_options import check_capture_file, dump_request, tool_arguments
+from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
 from scenario_runner.cli.run_outputs import RunOutputs
 from scenario_runner.errors import DeviceError, ScenarioRunnerError
 from scenario_runner.plan.plan import Plan
-from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.runner import Runner
 from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
-    from scenario_runner.cli.timing_files import TimingFiles
-    from scenario_runner.run.dump_files import DumpRequest
+    from scenario_runner.cli.run_tools import RunTools
     from scenario_runner.scenario import Scenario
+
+
+_TOOLS = (
+    *GRAPH_REPORTS,
+    *TIMING_FILES,
+    "--shader-instrumentation",
+    "--pipeline-caching",
+    "--dump-after",
+    "--dump-dir",
+    "--dump-all",
+    "--capture-frame",
+    "--gfxr",
+)
 
 
 def announce(options: argparse.Namespace) -> None:
@@ -38,7 +49,6 @@ def run_files(
     streams: Mapping[str, Scenario | ScenarioRunnerError],
     outputs: RunOutputs,
     options: argparse.Namespace,
-    starting: InstanceStart | None,
     first: int = 0,
     *,
     is_model: bool = False,
@@ -52,18 +62,18 @@ def run_files(
     if options.isolate and options.timeout is not None:
         progress.limit(options.timeout)
     code = progress.number(progress.CODE)
-    timing = _timing_files(options, files[0])
-    dump = dump_request(options)
-    arguments = {**shared_arguments(options), **feature_arguments(options), **tool_arguments(options)}
-    arguments |= {"sandbox_files": sandbox_files, "strict": options.strict}
-    runner = Runner(starting=starting, **arguments)
+    tools = _tools(options, files[0])
+    arguments = shared_arguments(options) | {"sandbox_files": sandbox_files, "strict": options.strict}
+    if tools is not None:
+        arguments |= tools.arguments
+    runner = Runner(starting=options.starting, **arguments)
     has_captures = options.capture_dir is None or options.dry_run
     try:
         for file in files[first:]:
             started = time.perf_counter()
             captured = len(runner.frame_captures)
             try:
-                plan = _run_file(file, streams.get(file, file), runner, outputs, options, timing, dump)
+                plan = _run_file(file, streams.get(file, file), runner, outputs, options, tools)
             except ScenarioRunnerError as error:
                 _show_failure(error.at(path=file) if is_model else error.of_scenario(file), file, outputs, options)
                 code = code or error.exit_code
@@ -80,12 +90,13 @@ def run_files(
             if not options.quiet:
                 _summarise(file, plan, options, started, runner, name_outputs=is_model)
     finally:
-        if timing is not None:
-            timing.discard()
+        if tools is not None and tools.timing is not None:
+            tools.timing.discard()
         progress.doing("closing the device")
         runner.close()
-        capture_code = check_capture_file(options)
-        code = code or capture_code
+        if tools is not None:
+            capture_code = tools.check_capture()
+            code = code or capture_code
         if options.pause_on_exit:
             _wait_for_enter("press Enter to exit")
     if not has_captures and not code:
@@ -99,8 +110,7 @@ def _run_file(
     runner: Runner,
     outputs: RunOutputs,
     options: argparse.Namespace,
-    timing: TimingFiles | None,
-    dump: DumpRequest | None,
+    tools: RunTools | None,
 ) -> Plan:
     if isinstance(scenario, ScenarioRunnerError):
         raise scenario
@@ -108,6 +118,7 @@ def _run_file(
         outputs.clean(file)
     if runner.renderdoc is not None:
         runner.renderdoc.folder = outputs.frame_capture_dir(file)
+    timing = None if tools is None else tools.timing
     plan = runner.run_to_files(
         scenario,
         output_dir=outputs.output_dir(file),
@@ -116,7 +127,7 @@ def _run_file(
         keep_state=options.repeat_keep_state,
         dry_run=options.dry_run,
         timings=timing.timings if timing else None,
-        dump=dump,
+        dump=None if tools is None else tools.dump,
     )
     if timing is not None:
         timing.write()
@@ -131,12 +142,13 @@ def _show_failure(error: ScenarioRunnerError, file: str, outputs: RunOutputs, op
         write("note", note, "--clean removes the outputs of earlier runs before a run")
 
 
-def _timing_files(options: argparse.Namespace, scenario: str) -> TimingFiles | None:
-    if options.profiling_dump_path is None and options.perf_counters_dump_path is None and options.trace is None:
+def _tools(options: argparse.Namespace, scenario: str) -> RunTools | None:
+    """The tools that the options ask for: most runs need none of them."""
+    if all(getattr(options, name[2:].replace("-", "_")) in (None, False) for name in _TOOLS):
         return None
-    from scenario_runner.cli.timing_files import TimingFiles
+    from scenario_runner.cli.run_tools import RunTools
 
-    return TimingFiles(options, scenario)
+    return RunTools(options, scenario)
 
 
 def _summarise(

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser, add_compiler_options, add_flag, compiler_arguments
+from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import show, show_table
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
@@ -27,30 +27,8 @@ _STAGES = {".vert": "vertex", ".frag": "fragment"}
 _MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0. Raises FileError, ShaderError or CompileError."""
-    parser = Parser(prog="scenario-runner shader", description="Show the interfaces of shaders.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="show")
-    command = commands.add_parser(
-        "show",
-        help="print entry points, bindings, blocks and specialization constants",
-        description="Print the interface of a shader. GLSL and HLSL are compiled first; of a .vgf file each module is"
-        " printed.",
-    )
-    command.add_argument("file", metavar="FILE", help="a .spv, .vgf, .hlsl or GLSL file")
-    add_flag(command, "--json", help="print everything that is known, as JSON")
-    command.add_argument("--entry", metavar="NAME", default="main", help="entry point to compile (default: main)")
-    command.add_argument(
-        "--stage", choices=("compute", "vertex", "fragment"), help="stage to compile for (default: by the file's name)"
-    )
-    command.add_argument(
-        "-D", action="append", default=[], metavar="NAME[=VALUE]", dest="defines", help="define a macro"
-    )
-    command.add_argument(
-        "-I", action="append", default=[], metavar="DIR", dest="include_dirs", help="folder of includes"
-    )
-    add_compiler_options(command)
-    options = parser.parse_args(argv)
     modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [_module(options)]
     if options.json:
         print(json.dumps({"file": options.file, "modules": modules}, indent=2))

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 from scenario_runner import __version__
 from scenario_runner.cli.messages import set_up_logging
+from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suite_display import SuiteDisplay, Summary
-from scenario_runner.cli.test_options import check_destinations, parse, runner_arguments, wants_reports, write_reports
+from scenario_runner.cli.test_options import check_destinations, runner_arguments, settle, wants_reports, write_reports
+from scenario_runner.cli.test_update import update
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.suite.discovery import Discovery, listed
+from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import Hasher, program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, header
 from scenario_runner.suite.lists import Lists, Patterns, Selection, given_patterns, read_baselines, read_patterns
+from scenario_runner.suite.merging import EarlierResults, MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import EvaluationOptions, Item, is_bad
 from scenario_runner.suite.reports.text import SuiteInfo
@@ -33,7 +37,6 @@ from scenario_runner.text import counted
 
 if TYPE_CHECKING:
     from scenario_runner.suite.cluster.workers import ClusterWorkers
-    from scenario_runner.suite.merging import EarlierResults, MergedJournals
 
 UNEXPECTED: Final = 1
 """The exit code where results are unexpected failures."""
@@ -43,17 +46,17 @@ _LOOKED_AHEAD: Final = 1000
 _EMPTY: Final = "SR-SUITE-009"
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
     itself."""
-    options = parse(argv)
+    settle(options)
     set_up_logging(options.log_level)
     with SuiteDisplay(verbose=options.verbose) as display:
 
         def show(problem: Diagnostic) -> None:
             display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
 
-        return _Suite(options, display, SuiteProblems(show, strict=options.strict), argv).run()
+        return _Suite(options, display, SuiteProblems(show, strict=options.strict)).run()
 
 
 def _title(path: str) -> str:
@@ -64,13 +67,10 @@ def _title(path: str) -> str:
 class _Suite:
     """Life cycle: made; `run` once."""
 
-    def __init__(
-        self, options: argparse.Namespace, display: SuiteDisplay, problems: SuiteProblems, argv: Sequence[str]
-    ) -> None:
+    def __init__(self, options: argparse.Namespace, display: SuiteDisplay, problems: SuiteProblems) -> None:
         self._options = options
         self._display = display
         self._problems = problems
-        self._argv = argv
         self._started = time.time()
         self._clock_start_s = time.perf_counter()
         self._total: int | None = None  # of the items, once it is known
@@ -102,8 +102,6 @@ class _Suite:
                 self._report_unmatched(lists, include)
                 return self._problems.exit_code
             if options.update:
-                from scenario_runner.cli.test_update import update
-
                 chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
                 return update(options, chosen, self._worker_options(), self._problems) or self._problems.exit_code
             return self._run(ahead, items, lists, include, earlier, stack)
@@ -126,8 +124,6 @@ class _Suite:
         options = self._options
         if not (options.resume or options.failed_first):
             return None
-        from scenario_runner.suite.merging import MergedJournals
-
         path = os.path.join(options.results, FILE_NAME)
         if not os.path.exists(path) or not os.path.getsize(path):
             return None
@@ -179,8 +175,6 @@ class _Suite:
         stack: ExitStack,
     ) -> int:
         options = self._options
-        from scenario_runner.suite.merging import EarlierResults
-
         if len(ahead) <= _LOOKED_AHEAD or options.strict:
             self._total = len(ahead)
         journal, hasher, header = self._journal(stack, resume=options.resume and earlier is not None)
@@ -266,16 +260,15 @@ class _Suite:
     def _worker_options(self) -> WorkerOptions:
         options = self._options
 
-        worker_options = WorkerOptions(
+        return WorkerOptions(
+            timeout_s=options.timeout or ITEM_TIMEOUT_S,
+            timeout_origin="the default of --timeout" if options.timeout is None else "--timeout",
             devices=options.devices,
             jobs=options.jobs or 0,
             runner=runner_arguments(options),
             task_options=EvaluationOptions(self._folder or None, options.max_evidence << 20),
             core_dumps=options.core_dumps,
         )
-        if options.timeout is None:
-            return worker_options
-        return worker_options._replace(timeout_s=options.timeout, timeout_origin="--timeout")
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; when there are no more, the display learns how many there were."""
@@ -292,8 +285,6 @@ class _Suite:
 
         Such items are Missing; in larger suites the expectations of an item are looked at when it runs."""
         if len(items) <= _LOOKED_AHEAD or self._options.strict:
-            from scenario_runner.suite.expectations.validation import check
-
             problems = [problem for item in items for problem in check(item)]
             # what this machine lacks is said once, at the end
             self._problems.show_all(
@@ -315,7 +306,7 @@ class _Suite:
         journal = stack.enter_context(Journal(self._folder, resume=resume))
         begun = header(
             hash,
-            ["scenario-runner", "test", *self._argv],
+            ["scenario-runner", "test", *options.argv],
             arguments,
             options.repeating,
             self._total,
@@ -326,7 +317,7 @@ class _Suite:
 
     def _info(self) -> SuiteInfo:
 
-        command = ("scenario-runner", "test", *self._argv)
+        command = ("scenario-runner", "test", *self._options.argv)
         return SuiteInfo(
             title=" ".join(map(_title, self._options.paths)),
             started=self._started,
@@ -355,8 +346,6 @@ class _Suite:
                 self._problems.failed(error)
         try:
             if journal is not None and wants_reports(options):
-                from scenario_runner.suite.merging import MergedJournals
-
                 with MergedJournals([journal.path], self._problems) as merged:
                     merged.keep(session.rows)
                     lines += write_reports(options, merged, summary.info(merged), self._problems)

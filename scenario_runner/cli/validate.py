@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import argparse
+import json
 
 from scenario_runner import __version__
-from scenario_runner.cli.arguments import (
-    Parser,
-    add_compiler_options,
-    add_flag,
-    add_logging_option,
-    add_sandbox_option,
-    compiler_arguments,
-)
+from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
+from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.text import counted, one_line
+from scenario_runner.validation import Options, Validation, validate_file
+from scenario_runner.validation.model import SCHEMA, sarif
 
-if TYPE_CHECKING:
-    from scenario_runner.validation import Validation
 
-
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0, or the exit code of the first file that is wrong. What this version cannot run is a note, no error."""
-    parser = Parser(
-        prog="scenario-runner validate",
-        description="Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="scenario files (JSON)")
-    parser.add_argument(
-        "--format", choices=("text", "json", "sarif"), default="text", help="format of the findings (default: text)"
-    )
-    add_flag(parser, "--hazards", help="look for missing barriers between commands as well")
-    add_flag(parser, "--strict", help="warnings are errors")
-    parser.add_argument(
-        "--against",
-        metavar="REPORT",
-        help="compare with the limits and features of the device in a report of 'doctor --json'",
-    )
-    parser.add_argument("--device", metavar="D", help="with --against: index, UUID or part of the name of the device")
-    parser.add_argument("--output", metavar="DIR", help="base of relative dst paths (default: the scenario's folder)")
-    add_compiler_options(parser)
-    add_sandbox_option(parser)
-    add_logging_option(parser)
-    options = parser.parse_args(argv)
-    # Imported here, so that --help does not take five times as long.
-    import json
-
-    from scenario_runner.plan.records import CompilerOptions
-    from scenario_runner.validation import Options, validate_file
-    from scenario_runner.validation.model import SCHEMA, sarif
-
     set_up_logging(options.log_level)
     device = None
     if options.against is not None:

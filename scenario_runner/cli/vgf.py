@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser, add_flag
 from scenario_runner.cli.messages import show_table
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.source import SourceFile, file_error
@@ -21,43 +20,8 @@ from scenario_runner.text import counted, one_line, size_in_units
 _CHUNK_BYTES = 16 << 20
 
 
-def main(argv: Sequence[str]) -> int:
-    """Returns 0. Raises FileError for a file that is not a sound model."""
-    parser = Parser(
-        prog="scenario-runner vgf",
-        description="Show VGF models (compiled ML models), make scenarios that run them, or take them out of"
-        " ExecuTorch programs (.pte).",
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="show|scenario|extract")
-    show = commands.add_parser(
-        "show",
-        help="print inputs, outputs, segments, shaders and constants of a model",
-        description="Show inputs, outputs, segments, shaders and constants of a model.",
-    )
-    show.add_argument("file", metavar="FILE", help="the VGF file")
-    add_flag(show, "--json", help="print everything except code and constant data, as JSON")
-    scenario = commands.add_parser(
-        "scenario",
-        help="make a scenario that runs a model",
-        description="Write a scenario that runs a model, to be edited: inputs from NAME.npy, outputs to NAME.npy.",
-    )
-    scenario.add_argument("file", metavar="FILE", help="the VGF file")
-    scenario.add_argument("--output", metavar="JSON", help="write to this file (default: standard output)")
-    extract = commands.add_parser(
-        "extract",
-        help="write the models in a program",
-        description="Write the VGF models in an ExecuTorch program, several as FILE_1.vgf and so on.",
-    )
-    extract.add_argument("file", metavar="FILE", help="the program (.pte)")
-    extract.add_argument(
-        "-o", "--output", metavar="FILE", help="write to this file (default: in the current folder, called like FILE)"
-    )
-    options = parser.parse_args(argv)
-    {"show": _show, "scenario": _write_scenario, "extract": _extract}[options.command](options)
-    return 0
-
-
-def _show(options: argparse.Namespace) -> None:
+def show(options: argparse.Namespace) -> None:
+    """Print what is in a model. Raises FileError for a file that is not a sound model."""
     described = describe(read_vgf(options.file))
     if options.json:
         print(json.dumps(described, indent=2))
@@ -65,7 +29,8 @@ def _show(options: argparse.Namespace) -> None:
         _show_model(options.file, described)
 
 
-def _write_scenario(options: argparse.Namespace) -> None:
+def write_scenario(options: argparse.Namespace) -> None:
+    """Write a scenario that runs a model. Raises FileError."""
     path = os.path.relpath(options.file, os.path.dirname(os.path.abspath(options.output)) if options.output else None)
     text = json.dumps(scenario_for(read_vgf(options.file), path), indent=2)
     if options.output is None:
@@ -75,8 +40,8 @@ def _write_scenario(options: argparse.Namespace) -> None:
         file.write(text.encode() + b"\n")
 
 
-def _extract(options: argparse.Namespace) -> None:
-    """Write the models of a program."""
+def extract(options: argparse.Namespace) -> None:
+    """Write the models of a program. Raises FileError."""
     with SourceFile(options.file) as source:
         if not is_program(source):
             raise file_error(options.file, "is not an ExecuTorch program", code="SR-FILE-014")

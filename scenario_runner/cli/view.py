@@ -9,14 +9,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from scenario_runner.cli.arguments import Parser, whole_number
 from scenario_runner.cli.messages import is_terminal, rich_console, show_error, show_table
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.source import file_error
 from scenario_runner.text import counted, one_line
 from scenario_runner.viewing.content import Channel, Content, corner, statistics_of
 from scenario_runner.viewing.difference import Difference, Error, Tolerance, compare, error_map, folder_pairs
-from scenario_runner.viewing.element import ELEMENTS, Element
 from scenario_runner.viewing.picture import heat, picture_of, shown_channels, shrunk, value_range, write_picture
 from scenario_runner.viewing.reading import read_content
 
@@ -24,8 +22,6 @@ _PNG_SIDE = 65_535
 _TABLE_ROWS = 16
 _TEXEL_CHANNELS = 4
 _DIFFERENT_EXIT_CODE = 1
-# Values of these may begin with a minus sign, which argparse would take for an option.
-_SIGNED = ("--range", "--shape")
 
 
 def _content(path: str, options: argparse.Namespace) -> Content:
@@ -168,9 +164,9 @@ def error_text(error: Error | None) -> str:
     return str(error.value) if isinstance(error.value, int) else f"{error.value:.9g}"
 
 
-def main(argv: Sequence[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Returns 0, or the exit code of the first file that cannot be shown; with --diff 1 where the files differ."""
-    options = _parse(argv)
+    _check(options)
     if options.diff:
         return _show_difference(options)
 
@@ -186,28 +182,7 @@ def main(argv: Sequence[str]) -> int:
     return code
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(
-        prog="scenario-runner view",
-        description="Show images and tensors (.dds, .png, .npy): in colour on a terminal, as numbers elsewhere. "
-        "The exit code of --diff is 0 where the files are equal and 1 where they differ.",
-    )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="image or tensor to show")
-    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="compare two files, or the files of two folders")
-    add_tolerance_options(parser, "with --diff: ")
-    parser.add_argument(
-        "--png", metavar="OUT", help="write the picture to a PNG file; with --diff, the errors as colours"
-    )
-    parser.add_argument("--channel", metavar="C", help="show one channel: R, G, B, A, depth, stencil or a number")
-    parser.add_argument("--range", metavar="MIN:MAX", type=_range, help="values shown as black and white")
-    parser.add_argument(
-        "--mip", metavar="N", type=whole_number(0), default=0, help="mip level of a .dds file (default: 0)"
-    )
-    parser.add_argument(
-        "--dtype", metavar="TYPE", type=element, help="type of the bytes of a .npy file, such as float32"
-    )
-    parser.add_argument("--shape", metavar="N,N,…", type=_shape, help="shape of a .npy file; one length may be -1")
-    options = parser.parse_args(_joined(argv))
+def _check(options: argparse.Namespace) -> None:
     if bool(options.files) == bool(options.diff):
         raise UsageError("expected files to show, or --diff A B", help="scenario-runner view result.npy")
     if not options.diff and (options.atol or options.rtol or options.ulp):
@@ -216,64 +191,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError("--png takes the picture of one file")
     if options.png and not options.png.lower().endswith(".png"):
         raise UsageError(f"--png {options.png!r}: expected a name that ends with .png")
-    return options
-
-
-def _joined(argv: Sequence[str]) -> list[str]:
-    """``--range -1:1`` as ``--range=-1:1``."""
-    found: list[str] = []
-    for argument in argv:
-        if found and found[-1] in _SIGNED and argument[:1] == "-" and argument[1:2].isdigit():
-            found[-1] += f"={argument}"
-        else:
-            found.append(argument)
-    return found
-
-
-def add_tolerance_options(parser: argparse.ArgumentParser, when: str = "") -> None:
-    """--atol, --rtol and --ulp, which have effect ``when``."""
-    parser.add_argument("--atol", metavar="X", type=_error, default=0.0, help=f"{when}absolute errors to accept")
-    parser.add_argument("--rtol", metavar="X", type=_error, default=0.0, help=f"{when}relative errors to accept")
-    parser.add_argument("--ulp", metavar="N", type=whole_number(0), default=0, help=f"{when}errors in ULP to accept")
-
-
-def _error(text: str) -> float:
-    try:
-        limit = float(text)
-    except ValueError:
-        limit = math.nan
-    if not 0 <= limit < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
-    return limit
-
-
-def element(text: str) -> Element:
-    """The kind of number of this name."""
-    found = ELEMENTS.get(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
-    return found
-
-
-def _range(text: str) -> tuple[float, float]:
-    least, _, greatest = text.partition(":")
-    try:
-        limits = float(least), float(greatest)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected two numbers, such as 0:1") from None
-    if not (math.isfinite(limits[0]) and math.isfinite(limits[1]) and limits[0] < limits[1]):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected two finite numbers, the smaller one first")
-    return limits
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    try:
-        shape = tuple(int(part) for part in text.replace("x", ",").split(",")) if len(text) < 200 else ()
-    except ValueError:
-        shape = ()
-    if not shape or min(shape) < -1 or shape.count(-1) > 1 or len(shape) > 32 or math.prod(map(abs, shape)) >= 1 << 60:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected lengths such as 16,16, of which one may be -1")
-    return shape
 
 
 def _show(content: Content, options: argparse.Namespace) -> None:

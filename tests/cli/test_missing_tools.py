@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.cli.test_test_command import doubled, item
-from tests.program import Program
+from tests.program import Program, python_path
 
 
 def test_a_machine_that_lacks_a_compiler(tmp_path: Path, program: Program) -> None:
@@ -47,3 +51,29 @@ def test_a_strict_environment(tmp_path: Path, program: Program) -> None:
     ended = program("test", "suite", "--glslang", "no-such-compiler", "--strict-environment", "--jobs", "1")
     assert ended.code == 17
     assert re.search(r"^suite stopped: 0 of [12] items? unexpected$", ended.out, re.M)
+
+
+@pytest.mark.parametrize(
+    "module, package, arguments",
+    [
+        ("vulkan", "vulkan", ["a.json"]),
+        ("vulkan", "vulkan", ["run", "a.json", "b.json"]),
+        ("vulkan", "vulkan", ["--list-devices"]),
+        ("vulkan", "vulkan", ["test", "a.json"]),
+        ("vulkan", "vulkan", ["doctor"]),
+        ("_cffi_backend", "cffi", ["a.json"]),
+        ("pydantic", "pydantic", ["validate", "a.json"]),
+        ("numpy", "numpy", ["view", "a.npy"]),
+    ],
+)
+def test_a_python_package_is_missing(
+    tmp_path: Path, checkout: Path, program: Program, module: str, package: str, arguments: list[str]
+) -> None:
+    """The error names the package, and the command that installs it."""
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
+    (tmp_path / "a.json").write_text('{"commands": [], "resources": []}')
+    ended = program(*arguments, env={"PYTHONPATH": os.pathsep.join((str(tmp_path), python_path(checkout)))})
+    assert (ended.code, ended.out) == (6, "")
+    assert ended.err == (
+        f"error: the Python package {package!r} is not installed\n  help: {sys.executable} -m pip install {package}\n"
+    )

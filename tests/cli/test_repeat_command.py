@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import numpy
 import pytest
 
-from scenario_runner.cli.test_options import parse
+from scenario_runner.cli.options import parse
+from scenario_runner.cli.test_options import settle
 from scenario_runner.suite.records import Item, Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
 from tests.program import Program
@@ -107,5 +108,7 @@ def test_devices(repeat: Repeat, device: str, host: str, words: str) -> None:
 def test_a_compiler_is_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its path is absolute in the command; a name stays, which is searched for on PATH."""
     monkeypatch.chdir(tmp_path)
-    assert parse(["--glslang", "bin/glslang", "a"]).repeating.options == (f"--glslang={tmp_path}/bin/glslang",)
-    assert parse(["--glslang", "glslang", "a"]).repeating.options == ("--glslang=glslang",)
+    for path, word in (("bin/glslang", f"--glslang={tmp_path}/bin/glslang"), ("glslang", "--glslang=glslang")):
+        options = parse("test", ["--glslang", path, "a"])
+        settle(options)
+        assert options.repeating.options == (word,)

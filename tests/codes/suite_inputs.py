@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from scenario_runner.cli.options import parse
 from scenario_runner.cli.test import main
 from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.journal import FILE_NAME, Journal, header
@@ -66,7 +67,7 @@ def unmatched_entry(case: Case) -> Codes:
 
 
 def nothing_found(case: Case) -> Codes:
-    return case.raised(lambda: main([str(case.scene.folder), "--list"]))
+    return case.raised(lambda: main(parse("test", [str(case.scene.folder), "--list"])))
 
 
 _HOLD = """

@@ -1,14 +1,16 @@
-"""``scenario-runner custom-op check FILE…`` and ``custom-op attributes SHADER``: shaders of custom operations."""
+"""``scenario-runner convert MODEL -o FILE``, ``custom-op check FILE…`` and ``custom-op attributes SHADER``: TOSA models
+with shaders in them."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import sys
 from typing import Any, NamedTuple
 
-from scenario_runner.cli.arguments import Parser, add_compiler_options, add_flag, compiler_arguments
-from scenario_runner.cli.messages import read_standard_input, write_finding
+from scenario_runner.cli.arguments import compiler_arguments
+from scenario_runner.cli.messages import read_standard_input, write, write_finding
+from scenario_runner.conversion import convert as conversion
 from scenario_runner.conversion.source import open_source, parse_model
 from scenario_runner.custom_shader.agreement import CheckedShader, Types, check_shaders
 from scenario_runner.custom_shader.attributes import ValueType
@@ -51,60 +53,30 @@ class CheckedFile(NamedTuple):
         return next((error_class(each.code).exit_code for each in self.findings if each.severity == "error"), 0)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Returns 0, or the exit code of the first error that was found."""
-    parser = Parser(
-        prog="scenario-runner custom-op",
-        description="Shaders of custom operations in TOSA models and their attributes.",
+def convert(options: argparse.Namespace) -> None:
+    """Convert a model. Raises FileError, ScenarioError and UnsupportedError; nothing is written then."""
+    to_stdout = options.output == "-"
+    if to_stdout and sys.stdout.isatty():
+        raise UsageError("a VGF file is not shown on a terminal", help="write it to a file: --output model.vgf")
+    converted = conversion.convert(
+        read_standard_input() if options.model == "-" else options.model,
+        None if to_stdout else options.output,
+        function=options.function,
+        dispatch=options.dispatch,
+        check=not options.no_check,
+        strict=options.strict,
+        **compiler_arguments(options),
+        converter_options=options.converter_options,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="check|attributes")
-    _add_check(commands)
-    _add_attributes(commands)
-    options = parser.parse_args(argv)
-    return _check(options) if options.command == "check" else _write_attributes(options)
+    for finding in converted.findings:
+        write(finding.severity, str(finding), finding.help)
+    if to_stdout:
+        sys.stdout.buffer.writelines(converted.parts)
+        sys.stdout.buffer.flush()
 
 
-def _add_check(commands: Any) -> None:
-    check = commands.add_parser(
-        "check",
-        help="check attributes, and shaders against their attributes",
-        description="Check attributes, compile the shaders and compare them with their attributes. "
-        "'scenario-runner explain CODE' explains a finding.",
-    )
-    check.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="a .json file with the attributes of one operation or a list of them (- is standard input), or a TOSA"
-        " model, all of whose shaders are checked",
-    )
-    add_flag(check, "--json", help="print the findings as JSON")
-    add_flag(check, "--strict", help="warnings are errors")
-    add_compiler_options(check)
-
-
-def _add_attributes(commands: Any) -> None:
-    attributes = commands.add_parser(
-        "attributes",
-        help="print attributes that fit a shader",
-        description="Print attributes that fit a compute shader, made from its interface: what it writes are outputs,"
-        " everything else are inputs. Check the formats and the order of inputs and outputs before use.",
-    )
-    attributes.add_argument("shader", metavar="SHADER", help="a GLSL, .hlsl or SPIR-V file")
-    attributes.add_argument("--entry-point", metavar="NAME", default="main", help="entry point (default: main)")
-    attributes.add_argument(
-        "--workgroups",
-        nargs=3,
-        type=int,
-        metavar=("X", "Y", "Z"),
-        help="workgroup_sizes: the number of workgroups (default: the local size, for --dispatch cover-output)",
-    )
-    add_flag(attributes, "--spirv", help="embed the compiled module, not the source")
-    attributes.add_argument("-I", action="append", default=[], metavar="DIR", dest="include_dirs", help="includes")
-    add_compiler_options(attributes)
-
-
-def _write_attributes(options: argparse.Namespace) -> int:
+def write_attributes(options: argparse.Namespace) -> None:
+    """Print attributes that fit a shader."""
     if options.workgroups is not None and min(options.workgroups) < 1:
         raise UsageError("--workgroups takes three numbers of at least 1")
     attributes = attributes_of_shader(
@@ -116,10 +88,10 @@ def _write_attributes(options: argparse.Namespace) -> int:
         **compiler_arguments(options),
     )
     print(json.dumps(attributes, indent=2))
-    return 0
 
 
-def _check(options: argparse.Namespace) -> int:
+def check(options: argparse.Namespace) -> int:
+    """Check attributes and shaders. Returns 0, or the exit code of the first error that was found."""
     files = []
     for path in options.files:
         file = _checked_file(path, options)

@@ -1,0 +1,447 @@
+"""The options of every command, for its parser, its help and the completion of shells.
+
+Nothing here imports what a command needs to run: `--help` is quick, and the work of a command is imported with all that
+it needs once its arguments are known to be right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scenario_runner.cli.arguments import (
+    REPEATED,
+    SEVERAL,
+    Parser,
+    add,
+    add_checking_options,
+    add_compiler_options,
+    add_device_options,
+    add_feature_options,
+    add_label_option,
+    add_logging_option,
+    add_report_options,
+    add_sandbox_option,
+    add_tolerance_options,
+    device_names,
+    element,
+    jobs,
+    percentage,
+    positive_seconds,
+    shape,
+    typed,
+    value_range,
+    whole_number,
+)
+
+GRAPH_REPORTS: Final = {
+    "--session-memory-dump-dir": "write the memory of graph sessions as hexadecimal text",
+    "--emulation-layer-profiling-dump-dir": "write what the ML emulation layers measured as JSON",
+    "--neural-debug-database-dump-dir": "write debug databases of neural accelerators",
+    "--neural-statistics-dump-dir": "write statistics of neural accelerators",
+}
+TIMING_FILES: Final = {
+    "--profiling-dump-path": "write the time of every dispatch as JSON",
+    "--perf-counters-dump-path": "write the times of the host as JSON",
+    "--trace": "write both as a trace for Perfetto or chrome://tracing",
+}
+KINDS_KEPT: Final = {
+    "plans": "plans of scenarios",
+    "shaders": "compiled shaders",
+    "checked": "modules and shaders of models that were checked, versions of compilers",
+    "pipelines": "the driver's pipelines",
+    "contents": "files of suites of other hosts",
+}
+"""The kinds of files of the cache, and what they hold."""
+WARMUP, REPEAT, THRESHOLD_PERCENT = 3, 20, 2.0
+"""The defaults of ``bench``."""
+ITEM_TIMEOUT_S: Final = 60.0
+_COUNT, _NUMBER = whole_number(1), whole_number(0)
+
+
+def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None = None) -> argparse.Namespace:
+    """The options of a command. ``work`` is what does it, as "module:function" of this package, and ``argv`` are the
+    arguments as they are. The help of ``run`` lists all ``commands``. Raises UsageError."""
+    parser = parser_of(command)
+    if commands is not None and command == "run":
+        parser.commands = commands
+    options = parser.parse_args(argv)
+    options.argv = argv
+    return options
+
+
+def parser_of(command: str) -> Parser:
+    """The parser of a command."""
+    name = command.replace("-", "_")
+    parser = Parser(prog=f"scenario-runner {command}")
+    parser.set_defaults(work=f"{name}:main")
+    globals()[f"_{name}"](parser)
+    return parser
+
+
+def _run(parser: Parser) -> None:
+    parser.prog = "scenario-runner"
+    parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
+    parser.description = "Run GPU workloads described in JSON, or models, on a Vulkan device."
+    add(parser, "files FILE", "scenario files (JSON), run one after the other, or a model", nargs="*")
+    versions = "print versions as JSON and exit"
+    parser.add_argument("--version", "-v", action="store_const", const="about:versions", dest="work", help=versions)
+
+    group = parser.add_argument_group("device")
+    add_device_options(group)
+    add_feature_options(group)
+    devices = "list the Vulkan devices and exit"
+    group.add_argument("--list-devices", action="store_const", const="run:list_devices", dest="work", help=devices)
+    crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
+    add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
+
+    group = parser.add_argument_group("models")
+    port = "of a model: the file of an input (.npy), by its name or binding number ('scenario-runner vgf show')"
+    add(group, "--input NAME=FILE", port, **REPEATED)
+    add(group, "--shader NAME=FILE", "of a model: the shader for a placeholder", **REPEATED)
+    add(group, "--push-constants NAME=FILE", "of a model: push constants of a shader (.npy)", **REPEATED)
+
+    group = parser.add_argument_group("results")
+    base = "base of relative dst paths (default: the scenario's folder; of a model: the current folder)"
+    add(group, "--output --output-dir DIR", base)
+    add(group, "--folder-each", "with --output and --capture-dir: a separate folder for each scenario")
+    add(group, "--clean", "remove the outputs of earlier runs before each run")
+    add(group, "--dry-run", "plan, compile and upload, but run no command and write no file")
+    add(group, "--repeat N", "run the commands N times", type=int, default=1)
+    add(group, "--repeat-keep-state", "with --repeat: do not restore the inputs before each iteration")
+    add(group, "--quiet", "print no line for what succeeded")
+
+    group = parser.add_argument_group("checking")
+    add(group, "--strict", "warnings are errors; nothing is run")
+    add_checking_options(group)
+    _add_run_tools(parser)
+
+
+def _add_run_tools(parser: Parser) -> None:
+    """Caches, dumps, captures and measurements."""
+    group = parser.add_argument_group("shaders and caches")
+    add_compiler_options(group)
+    add(group, "--pipeline-caching", "keep the driver's pipelines in a file for the next process")
+    folder = "with --pipeline-caching: an existing folder for the files (default: in the user's cache folder)"
+    add(group, "--cache-path DIR", folder)
+    add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the scenario's file first")
+    miss = "with --pipeline-caching: fail where a pipeline is not in the file that was loaded"
+    add(group, "--fail-on-pipeline-cache-miss", miss)
+
+    group = parser.add_argument_group("debugging")
+    after = "with --dump-dir: write what the command (its number, or a range such as 2-5) changed, or a resource"
+    add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
+    add(group, "--dump-dir DIR", "the folder for what --dump-after asks for")
+    add(group, "--dump-all DIR", "write all that each command may have changed, with an index")
+    add_label_option(group)
+    add_logging_option(group)
+
+    group = parser.add_argument_group("capture")
+    add(group, "--capture-dir DIR", "write the resources that each frame boundary names to folders in DIR")
+    frames = "capture frames with RenderDoc, by frame id; also 'command:K' and 'run' (the default)"
+    add(group, "--capture-frame N[,N…]", frames, nargs="?", const="run")
+    add(group, "--gfxr FILE", "capture all Vulkan calls with gfxreconstruct into FILE")
+
+    group = parser.add_argument_group("timing and measurements")
+    for option, purpose in TIMING_FILES.items():
+        add(group, f"{option} FILE", purpose)
+    measured = "write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON"
+    add(group, "--shader-instrumentation FILE", measured)
+    for option, purpose in GRAPH_REPORTS.items():
+        add(group, f"{option} DIR", f"{purpose}, into an existing folder")
+    add(group, "--neural-statistics-mode", "which statistics are written (default: 1)", type=int, choices=(0, 1))
+
+    group = parser.add_argument_group("compatibility")
+    add(group, "--scenario FILE", "a scenario file, like FILE", **REPEATED)
+    add(group, "--wait-for-key-stroke-before-run", "wait for Enter before running")
+    add(group, "--pause-on-exit", "wait for Enter at the end")
+
+
+def _validate(parser: Parser) -> None:
+    parser.description = "Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."
+    add(parser, "files FILE", "scenario files (JSON)", nargs="+")
+    formats = ("text", "json", "sarif")
+    add(parser, "--format", "format of the findings (default: text)", choices=formats, default="text")
+    add(parser, "--hazards", "look for missing barriers between commands as well")
+    add(parser, "--strict", "warnings are errors")
+    report = "compare with the limits and features of the device in a report of 'doctor --json'"
+    add(parser, "--against REPORT", report)
+    add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
+    add(parser, "--output DIR", "base of relative dst paths (default: the scenario's folder)")
+    add_compiler_options(parser)
+    add_sandbox_option(parser)
+    add_logging_option(parser)
+
+
+def _test(parser: Parser) -> None:
+    parser.description = (
+        "Run scenarios with expectations, each in a process that may crash, and say which results are unexpected."
+        " PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input."
+    )
+    parser.epilog = (
+        "exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line or a list is wrong; 17: items"
+        " did not run, as this machine lacks a tool; others: see 'scenario-runner run --help' and docs/suites.md"
+    )
+    add(parser, "paths PATH", "scenarios, folders, @lists, or -", nargs="*")
+
+    group = parser.add_argument_group("which scenarios run")
+    add(group, "--root DIR", "names are relative to DIR (default: here)", default=".")
+    named = "only those whose name matches one of these; FILE.txt: one a line"
+    add(group, "-t --include-tests REGEX", named, **SEVERAL)
+    add(group, "--skips FILE", "do not run names that match a regular expression of these lists", **SEVERAL)
+    add(group, "--flakes FILE", "accept failures of names that match one of these lists", **SEVERAL)
+    add(group, "--baseline FILE", "expect 'name,status' of these lists, such as failures.csv", **SEVERAL)
+    add(group, "--fraction M", "run every M-th scenario", type=_COUNT, default=1)
+    add(group, "--fraction-start N", "begin with the N-th, which counts from 1", type=_COUNT, default=1)
+    add(group, "--shuffle SEED", "run in an order that SEED determines", type=int)
+    add(group, "--failed-first", "begin with those that failed in --results before")
+    add(group, "--list", "print the names of what would run, and run nothing")
+
+    group = parser.add_argument_group("how they run")
+    add(group, "--devices D,…", "'all', or indexes, UUIDs or names of devices", type=device_names, default=())
+    add(group, "--jobs N", "processes for each device (default: what suits it)", type=jobs)
+    scheduler = "tcp://host:8786, the *.json of a scheduler, or local:N for N workers here"
+    add(group, "--cluster SCHEDULER", f"run on the workers of Dask: {scheduler}")
+    retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
+    repeat = add(group, "--repeat N", "run each N times, or until it fails", type=_COUNT, default=1)
+    add(group, "--fail-fast N", "start nothing more after N failures (1)", type=_COUNT, nargs="?", const=1)
+    add(group, "--core-dumps", "keep core files of crashes, and show the native stack (needs gdb)")
+    add(group, "--max-failures N", "skip what is left after N failures", type=_COUNT)
+    add(group, "--strict-environment", "start nothing more once an item lacks a tool of this machine")
+    add(group, "--strict", "stop at anything that is wrong with lists, folders and expectations")
+
+    group = parser.add_argument_group("what is written")
+    add(group, "--results DIR", "folder of journal.jsonl, results.csv and failures.csv")
+    evidence = "keep no more than MIB of files about the failures of an item (default: 64)"
+    add(group, "--max-evidence MIB", evidence, type=_NUMBER, default=64)
+    add(group, "--resume", "keep the results in --results that are still valid")
+    anyway = "the same, and keep those of another device, driver, program, time limit or other options too"
+    add(group, "--resume-anyway", anyway)
+    add_report_options(group)
+    add(group, "--update", "write expectations from this run, showing what changes")
+    add(group, "--dry-run", "with --update: only show what would change")
+    add(group, "--quiet", "show failures and the last line only")
+    add(group, "--verbose", "show a line for each scenario")
+
+    titles = ("device", "checking", "shaders and caches", "debugging")
+    groups = device, checking, compiling, debugging = [parser.add_argument_group(title) for title in titles]
+    add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
+    add_feature_options(device)
+    add_checking_options(checking)
+    add_compiler_options(compiling)
+    add_label_option(debugging)
+    run_actions = [action for group in groups for action in group._group_actions]
+    add_logging_option(debugging)
+    # those that `run` has as well, and those with which one item runs again in the same way
+    parser.set_defaults(run_actions=run_actions, repeated_actions=[*run_actions, retries, repeat])
+
+
+def _report(parser: Parser) -> None:
+    parser.description = (
+        "Show the results in journals of 'scenario-runner test --results', merged where there are several."
+    )
+    parser.epilog = (
+        "exit codes: 0: nothing unexpected (with --compare: nothing new); 1: unexpected failures; 4: a journal"
+        " cannot be read, or its suite did not end"
+    )
+    add(parser, "journals JOURNAL", "journal.jsonl, or the folder that has it", nargs="+")
+    add(parser, "--compare OLD", "show what has changed since the results of this journal")
+    add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
+    add(parser, "--strict", "stop at damaged lines and at verdicts that contradict")
+    add_report_options(parser)
+
+
+def _bench(parser: Parser) -> None:
+    parser.usage = "scenario-runner bench FILE… [options]\n       scenario-runner bench --compare A.json B.json"
+    parser.description = "Run scenarios many times; show what each dispatch and each phase takes. No result is written."
+    add(parser, "files FILE", "scenario files (JSON)", nargs="*")
+    before = f"runs before those that are measured (default {WARMUP})"
+    add(parser, "--warmup W", before, type=_NUMBER, default=WARMUP)
+    add(parser, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT)
+    add(parser, "--time S", "measure each scenario for S seconds instead", type=positive_seconds)
+    add(parser, "--json FILE", "write every sample to FILE")
+    add(parser, "--compare", "show what changed from A to B", nargs=2, metavar=("A.json", "B.json"))
+    ignored = f"with --compare: smaller changes are ignored (default {THRESHOLD_PERCENT:g})"
+    add(parser, "--threshold PERCENT", ignored, type=percentage)
+    add_device_options(parser)
+    add_compiler_options(parser)
+    add_checking_options(parser)
+    add_label_option(parser)
+    add_logging_option(parser)
+    parser.set_defaults(disable_extension=(), enable_robustness_features=False)
+
+
+def _explain(parser: Parser) -> None:
+    parser.set_defaults(work="about:explain")
+    parser.description = "Explain the codes of findings; without CODE, list all."
+    add(parser, "codes CODE", "a code, such as SR-BIND-003", nargs="*")
+
+
+def _view(parser: Parser) -> None:
+    parser.description = (
+        "Show images and tensors (.dds, .png, .npy): in colour on a terminal, as numbers elsewhere. "
+        "The exit code of --diff is 0 where the files are equal and 1 where they differ."
+    )
+    parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
+    add(parser, "files FILE", "image or tensor to show", nargs="*")
+    add(parser, "--diff", "compare two files, or the files of two folders", nargs=2, metavar=("A", "B"))
+    add_tolerance_options(parser, "with --diff: ")
+    add(parser, "--png OUT", "write the picture to a PNG file; with --diff, the errors as colours")
+    add(parser, "--channel C", "show one channel: R, G, B, A, depth, stencil or a number")
+    add(parser, "--range MIN:MAX", "values shown as black and white", type=value_range)
+    add(parser, "--mip N", "mip level of a .dds file (default: 0)", type=_NUMBER, default=0)
+    add(parser, "--dtype TYPE", "type of the bytes of a .npy file, such as float32", type=element)
+    add(parser, "--shape N,N,…", "shape of a .npy file; one length may be -1", type=shape)
+
+
+def _diff(parser: Parser) -> None:
+    parser.description = (
+        "Say at which command and resource two dumps (run --dump-all DIR) of a scenario part first. "
+        "The exit code is 0 where they are equal and 1 where they differ."
+    )
+    add(parser, "folders DIR", "a folder that --dump-all or --dump-dir named", nargs=2)
+    add_tolerance_options(parser)
+    types = "type of the bytes of a buffer, or of all buffers, such as float32 (default: what shaders see in them)"
+    add(parser, "--dtype [RESOURCE=]TYPE", types, type=typed, **REPEATED)
+    add(parser, "--json", "print the result as JSON")
+
+
+def _shader(parser: Parser) -> None:
+    parser.description = "Show the interfaces of shaders."
+    commands = parser.add_subparsers(required=True, metavar="show")
+    show = commands.add_parser("show", help="print entry points, bindings, blocks and specialization constants")
+    show.description = (
+        "Print the interface of a shader. GLSL and HLSL are compiled first; of a .vgf file each module is printed."
+    )
+    add(show, "file FILE", "a .spv, .vgf, .hlsl or GLSL file")
+    add(show, "--json", "print everything that is known, as JSON")
+    add(show, "--entry NAME", "entry point to compile (default: main)", default="main")
+    stages = ("compute", "vertex", "fragment")
+    add(show, "--stage", "stage to compile for (default: by the file's name)", choices=stages)
+    add(show, "-D NAME[=VALUE]", "define a macro", dest="defines", **REPEATED)
+    add(show, "-I DIR", "folder of includes", dest="include_dirs", **REPEATED)
+    add_compiler_options(show)
+
+
+def _vgf(parser: Parser) -> None:
+    parser.description = (
+        "Show VGF models (compiled ML models), make scenarios that run them, or take them out of"
+        " ExecuTorch programs (.pte)."
+    )
+    commands = parser.add_subparsers(required=True, metavar="show|scenario|extract")
+    show = commands.add_parser("show", help="print inputs, outputs, segments, shaders and constants of a model")
+    show.description = "Show inputs, outputs, segments, shaders and constants of a model."
+    show.set_defaults(work="vgf:show")
+    add(show, "file FILE", "the VGF file")
+    add(show, "--json", "print everything except code and constant data, as JSON")
+    scenario = commands.add_parser("scenario", help="make a scenario that runs a model")
+    scenario.description = (
+        "Write a scenario that runs a model, to be edited: inputs from NAME.npy, outputs to NAME.npy."
+    )
+    scenario.set_defaults(work="vgf:write_scenario")
+    add(scenario, "file FILE", "the VGF file")
+    add(scenario, "--output JSON", "write to this file (default: standard output)")
+    extract = commands.add_parser("extract", help="write the models in a program")
+    extract.description = "Write the VGF models in an ExecuTorch program, several as FILE_1.vgf and so on."
+    extract.set_defaults(work="vgf:extract")
+    add(extract, "file FILE", "the program (.pte)")
+    add(extract, "-o --output FILE", "write to this file (default: in the current folder, called like FILE)")
+
+
+def _convert(parser: Parser) -> None:
+    parser.set_defaults(work="conversion:convert")
+    parser.description = (
+        "Convert a TOSA model to VGF. Custom operations of the domain com.arm.VulkanCustomShader become"
+        " compute segments; Arm's model-converter lowers all others."
+    )
+    add(parser, "model MODEL", "MLIR text, MLIR bytecode or a TOSA FlatBuffer; - is standard input")
+    add(parser, "-o --output FILE", "the VGF file to write; - is standard output", required=True)
+    add(parser, "--function NAME", "the function to convert, where the model has several (default: main)")
+    workgroups = (
+        "workgroups of a shader: its workgroup_sizes (attributes), or as many of that local size as its first"
+        " result needs (default: attributes)"
+    )
+    add(parser, "--dispatch", workgroups, choices=("attributes", "cover-output"), default="attributes")
+    add(parser, "--no-check", "do not compile the shaders and compare them with their attributes")
+    add(parser, "--strict", "warnings are errors")
+    option = "an option for model-converter, such as --converter-option=--emit-debug-info; can be repeated"
+    add(parser, "--converter-option OPTION", option, dest="converter_options", **REPEATED)
+    add_compiler_options(parser)
+
+
+def _custom_op(parser: Parser) -> None:
+    parser.description = "Shaders of custom operations in TOSA models and their attributes."
+    commands = parser.add_subparsers(required=True, metavar="check|attributes")
+    check = commands.add_parser("check", help="check attributes, and shaders against their attributes")
+    check.description = (
+        "Check attributes, compile the shaders and compare them with their attributes. "
+        "'scenario-runner explain CODE' explains a finding."
+    )
+    attributes_or_model = (
+        "a .json file with the attributes of one operation or a list of them (- is standard input), or a TOSA"
+        " model, all of whose shaders are checked"
+    )
+    check.set_defaults(work="conversion:check")
+    add(check, "files FILE", attributes_or_model, nargs="+")
+    add(check, "--json", "print the findings as JSON")
+    add(check, "--strict", "warnings are errors")
+    add_compiler_options(check)
+    attributes = commands.add_parser("attributes", help="print attributes that fit a shader")
+    attributes.description = (
+        "Print attributes that fit a compute shader, made from its interface: what it writes are outputs,"
+        " everything else are inputs. Check the formats and the order of inputs and outputs before use."
+    )
+    attributes.set_defaults(work="conversion:write_attributes")
+    add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file")
+    add(attributes, "--entry-point NAME", "entry point (default: main)", default="main")
+    number = "workgroup_sizes: the number of workgroups (default: the local size, for --dispatch cover-output)"
+    add(attributes, "--workgroups", number, nargs=3, type=int, metavar=("X", "Y", "Z"))
+    add(attributes, "--spirv", "embed the compiled module, not the source")
+    add(attributes, "-I DIR", "includes", dest="include_dirs", **REPEATED)
+    add_compiler_options(attributes)
+
+
+def _cache(parser: Parser) -> None:
+    parser.description = "Show or clear what is kept for later runs."
+    commands = parser.add_subparsers(required=True, metavar="show|clear|path")
+    show = commands.add_parser("show", help="print the number and the size of the files of each kind")
+    show.set_defaults(work="cache:show")
+    add(show, "--json", "print it as JSON")
+    clear = commands.add_parser("clear", help="remove the files of some kinds, or of all")
+    clear.set_defaults(work="cache:clear")
+    add(clear, "kinds KIND", ", ".join(KINDS_KEPT), nargs="*")
+    commands.add_parser("path", help="print the folder").set_defaults(work="cache:show_path")
+
+
+def _schema(parser: Parser) -> None:
+    parser.set_defaults(work="about:schema")
+    parser.description = "Print a JSON Schema."
+    formats = "scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders"
+    parser.add_argument("format", nargs="?", choices=("scenario", "custom-op"), default="scenario", help=formats)
+
+
+def _doctor(parser: Parser) -> None:
+    parser.description = (
+        "Show what is installed on this machine for running scenarios, and what is missing. "
+        "The exit code is 0 when there is a usable device and a GLSL compiler, else 1."
+    )
+    add(parser, "--json", "print everything as JSON (docs/doctor.md has the keys)")
+    fix = (
+        "first install with pip what is missing and does not need root: the compiler for shaders with tensors,"
+        " the ML emulation layers, the library that reads VGF files"
+    )
+    add(parser, "--fix", fix)
+    add(parser, "--glslang PATH", "GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
+    limit = "time limit for the drivers (default: 30 seconds)"
+    add(parser, "--timeout S", limit, type=positive_seconds, default=30.0)
+
+
+def _completion(parser: Parser) -> None:
+    parser.set_defaults(work="about:completion")
+    parser.description = "Print a script with which a shell completes commands and options."
+    parser.epilog = (
+        'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish | source'
+    )
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
