@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from scenario_runner import errors, log
@@ -274,6 +273,18 @@ class Device:
         family = physical.queue_family(graphics=enabled.graphics)
         assert family is not None, "choose() lets no such device through"
         self.queue_family = family
+        flags, _, self.timestamp_valid_bits = physical.queue_families[family]  # 0 where the queue has none
+        self.has_graphics = bool(flags & vk.QUEUE_GRAPHICS_BIT)
+        seen = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
+        own = seen | vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+        # The host may use resources in place where the memory is its own (integrated and software devices).
+        self.unified_memory = (
+            not staging
+            and physical.type in ("cpu", "integrated")
+            and any(kind & own == own for kind, _ in physical.memory_types)
+        )
+        self.mapped_types = [self.unified_memory and kind & seen == seen for kind, _ in physical.memory_types]
+        """Of each memory type, whether resources in it are read and written by the host directly."""
         chain, _keep = chain_of(enabled.features)
         info = new(
             "VkDeviceCreateInfo",
@@ -297,40 +308,9 @@ class Device:
             log.debug(__name__, "opened %r with extensions %s and features %s", physical.name, extensions, features)
 
     @property
-    def has_graphics(self) -> bool:
-        """Return whether the queue does graphics work."""
-        return bool(self.physical.queue_families[self.queue_family][0] & vk.QUEUE_GRAPHICS_BIT)
-
-    @property
     def usable(self) -> bool:
         """Return whether more work can be given to it: not after a loss, nor while earlier work did not finish."""
         return not (self.abandoned or self.lost)
-
-    @property
-    def timestamp_valid_bits(self) -> int:
-        """The number of valid bits of a timestamp; 0 where the queue has none."""
-        return self.physical.queue_families[self.queue_family][2]
-
-    @cached_property
-    def unified_memory(self) -> bool:
-        """Return whether the host may use resources in place: the memory is its own (integrated and software
-        devices)."""
-        if self.staging:
-            return False
-        wanted = (
-            vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-            | vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT
-            | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
-        )
-        return self.physical.type in ("cpu", "integrated") and any(
-            flags & wanted == wanted for flags, _ in self.physical.memory_types
-        )
-
-    def maps(self, type_index: int) -> bool:
-        """Return whether resources in this memory type are read and written by the host directly."""
-        flags, _ = self.physical.memory_types[type_index]
-        mappable = vk.MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.MEMORY_PROPERTY_HOST_COHERENT_BIT
-        return self.unified_memory and flags & mappable == mappable
 
     def create(self, stack: ExitStack, kind: str, name: str, info: Any, purpose: str = "") -> Any:
         """The handle of ``vkCreate<name>``, destroyed with ``stack`` and counted as a ``kind`` until then.
@@ -347,14 +327,16 @@ class Device:
         barrier = memory_barrier(before[1], after[1])
         self.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 1, barrier, 0, ffi.NULL, 0, ffi.NULL)
 
-    def own(self, stack: ExitStack, kind: str, destroy: Any, handle: Any) -> None:
+    def own(self, stack: ExitStack, kind: str, destroy: Any, handle: Any, memory_bytes: int = 0) -> None:
         """Count a new object of this kind, and have it destroyed (and uncounted) with ``stack``."""
         self.live[kind] += 1
-        stack.callback(self._release, kind, destroy, handle)
+        self.memory_bytes += memory_bytes
+        stack.callback(self._release, kind, destroy, handle, memory_bytes)
 
-    def _release(self, kind: str, destroy: Any, handle: Any) -> None:
+    def _release(self, kind: str, destroy: Any, handle: Any, memory_bytes: int) -> None:
         destroy(self.handle, handle, ffi.NULL)
         self.live[kind] -= 1
+        self.memory_bytes -= memory_bytes
 
     def close(self) -> None:
         """Destroy the device; calling it again does nothing.

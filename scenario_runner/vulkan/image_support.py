@@ -189,13 +189,12 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     ]
     if plan.filters and plan.sampler.is_linear:
         wanted.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
-    has_graphics = device.physical.queue_families[device.queue_family][0] & vk.QUEUE_GRAPHICS_BIT
-    if plan.format.aspects != ("color",) and not has_graphics:
+    if plan.format.aspects != ("color",) and not device.has_graphics:
         return "depths cannot be copied: the queue family with compute has no graphics, which does that"
     if _makes_levels(plan):
         if plan.format.is_compressed:
             return "its file must hold all mip levels: block-compressed ones cannot be made on the device"
-        if not has_graphics:
+        if not device.has_graphics:
             return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
         wanted += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
     if needs_companion(device, plan, tiling) and device_draws(device, plan.format.value):

@@ -81,6 +81,10 @@ class Image(Resource):
             else vk.IMAGE_LAYOUT_GENERAL
         )
         self._fill_layout = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL if tiling == "OPTIMAL" else vk.IMAGE_LAYOUT_GENERAL
+        self._filled = plan.source is not None or plan.zero_fill
+        # OPTIMAL images that are filled change their layout in the commands that fill them: those that share memory are
+        # alike, so that the layout of one is that of the other
+        self.needs_preparation = tiling == "LINEAR" or not self._filled
         self._layouts = [self.rest_layout] * plan.mips
         self._views: dict[tuple[int, int], Any] = {}
         purpose = f"image {plan.uid!r}, {plan.width}x{plan.height} texels of {plan.format.name}"
@@ -137,15 +141,12 @@ class Image(Resource):
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
         super().bind(allocation, offset_bytes + self.start_bytes)
+        is_packed = self.tiling == "LINEAR" and len(self.plan.parts) == 1 and not self.has_padded_rows
+        self.mapped = self.mapped and is_packed
         code = self._device.fn.vkBindImageMemory(self._device.handle, self.handle, allocation.handle, offset_bytes)
         check(code, "vkBindImageMemory", f"image {self.plan.uid!r}")
         if self.buffer is not None:
             bind_buffer(self._device, self.buffer, allocation, offset_bytes, f"image {self.plan.uid!r}")
-
-    @property
-    def mapped(self) -> bool:
-        is_packed = self.tiling == "LINEAR" and len(self.plan.parts) == 1 and not self.has_padded_rows
-        return is_packed and super().mapped
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         part = self._part_at(offset_bytes)
@@ -166,16 +167,6 @@ class Image(Resource):
         old = vk.IMAGE_LAYOUT_UNDEFINED if barrier.old_layout is None else self.layout_of(barrier.old_layout)
         new = self.layout_of(barrier.new_layout)
         return Transition(self.handle, self.aspect_mask, barrier.base_level, barrier.level_count, old, new)
-
-    @property
-    def _filled(self) -> bool:
-        return self.plan.source is not None or self.plan.zero_fill
-
-    @property
-    def needs_preparation(self) -> bool:
-        """OPTIMAL images that are filled change their layout in the commands that fill them: those that share memory
-        are alike, so that the layout of one is that of the other."""
-        return self.tiling == "LINEAR" or not self._filled
 
     def record_prepare(self, commands: Any) -> None:
         layout = self._fill_layout if self._filled else self.rest_layout

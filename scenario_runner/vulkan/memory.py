@@ -23,7 +23,6 @@ from scenario_runner.vulkan.structs import new
 _MEMINFO = "/proc/meminfo"
 _MADV_POPULATE_WRITE = 23  # Linux 5.14
 _PAGE_SIZE_BYTES = 4096
-_SMALLEST_BYTES = 1 << 20
 _NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has a number for it
 
 
@@ -77,10 +76,8 @@ def _text(path: str) -> str:
 def populate(view: memoryview) -> None:
     """Have the system provide the pages of ``view`` now: one call is cheaper than a fault for each page.
 
-    What the pages hold stays. Only an aid: where the system does not know it, or for little memory, it does nothing.
+    What the pages hold stays. Only an aid for much memory: where the system does not know it, it does nothing.
     """
-    if view.nbytes < _SMALLEST_BYTES:
-        return
     import ctypes
 
     start = ctypes.addressof(ctypes.c_char.from_buffer(view))
@@ -200,9 +197,7 @@ def allocate(
             f" from a heap of {readable_size(heap_size)} on {device.physical.name!r}"
         )
     handle = memory[0]
-    device.own(stack, kind, device.fn.vkFreeMemory, handle)
-    device.memory_bytes += size_bytes
-    stack.callback(_uncount, device, size_bytes)
+    device.own(stack, kind, device.fn.vkFreeMemory, handle, size_bytes)
     allocation = Allocation(handle, size_bytes, type_index)
     if mapped:
         pointer = ffi.new("void**")
@@ -216,10 +211,6 @@ def allocate(
             )
         allocation.mapped = ffi.cast("char*", pointer[0])
     return allocation
-
-
-def _uncount(device: Device, size_bytes: int) -> None:
-    device.memory_bytes -= size_bytes
 
 
 def _check_host_memory(device: Device, size_bytes: int, purpose: str) -> None:
@@ -265,18 +256,17 @@ class MemoryBlocks:
 
         Raises what `allocate` does.
         """
-        device, mapped = self._device, self._device.maps(type_index)
+        device, mapped = self._device, self._device.mapped_types[type_index]
         if size_bytes > _LARGEST_BYTES:
             return allocate(device, stack, size_bytes, type_index, purpose, mapped=mapped)
         most_bytes = max(_FITTING * size_bytes, _SMALL_BYTES)
-        fitting = (
-            index
-            for index, (each, _) in enumerate(self._free)
-            if each.type_index == type_index and size_bytes <= each.size_bytes <= most_bytes
-        )
-        index = min(fitting, key=lambda index: self._free[index][0].size_bytes, default=None)
-        if index is not None:
-            block = self._free.pop(index)
+        block = None
+        for each in self._free:
+            fits = each[0].type_index == type_index and size_bytes <= each[0].size_bytes <= most_bytes
+            if fits and (block is None or each[0].size_bytes < block[0].size_bytes):
+                block = each
+        if block is not None:
+            self._free.remove(block)
         else:
             with ExitStack() as owner:
                 allocation = allocate(

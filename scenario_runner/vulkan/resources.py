@@ -34,6 +34,10 @@ class Resource:
     plan: ResourcePlan
     handle: Any
     needs: Needs
+    needs_preparation = False
+    """Whether it may be filled and used only after `record_prepare` was carried out."""
+    mapped = False
+    """Whether `view` shows the resource's own bytes, so that nothing has to be copied through staging memory."""
 
     def __init__(self, device: Device, plan: ResourcePlan) -> None:
         self._device = device
@@ -41,20 +45,10 @@ class Resource:
         self._allocation: Allocation | None = None
         self._offset_bytes = 0
 
-    @property
-    def needs_preparation(self) -> bool:
-        """Return whether it may be filled and used only after `record_prepare` was carried out."""
-        return False
-
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
         """Give the object its memory; its bytes begin at the offset."""
         self._allocation, self._offset_bytes = allocation, offset_bytes
-
-    @property
-    def mapped(self) -> bool:
-        """Return whether `view` shows the resource's own bytes, so that nothing has to be copied through staging
-        memory."""
-        return self._allocation is not None and self._allocation.mapped is not None
+        self.mapped = allocation.mapped is not None
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """Bytes of the resource as the host sees them; only where ``mapped``."""
@@ -247,7 +241,9 @@ def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Ite
             groups[resource.plan.group].append(resource)
     for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
         for block in _blocks(members):
-            _place_block(memory, stack, block, type_index)
+            last, offset = block[-1]
+            names = ", ".join(repr(resource.plan.uid) for resource, _ in block[:3]) + (", …" if len(block) > 3 else "")
+            _bind(memory, stack, block, offset + last.needs.size_bytes, type_index, names)
     for group, members in groups.items():
         _place_group(device, memory, stack, group, members)
 
@@ -275,15 +271,6 @@ def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
     return [*blocks, current] if current else blocks
 
 
-def _place_block(memory: MemoryBlocks, stack: ExitStack, block: list[tuple[Resource, int]], type_index: int) -> None:
-    last, offset = block[-1]
-    largest = max((resource for resource, _ in block), key=lambda resource: resource.plan.size_bytes)
-    names = ", ".join(repr(resource.plan.uid) for resource, _ in block[:3]) + (", …" if len(block) > 3 else "")
-    allocation = _allocated(memory, stack, offset + last.needs.size_bytes, type_index, names, largest.plan.pointer)
-    for resource, offset in block:
-        resource.bind(allocation, offset)
-
-
 def _place_group(device: Device, memory: MemoryBlocks, stack: ExitStack, group: str, members: list[Resource]) -> None:
     type_bits = ~0
     size = 0
@@ -294,19 +281,28 @@ def _place_group(device: Device, memory: MemoryBlocks, stack: ExitStack, group: 
             raise errors.error_of([misaligned(plan, needs.alignment, device.physical.name)])
         size = max(size, plan.offset_bytes + needs.size_bytes)
     type_index = _memory_type(device, type_bits, members[0])
+    block = [(member, member.plan.offset_bytes) for member in members]
     pointer = f"{members[0].plan.pointer}/memory_group"
-    allocation = _allocated(memory, stack, size, type_index, f"memory group {group!r}", pointer)
-    for member in members:
-        member.bind(allocation, member.plan.offset_bytes)
+    _bind(memory, stack, block, size, type_index, f"memory group {group!r}", pointer)
 
 
-def _allocated(
-    memory: MemoryBlocks, stack: ExitStack, size_bytes: int, type_index: int, purpose: str, pointer: str
-) -> Allocation:
+def _bind(
+    memory: MemoryBlocks,
+    stack: ExitStack,
+    block: list[tuple[Resource, int]],
+    size_bytes: int,
+    type_index: int,
+    purpose: str,
+    pointer: str = "",
+) -> None:
+    """Bind resources to one allocation. Errors have ``pointer``, else that of the largest resource."""
     try:
-        return memory.take(stack, size_bytes, type_index, purpose)
+        allocation = memory.take(stack, size_bytes, type_index, purpose)
     except errors.ScenarioRunnerError as failure:
-        raise failure.at(pointer=pointer) from None
+        largest, _ = max(block, key=lambda each: each[0].plan.size_bytes)
+        raise failure.at(pointer=pointer or largest.plan.pointer) from None
+    for resource, offset in block:
+        resource.bind(allocation, offset)
 
 
 def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:

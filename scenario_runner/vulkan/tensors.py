@@ -155,6 +155,7 @@ class Tensor(Resource):
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
         offset_bytes += self._start_bytes
         super().bind(allocation, offset_bytes)
+        self.mapped = self.mapped and self._packed
         self._object.bind(allocation, offset_bytes)
         if self._image is not None:
             return
@@ -168,10 +169,6 @@ class Tensor(Resource):
         memory = allocate(self._device, self._stack, needs.size_bytes, index, f"the copy of {what}", mapped=False)
         self._shadow.bind(memory, 0)
         bind_buffer(self._device, self._buffer, memory, 0, what)
-
-    @property
-    def mapped(self) -> bool:
-        return self._packed and super().mapped
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         if self._image is not None:

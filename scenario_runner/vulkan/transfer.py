@@ -26,7 +26,7 @@ _LARGEST_HALF_BYTES = 16 << 20
 _SMALLEST_HALF_BYTES = 64 << 10
 # A portion begins at a multiple of this in the staging buffer (enough for a texel of any format).
 _STAGING_ALIGNMENT = 48
-_FEW_BYTES = 1 << 20
+_MANY_BYTES = 1 << 20
 # From this many bytes on, resources are read and cleared side by side, in pieces of at most this size.
 _PARALLEL_BYTES = 32 << 20
 _PIECE_BYTES = 8 << 20
@@ -60,7 +60,7 @@ class Transfer:
         except BaseException:
             self._stack.close()
             raise
-        self._staging: tuple[Any, Allocation] | None = None
+        self._staging: tuple[Any, Any] = None, None  # VkBuffer and its memory, once there was need of it
         self._staging_stack = self._stack.enter_context(ExitStack())
         self._half_size_bytes = 0
 
@@ -68,30 +68,37 @@ class Transfer:
         """Destroy the staging buffer and what belongs to it; calling it again does nothing."""
         self._stack.close()
 
-    def fill(self, resources: Sequence[Resource], timeout_s: float | None = None) -> None:
+    def fill(self, resources: Iterable[Resource], timeout_s: float | None = None) -> None:
         """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
-        sourced = [resource for resource in resources if resource.plan.source is not None]
-        zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
-        direct = [resource for resource in sourced if resource.mapped]
-        staged = [resource for resource in sourced if not resource.mapped]
-        to_clear = [resource for resource in zeroed if not resource.mapped]
-        cleared_here = [resource for resource in zeroed if resource.mapped]
-        to_prepare = [resource for resource in resources if resource.needs_preparation]
-        if not direct and not cleared_here:
-            self._upload(staged, to_prepare, to_clear, timeout_s)
-            return
-        if to_prepare or to_clear:
+        to_prepare: list[Resource] = []
+        to_clear: list[Resource] = []
+        staged: list[Resource] = []
+        grouped: list[Resource] = []
+        in_place: list[Resource] = []
+        for resource in resources:
+            plan = resource.plan
+            if resource.needs_preparation:
+                to_prepare.append(resource)
+            if plan.source is not None:
+                (in_place if resource.mapped else staged).append(resource)
+            elif plan.zero_fill and resource.mapped:
+                (in_place if plan.group is None else grouped).append(resource)
+            elif plan.zero_fill:
+                to_clear.append(resource)
+        if (to_prepare or to_clear) and (grouped or in_place):
             with self._pool.recording(self._commands[0]):
-                _record_preparation(self._commands[0], to_prepare)
-                self._record_clears(self._commands[0], to_clear)
+                self._record_start(self._commands[0], to_prepare, to_clear)
+                self._device.barrier(self._commands[0], _COPIED)
             self._submissions[0].submit(self._commands[0])
             self._submissions[0].wait("preparing resources", timeout_s)
+            to_prepare, to_clear = [], []
         populating = self._device.physical.type == "cpu"
-        grouped = [resource for resource in cleared_here if resource.plan.group is not None]
-        _fill_in_place((), grouped, populating=populating)  # before the others' bytes come into the same memory
-        _fill_in_place(direct, [each for each in cleared_here if each not in grouped], populating=populating)
-        if staged:
-            self._upload(staged, (), (), timeout_s)
+        if grouped:  # before the others' bytes come into the same memory
+            _fill_in_place(grouped, populating=populating)
+        if in_place:
+            _fill_in_place(in_place, populating=populating)
+        if staged or to_prepare or to_clear:
+            self._upload(staged, to_prepare, to_clear, timeout_s)
 
     def read(
         self, resources: Iterable[Resource], timeout_s: float | None = None
@@ -99,23 +106,25 @@ class Transfer:
         """The bytes of every resource, in order and in pieces; a piece is valid until the next one is asked for."""
         staged: list[Resource] = []
         for resource in resources:
-            if resource.mapped:
+            if not resource.mapped:
+                staged.append(resource)
+                continue
+            if staged:
                 yield from self._download(staged, timeout_s)
                 staged = []
-                yield resource, resource.view(0, resource.plan.size_bytes)
-            else:
-                staged.append(resource)
-        yield from self._download(staged, timeout_s)
+            yield resource, resource.view(0, resource.plan.size_bytes)
+        if staged:
+            yield from self._download(staged, timeout_s)
 
-    def _provide(self, sizes_bytes: Sequence[int]) -> None:
-        """See to a staging buffer for so much: pinned memory is slow to get, so no more than is needed."""
+    def _provide(self, sizes_bytes: Sequence[int]) -> tuple[Any, Any]:
+        """The staging VkBuffer for so much and its memory: pinned memory is slow to get, so no more than is needed."""
         needed = sum(align(size, _STAGING_ALIGNMENT) for size in sizes_bytes)
         half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES) if needed else 0
         half = align(half, _STAGING_ALIGNMENT)
         if half <= self._half_size_bytes:
-            return
+            return self._staging
         self._staging_stack.close()
-        stack, self._staging, self._half_size_bytes = self._staging_stack, None, 0
+        stack, self._half_size_bytes = self._staging_stack, 0
         usage = vk.BUFFER_USAGE_TRANSFER_SRC_BIT | vk.BUFFER_USAGE_TRANSFER_DST_BIT
         handle, needs = create_buffer(self._device, stack, 2 * half, usage, "staging", kind="staging buffer")
         type_index = choose_type(
@@ -131,10 +140,6 @@ class Transfer:
         )
         bind_buffer(self._device, handle, allocation, 0, "staging")
         self._staging, self._half_size_bytes = (handle, allocation), half
-
-    def _halves(self) -> tuple[Any, Allocation]:
-        """The staging VkBuffer and its memory."""
-        assert self._staging is not None, "provided before the first piece"
         return self._staging
 
     def _upload(
@@ -145,10 +150,9 @@ class Transfer:
         timeout_s: float | None,
     ) -> None:
         """Bytes of the sources through staging memory; the first submission prepares and clears before that."""
-        if not resources and not to_prepare and not to_clear:
-            return
-        sizes = [_source_of(resource).size_bytes for resource in resources]
-        self._provide(sizes)
+        sources: dict[Resource, Any] = {resource: resource.plan.source for resource in resources}
+        sizes = [source.size_bytes for source in sources.values()]
+        staging, memory = self._provide(sizes)
         try:
             batches: Iterable[list[Piece]] = _batches(resources, sizes, self._half_size_bytes) if resources else [[]]
             for turn, batch in enumerate(batches):
@@ -157,74 +161,62 @@ class Transfer:
                 submission.wait("uploading", timeout_s)
                 base = half * self._half_size_bytes
                 for piece in batch:
-                    view = self._halves()[1].view(base + piece.staging_offset, piece.size_bytes)
-                    _source_of(piece.resource).read_into(view, piece.offset_bytes)
+                    view = memory.view(base + piece.staging_offset, piece.size_bytes)
+                    sources[piece.resource].read_into(view, piece.offset_bytes)
                 with self._pool.recording(commands):
                     if turn == 0:
-                        _record_preparation(commands, to_prepare)
-                        if to_clear:
-                            self._record_clears(commands, to_clear)
+                        self._record_start(commands, to_prepare, to_clear)
                     for resource, offset, size, staging_offset in batch:
-                        resource.record_upload(commands, self._halves()[0], base + staging_offset, offset, size)
-                    self._release(commands)
+                        resource.record_upload(commands, staging, base + staging_offset, offset, size)
+                    # what was transferred comes before everything that is submitted later
+                    self._device.barrier(commands, _COPIED)
                 submission.submit(commands)
         finally:
             self._settle("uploading", timeout_s)
+
+    def _record_start(self, commands: Any, to_prepare: Iterable[Resource], to_clear: Sequence[Resource]) -> None:
+        for resource in to_prepare:
+            resource.record_prepare(commands)
+        for resource in to_clear:
+            resource.record_clear(commands)
+        if to_clear:
+            self._device.barrier(commands, _COPIED)
 
     def _download(
         self, resources: Sequence[Resource], timeout_s: float | None
     ) -> Iterator[tuple[Resource, memoryview]]:
         sizes = [resource.plan.size_bytes for resource in resources]
-        self._provide(sizes)
+        staging, memory = self._provide(sizes)
         ready: tuple[int, list[Piece]] | None = None
         try:
             for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
                 half = turn % 2
-                self._copy_out(half, batch)
+                commands, base = self._commands[half], half * self._half_size_bytes
+                with self._pool.recording(commands):
+                    for resource, offset, size, staging_offset in batch:
+                        resource.record_download(commands, staging, base + staging_offset, offset, size)
+                    self._device.barrier(commands, _COPIED, (vk.PIPELINE_STAGE_HOST_BIT, vk.ACCESS_HOST_READ_BIT))
+                self._submissions[half].submit(commands)
                 if ready is not None:
-                    yield from self._pieces(*ready, timeout_s)
+                    yield from self._pieces(memory, *ready, timeout_s)
                 ready = (half, batch)
             if ready is not None:
-                yield from self._pieces(*ready, timeout_s)
+                yield from self._pieces(memory, *ready, timeout_s)
         finally:
             self._settle("reading back", timeout_s)
+
+    def _pieces(
+        self, memory: Allocation, half: int, batch: Sequence[Piece], timeout_s: float | None
+    ) -> Iterator[tuple[Resource, memoryview]]:
+        self._submissions[half].wait("reading back", timeout_s)
+        for piece in batch:
+            yield piece.resource, memory.view(half * self._half_size_bytes + piece.staging_offset, piece.size_bytes)
 
     def _settle(self, what: str, timeout_s: float | None) -> None:
         """Wait for what is still on its way, unless the device is past waiting for."""
         for submission in self._submissions:
             if self._device.usable:
                 submission.wait(what, timeout_s)
-
-    def _copy_out(self, half: int, batch: Sequence[Piece]) -> None:
-        staging, _ = self._halves()
-        commands = self._commands[half]
-        with self._pool.recording(commands):
-            for resource, offset, size, staging_offset in batch:
-                resource.record_download(commands, staging, half * self._half_size_bytes + staging_offset, offset, size)
-            self._device.barrier(commands, _COPIED, (vk.PIPELINE_STAGE_HOST_BIT, vk.ACCESS_HOST_READ_BIT))
-        self._submissions[half].submit(commands)
-
-    def _pieces(
-        self, half: int, batch: Sequence[Piece], timeout_s: float | None
-    ) -> Iterator[tuple[Resource, memoryview]]:
-        self._submissions[half].wait("reading back", timeout_s)
-        _, allocation = self._halves()
-        for piece in batch:
-            yield piece.resource, allocation.view(half * self._half_size_bytes + piece.staging_offset, piece.size_bytes)
-
-    def _record_clears(self, commands: Any, resources: Sequence[Resource]) -> None:
-        for resource in resources:
-            resource.record_clear(commands)
-        self._release(commands)
-
-    def _release(self, commands: Any) -> None:
-        """Order what was transferred before everything that is submitted later."""
-        self._device.barrier(commands, _COPIED)
-
-
-def _record_preparation(commands: Any, resources: Iterable[Resource]) -> None:
-    for resource in resources:
-        resource.record_prepare(commands)
 
 
 def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_size_bytes: int) -> Iterator[list[Piece]]:
@@ -247,20 +239,22 @@ def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_siz
         yield batch
 
 
-def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, populating: bool) -> None:
-    """Read sources straight into their mapped resources and clear others; much of it side by side.
+def _fill_in_place(resources: Sequence[Resource], *, populating: bool) -> None:
+    """Read sources straight into their mapped resources and clear the others; much of it side by side.
 
     Both release the interpreter, and on a software device most of their time goes into touching pages for the first
     time, which every core can do; ``populating``: the pages are this process's, to be had faster at once.
     """
     jobs: list[Callable[[], None]] = []
-    for resource in sourced:
-        source = _source_of(resource)
-        step = _PIECE_BYTES if getattr(source, "divisible", False) else resource.plan.size_bytes
-        jobs += [partial(_read, source, view, start, populating) for start, view in _pieces_of(resource, step)]
-    for resource in cleared:
-        jobs += [partial(_clear, view, populating) for _, view in _pieces_of(resource, _PIECE_BYTES)]
-    if len(jobs) < 2 or sum(resource.plan.size_bytes for resource in (*sourced, *cleared)) < _PARALLEL_BYTES:
+    total = 0
+    for resource in resources:
+        source, size = resource.plan.source, resource.plan.size_bytes
+        step = _PIECE_BYTES if source is None or getattr(source, "divisible", False) else size
+        for start in range(0, max(size, 1), max(step, 1)):  # an empty resource is one piece
+            piece = resource.view(start, min(step, size - start))
+            jobs.append(partial(_fill, source, piece, start, populating))
+        total += size
+    if len(jobs) < 2 or total < _PARALLEL_BYTES:
         for job in jobs:
             job()
         return
@@ -275,32 +269,16 @@ def _fill_in_place(sourced: Sequence[Resource], cleared: Sequence[Resource], *, 
             done.result()
 
 
-def _pieces_of(resource: Resource, size_bytes: int) -> list[tuple[int, memoryview]]:
-    """The mapped bytes of a resource in pieces, each with its offset in bytes; an empty resource is one piece."""
-    total = resource.plan.size_bytes
-    starts = range(0, max(total, 1), max(size_bytes, 1))
-    return [(start, resource.view(start, min(size_bytes, total - start))) for start in starts]
-
-
-def _read(source: Source, piece: memoryview, offset_bytes: int, populating: bool) -> None:
-    """Read bytes of a source from ``offset_bytes`` on."""
-    if populating:
+def _fill(source: Source | None, piece: memoryview, offset_bytes: int, populating: bool) -> None:
+    """Read bytes of a source from ``offset_bytes`` on, or set them to zero: many of them without the interpreter."""
+    many = piece.nbytes >= _MANY_BYTES
+    if populating and many:
         populate(piece)
-    source.read_into(piece, offset_bytes)
+    if source is not None:
+        source.read_into(piece, offset_bytes)
+    elif many:
+        import ctypes
 
-
-def _clear(piece: memoryview, populating: bool) -> None:
-    """Set bytes to zero; many of them without the interpreter."""
-    if piece.nbytes < _FEW_BYTES:
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
+    else:
         piece[:] = bytes(piece.nbytes)
-        return
-    import ctypes
-
-    if populating:
-        populate(piece)
-    ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
-
-
-def _source_of(resource: Resource) -> Source:
-    assert resource.plan.source is not None, "only resources with a source are filled from it"
-    return resource.plan.source
