@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors, log, progress
-from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.kinds import load
+from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
@@ -20,10 +21,8 @@ from scenario_runner.vulkan.structs import chain, new
 from scenario_runner.vulkan.transfer import Transfer
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import GraphPipelinePlan, OpticalFlowPlan
     from scenario_runner.vulkan.frame_capture import FrameCapture
     from scenario_runner.vulkan.instrumentation import Instrumentation
-    from scenario_runner.vulkan.optical_flow import FlowInputs
     from scenario_runner.vulkan.timestamps import Timestamps
 
 
@@ -52,11 +51,6 @@ class DeviceObjects:
         transfer = Transfer(self.device)
         self._stack.callback(transfer.close)
         return transfer
-
-    def trim(self) -> None:
-        """Drop what was used longest ago; only between runs, when nothing is in use."""
-        self.pipelines.trim()
-        self.device.samplers.trim()
 
     def close(self) -> None:
         """Destroy everything, unless the device is abandoned; calling it again does nothing."""
@@ -101,35 +95,35 @@ class RunOptions(NamedTuple):
 class Execution:
     """The Vulkan objects of one run; every one is released with ``stack``."""
 
-    def __init__(self, objects: DeviceObjects, plan: Plan, stack: ExitStack) -> None:
-        self.device = device = objects.device
-        self.plan = plan
+    def __init__(self, objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> None:
+        self._device = device = objects.device
+        self._plan = plan
+        self._options = options
         progress.doing("creating its resources")
         watched = device.instance.watched
         with progress.phase("create", "resources"):
-            self.resources = create_resources(device, objects.memory, stack, plan.resources.values())
+            self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
             from scenario_runner.vulkan.image_support import lacks_formatless
 
-            images = (each for each in self.resources.values() if each.plan.kind == "image")
+            images = (each for each in resources.values() if each.plan.kind == "image")
             if any(lacks_formatless(device, each.plan, each.tiling) for each in images):
                 plan = plan.as_declared()
-        pipelines = [objects.pipelines.compute(pipeline) for pipeline in watched(plan.pipelines)]
-        graphs = [self._graph(objects.pipelines, graph) for graph in watched(plan.graph_pipelines)]
-        graphics = [objects.pipelines.graphics(each) for each in watched(plan.graphics_pipelines)]
+        cache = objects.pipelines
+        pipelines = [cache.compute(pipeline) for pipeline in watched(plan.pipelines)]
+        graphs = [load(_GRAPHS[each.kind])(cache, each, resources) for each in watched(plan.graph_pipelines)]
+        graphics = [cache.graphics(each) for each in watched(plan.graphics_pipelines)]
         if device.driver_cache is not None:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
         with progress.phase("create", "descriptor sets"):
-            sets = allocate_sets(device, stack, plan.descriptor_lists, objects.pipelines.set_layouts, self.resources)
+            sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
-        inputs: Mapping[int, FlowInputs] = {}
+        inputs: Mapping[int, Any] = {}
         if self._flows:
-            from scenario_runner.vulkan.optical_flow import flow_inputs
-
-            inputs = flow_inputs(device, stack, plan, self.resources, objects.pipelines.set_layouts)
-        self._prepared = Prepared(device, self.resources, pipelines, graphs, sets, graphics, inputs)
+            inputs = load(_FLOW_INPUTS)(cache, stack, plan, resources)
+        self._prepared = Prepared(device, resources, pipelines, graphs, sets, graphics, inputs)
         self._labels: Labels | None = None
         if device.instance.labels:
             self._labels = Labels(self._prepared, plan)
@@ -138,82 +132,72 @@ class Execution:
         self._transfer = objects.transfer
         self._pool = CommandPool(device, stack)
         self._submission = objects.submission
-        self._stack = stack
-        self.instrumentation: Instrumentation | None = None
-        self.timestamps: Timestamps | None = None
+        self._has_boundaries = FRAME_BOUNDARY in device.enabled.extensions
         self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
+        self.instrumentation: Instrumentation | None = None
+        if options.on_measured is not None:
+            from scenario_runner.vulkan.instrumentation import Instrumentation
 
-    def _graph(self, pipelines: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan) -> Any:
-        """The pipeline of a graph or of an optical flow."""
-        if plan.kind == "graph":
-            from scenario_runner.vulkan.graph_pipelines import graph_pipeline
+            self.instrumentation = Instrumentation(device, plan, stack)
+        self.timestamps: Timestamps | None = None
+        if options.on_timed is not None:
+            from scenario_runner.vulkan.timestamps import Timestamps
 
-            return graph_pipeline(pipelines, plan, self.resources)
-        from scenario_runner.vulkan.optical_flow import flow_pipeline
+            self.timestamps = Timestamps(device, stack)
 
-        return flow_pipeline(pipelines, plan)
-
-    @property
-    def session_bytes(self) -> list[int]:
-        """The memory of the session of each graph pipeline of the plan."""
-        return [graph.session_bytes for graph in self.graphs]
-
-    def run(self, options: RunOptions) -> None:
+    def run(self) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
+        options, timer = self._options, progress.current()
         try:
-            self._run(options)
+            if options.capture is not None:
+                options.capture.begin_run()
+            self._fill("filling its resources")
+            for iteration in range(options.repeat):
+                if timer is not None:
+                    timer.iteration = iteration
+                if self._flows and not (iteration and options.keep_state):
+                    self._sessions.close()  # what a flow has seen in an earlier iteration is forgotten
+                    for flow in self._flows:
+                        flow.start(self._sessions)
+                if iteration and not options.keep_state:
+                    self._fill("filling its resources again")
+                for index, frame in enumerate(self._plan.frames):
+                    self._run_frame(iteration, index, frame)
+                    if not options.dry_run:
+                        self._end_frame(iteration, index, frame)
+            if timer is not None:
+                timer.iteration = None
+            if options.on_outputs is not None and not options.dry_run:
+                # closed at once when the receiver fails: what is still being copied must end before its memory goes
+                with (
+                    progress.phase("readback", "outputs"),
+                    closing(self._read([output.uid for output in self._plan.outputs])) as pieces,
+                ):
+                    options.on_outputs(pieces)
+            if options.capture is not None:
+                options.capture.end_run()
         except BaseException:
             self._submission.settle()
             raise
 
-    def _run(self, options: RunOptions) -> None:
-        if options.on_measured is not None:
-            from scenario_runner.vulkan.instrumentation import Instrumentation
-
-            self.instrumentation = Instrumentation(self.device, self.plan, self._stack)
-        if options.on_timed is not None:
-            from scenario_runner.vulkan.timestamps import Timestamps
-
-            self.timestamps = Timestamps(self.device, self._stack)
-        timer = progress.current()
-        if options.capture is not None:
-            options.capture.begin_run()
-        self._fill("filling its resources", options.timeout_s)
-        for iteration in range(options.repeat):
-            if timer is not None:
-                timer.iteration = iteration
-            if not (iteration and options.keep_state):
-                self._start_flows()
-            if iteration and not options.keep_state:
-                self._fill("filling its resources again", options.timeout_s)
-            for index, frame in enumerate(self.plan.frames):
-                progress.doing(*_work(frame))
-                self._run_frame(iteration, index, frame, options)
-                if not options.dry_run:
-                    self._end_frame(iteration, index, frame, options)
-        if timer is not None:
-            timer.iteration = None
-        if options.on_outputs is not None and not options.dry_run:
-            # closed at once when the receiver fails: what is still being copied must end before its memory goes
-            with (
-                progress.phase("readback", "outputs"),
-                closing(self._read([output.uid for output in self.plan.outputs], options.timeout_s)) as pieces,
-            ):
-                options.on_outputs(pieces)
-        if options.capture is not None:
-            options.capture.end_run()
-
-    def _fill(self, what: str, timeout_s: float | None) -> None:
+    def _fill(self, what: str) -> None:
         progress.doing(what)
         with progress.phase("upload", "resources"):
-            self._transfer.fill(list(self.resources.values()), timeout_s)
+            self._transfer.fill(self._resources.values(), self._options.timeout_s)
 
-    def _run_frame(self, iteration: int, index: int, frame: FramePlan, options: RunOptions) -> None:
+    def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Record a frame, in parts where it must be, and but for a dry run let the device carry it out."""
+        if frame.operations:
+            first, last = frame.operations[0].command, frame.operations[-1].command
+            one = "running this command", f"/commands/{first}"
+            progress.doing(*one if first == last else (f"running the commands {first} to {last}", "/commands"))
+        else:
+            progress.doing("ending a frame", frame.pointer)
+        options = self._options
         capture = None if iteration else options.capture
-        parts = self._parts(frame)
+        parts = _parts_of(frame) if self._flows else [frame]
         if capture is not None:
             parts = [each for part in parts for each in capture.parts(part)]
         # with optical flows, recording changes what was recorded before
@@ -227,9 +211,10 @@ class Execution:
                 continue
             if log.hears(__name__, "INFO"):
                 _tell(part)
+            ends = is_last and self._has_boundaries and (part.boundary or self._labels is not None)
             try:
                 with progress.phase("submit", "frame", str(index)):
-                    self._submission.submit(commands, self._boundary(iteration, frame) if is_last else None)
+                    self._submission.submit(commands, self._boundary(iteration, frame) if ends else None)
                 with progress.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title, options.timeout_s)
                 if self.timestamps is not None:
@@ -240,40 +225,23 @@ class Execution:
             except errors.ScenarioRunnerError as error:
                 raise error.at(pointer=frame.pointer) from None
 
-    def _end_frame(self, iteration: int, index: int, frame: FramePlan, options: RunOptions) -> None:
+    def _end_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Read back what a frame that has finished left behind."""
         progress.doing("reading results back")
-        self._follow_layouts(frame)
+        if self._moved or frame.layouts:  # tell images which layout the frame's barriers left them in
+            for uid in self._moved.difference(dict(frame.layouts)):
+                self._resources[uid].set_layouts(None)
+            for uid, layouts in frame.layouts:
+                self._resources[uid].set_layouts(layouts)
+            self._moved = set(dict(frame.layouts))
         if self.instrumentation is not None:
             self.instrumentation.collect(iteration, index, frame)
-        if options.on_frame is not None and (frame.boundary or frame.captures):
+        if self._options.on_frame is not None and (frame.boundary or frame.captures):
             with (
                 progress.phase("readback", "frame", str(index)),
-                closing(self._read(frame.captures, options.timeout_s)) as pieces,
+                closing(self._read(frame.captures)) as pieces,
             ):
-                options.on_frame(iteration, frame, pieces)
-
-    def _start_flows(self) -> None:
-        """Let every optical flow begin anew: what it has seen in an earlier iteration is forgotten."""
-        self._sessions.close()
-        for flow in self._flows:
-            flow.start(self._sessions)
-
-    def _parts(self, frame: FramePlan) -> list[FramePlan]:
-        """The parts of a frame that are submitted one after the other."""
-        if not self._flows:
-            return [frame]
-        from scenario_runner.vulkan.optical_flow import parts_of
-
-        return parts_of(frame)
-
-    def _follow_layouts(self, frame: FramePlan) -> None:
-        """Tell the images that barriers moved which layout the frame left them in."""
-        for uid in self._moved - {uid for uid, _ in frame.layouts}:
-            self.resources[uid].set_layouts(None)
-        for uid, layouts in frame.layouts:
-            self.resources[uid].set_layouts(layouts)
-        self._moved = {uid for uid, _ in frame.layouts}
+                self._options.on_frame(iteration, frame, pieces)
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Any:
         """The command buffer of a frame, or of a part of it; recorded once where it is used again."""
@@ -295,46 +263,45 @@ class Execution:
                 with self.instrumentation.recording(commands, index):
                     record_frame(self._prepared, commands, frame, self.timestamps, labels)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
-            self.device.barrier(commands, after=_READBACK)
+            self._device.barrier(commands, after=_READBACK)
             if labels is not None:
                 labels.end_frame(commands, ends=is_last and not self._has_boundaries)
         return commands
 
-    @property
-    def _has_boundaries(self) -> bool:
-        return FRAME_BOUNDARY in self.device.enabled.extensions
-
     def _boundary(self, iteration: int, frame: FramePlan) -> Any:
-        """VkFrameBoundaryEXT for capture tools, where the device or a layer knows it.
+        """VkFrameBoundaryEXT for capture tools, of a device or a layer that knows it.
 
         Commands after the last boundary are a frame as well where a tool may be listening. Each iteration has frame ids
         of its own: those of the scenario, beyond those of the iteration before.
         """
-        if not self._has_boundaries or not (frame.boundary or self._labels is not None):
-            return None
-        beyond = 1 + max(each.frame_id for each in self.plan.frames)
-        taken = not frame.boundary and any(e.boundary and e.frame_id == frame.frame_id for e in self.plan.frames)
-        number = beyond if taken else frame.frame_id
+        frames = self._plan.frames
+        beyond = 1 + max(each.frame_id for each in frames)
+        taken = not frame.boundary and any(e.boundary and e.frame_id == frame.frame_id for e in frames)
+        handles: dict[str, list[Any]] = {"buffer": [], "image": [], "tensor": []}
+        for uid in frame.captures:
+            handles[self._plan.resources[uid].kind].append(self._resources[uid].handle)
         boundary = new(
             "VkFrameBoundaryEXT",
             flags=vk.FRAME_BOUNDARY_FRAME_END_BIT_EXT,
-            frameID=(iteration * (beyond + 1) + number) % (1 << 64),
-            pBuffers=self._handles(frame, "buffer"),
-            pImages=self._handles(frame, "image"),
+            frameID=(iteration * (beyond + 1) + (beyond if taken else frame.frame_id)) % (1 << 64),
+            pBuffers=handles["buffer"],
+            pImages=handles["image"],
         )
-        tensors = self._handles(frame, "tensor")
+        tensors = handles["tensor"]
         return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
 
-    def _handles(self, frame: FramePlan, kind: str) -> list[Any]:
-        """Of what a frame captures of one kind."""
-        plans = self.plan.resources
-        return [self.resources[uid].handle for uid in frame.captures if plans[uid].kind == kind]
-
-    def _read(self, uids: list[str] | tuple[str, ...], timeout_s: float | None) -> Pieces:
-        for resource, view in self._transfer.read([self.resources[uid] for uid in uids], timeout_s):
+    def _read(self, uids: Sequence[str]) -> Pieces:
+        resources = [self._resources[uid] for uid in uids]
+        for resource, view in self._transfer.read(resources, self._options.timeout_s):
             yield resource.plan.uid, view
 
 
+# What makes a pipeline of `Plan.graph_pipelines`, by its kind, and the descriptor sets of optical flows.
+_GRAPHS = {
+    "graph": "vulkan.graph_pipelines:graph_pipeline",
+    "optical_flow": "vulkan.optical_flow:flow_pipeline",
+}
+_FLOW_INPUTS = "vulkan.optical_flow:flow_inputs"
 _READBACK = (
     vk.PIPELINE_STAGE_TRANSFER_BIT | vk.PIPELINE_STAGE_HOST_BIT,
     vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT,
@@ -354,14 +321,22 @@ def _tell(frame: FramePlan) -> None:
             log.info(__name__, "%s (/commands/%d)", _TITLES[operation.kind], operation.command)
 
 
-def _work(frame: FramePlan) -> tuple[str, str]:
-    """The work of a frame, and the JSON pointer to it."""
-    if not frame.operations:
-        return "ending a frame", frame.pointer
-    first, last = frame.operations[0].command, frame.operations[-1].command
-    if first == last:
-        return "running this command", f"/commands/{first}"
-    return f"running the commands {first} to {last}", "/commands"
+def _parts_of(frame: FramePlan) -> list[FramePlan]:
+    """A frame in parts that are submitted one after the other: in each, the session of a flow sees one set of images.
+
+    The ML emulation layers write the images of a dispatch into descriptor sets of the session when it is recorded, so
+    that of two dispatches in one command buffer the first one would use the images of the second.
+    """
+    parts: list[list[Operation]] = [[]]
+    seen: dict[int, int] = {}
+    for operation in frame.operations:
+        if operation.kind == "optical_flow_dispatch":
+            wanted = operation.descriptors
+            if seen.setdefault(operation.pipeline, wanted) != wanted:
+                parts.append([])
+                seen = {operation.pipeline: wanted}
+        parts[-1].append(operation)
+    return [frame._replace(operations=tuple(part)) for part in parts]
 
 
 def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
@@ -372,12 +347,12 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
     device = objects.device
     with ExitStack() as stack:
         try:
-            execution = Execution(objects, plan, stack)
-            execution.run(options)
+            execution = Execution(objects, plan, options, stack)
+            execution.run()
             if execution.instrumentation is not None and options.on_measured is not None:
                 options.on_measured(execution.instrumentation)
             if execution.timestamps is not None and options.on_timed is not None:
-                options.on_timed(execution.timestamps, execution.session_bytes)
+                options.on_timed(execution.timestamps, [graph.session_bytes for graph in execution.graphs])
             if options.on_graphs is not None and not options.dry_run:
                 options.on_graphs(execution.graphs)
         finally:
@@ -387,4 +362,5 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
                 # Other submissions may be on their way: the driver has to let go of what is about to be destroyed.
                 # On a lost device this returns in finite time, whatever it returns.
                 device.fn.vkDeviceWaitIdle(device.handle)
-    objects.trim()
+    for kept in (objects.pipelines.shaders, objects.pipelines.graphs, device.samplers):
+        kept.trim()  # nothing is in use between runs

@@ -75,7 +75,7 @@ class GraphReports:
     def required(self, physical: PhysicalDevice, disabled_extensions: Collection[str]) -> Enabled:
         """The requirements that a device must be opened with. Raises UnsupportedError for what it lacks."""
         if not self._neural:
-            return Enabled(frozenset(), frozenset())
+            return Enabled()
         feature = physical.features.find(*_NEURAL_FEATURE)
         if feature is None or NEURAL_EXTENSION in disabled_extensions:
             reason = "which --disable-extension turns off" if feature is not None else f"which {physical.name!r} lacks"

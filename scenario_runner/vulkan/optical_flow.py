@@ -8,15 +8,15 @@ optical flow that reads it (`flow_inputs`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import all_formats, format_of_value
-from scenario_runner.plan.plan import FramePlan, Operation, Plan
-from scenario_runner.plan.records import Descriptor, DescriptorList
+from scenario_runner.plan.plan import Plan
+from scenario_runner.plan.records import Descriptor
 from scenario_runner.plan.special_records import OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
@@ -210,27 +210,9 @@ class OpticalFlowPipeline:
             raise error.at(pointer=self._pointer) from None
 
 
-def flow_pipeline(pipelines: PipelineCache, plan: OpticalFlowPlan) -> OpticalFlowPipeline:
+def flow_pipeline(pipelines: PipelineCache, plan: OpticalFlowPlan, _resources: object) -> OpticalFlowPipeline:
     """The pipeline of an optical flow, made now if it is new. Raises what `OpticalFlowPipeline` raises."""
     return pipelines.graph(plan, plan.label, plan.label, OpticalFlowPipeline)
-
-
-def parts_of(frame: FramePlan) -> list[FramePlan]:
-    """A frame in parts that are submitted one after the other: in each, a session sees one set of images.
-
-    The ML emulation layers write the images of a dispatch into descriptor sets of the session when it is recorded, so
-    that of two dispatches in one command buffer the first one would use the images of the second.
-    """
-    parts: list[list[Operation]] = [[]]
-    seen: dict[int, int] = {}
-    for operation in frame.operations:
-        if operation.kind == "optical_flow_dispatch":
-            wanted = operation.descriptors
-            if seen.setdefault(operation.pipeline, wanted) != wanted:
-                parts.append([])
-                seen = {operation.pipeline: wanted}
-        parts[-1].append(operation)
-    return [frame._replace(operations=tuple(part)) for part in parts]
 
 
 def dispatch_info(operation: OpticalFlowDispatch) -> Any:
@@ -306,14 +288,11 @@ class _WithCopies(NamedTuple):
 
 
 def flow_inputs(
-    device: Device,
-    stack: ExitStack,
-    plan: Plan,
-    resources: Mapping[str, Any],
-    layouts_of: Callable[[DescriptorList], Sequence[Any]],
+    pipelines: PipelineCache, stack: ExitStack, plan: Plan, resources: Mapping[str, Any]
 ) -> dict[int, FlowInputs]:
     """The replacements of the descriptor lists, by their index, of optical flows that read other levels than the first
     ones; nothing where the driver reads them rightly."""
+    device = pipelines.device
     if device.physical.vulkan12_properties.driverID != vk.DRIVER_ID_MESA_LLVMPIPE:
         return {}
     flows = {
@@ -340,6 +319,6 @@ def flow_inputs(
             seen: dict[str, Any] = {
                 each.uid: _WithCopies(resources[each.uid], copies) for each in descriptors.descriptors
             }
-            (sets,) = allocate_sets(device, stack, [descriptors], layouts_of, seen)
+            (sets,) = allocate_sets(pipelines, stack, [descriptors], seen)
             found[index] = FlowInputs(sets, tuple(dict.fromkeys(copies.values())))
     return found

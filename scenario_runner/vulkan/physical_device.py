@@ -218,16 +218,16 @@ class PhysicalDevice:
         self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
         return vulkan11, vulkan12
 
-    @property
+    @cached_property
     def name(self) -> str:
         return str(ffi.string(self.properties.deviceName).decode(errors="replace"))
 
-    @property
+    @cached_property
     def type(self) -> str:
         """'discrete', 'integrated', 'virtual', 'cpu' or 'other'."""
         return _TYPES.get(self.properties.deviceType, "other")
 
-    @property
+    @cached_property
     def api_version(self) -> int:
         return int(self.properties.apiVersion)
 
@@ -248,13 +248,13 @@ class PhysicalDevice:
     def max_memory_allocation_size_bytes(self) -> int:
         return int(self.vulkan11_properties.maxMemoryAllocationSize)
 
-    @property
+    @cached_property
     def uuid(self) -> str:
         """deviceUUID in its usual form, 8-4-4-4-12 hexadecimal digits."""
         digits = bytes(ffi.buffer(self.vulkan11_properties.deviceUUID)).hex()
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
-    @property
+    @cached_property
     def driver(self) -> str:
         """Driver name and version in the driver's own words."""
         properties = self.vulkan12_properties

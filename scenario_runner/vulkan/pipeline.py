@@ -10,6 +10,7 @@ strictest behaviour that it was opened with.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -91,23 +92,23 @@ class PipelineCache:
         self.device = device
         self._set_layouts: dict[tuple[LayoutBinding, ...], Any] = {}
         self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Any] = {}
-        self._shaders: Kept[Pipeline] = Kept(MAX_KEPT_PIPELINES)
-        self._graphs: Kept[Any] = Kept(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
+        self.shaders: Kept[Pipeline] = Kept(MAX_KEPT_PIPELINES)
+        self.graphs: Kept[Any] = Kept(_MOST_GRAPHS, _MOST_CONSTANT_BYTES)
 
     def compute(self, plan: PipelinePlan) -> Pipeline:
         """The pipeline of a compute shader. Raises ShaderError or DeviceError, with the place."""
         text = f"shader {plan.label!r}"
-        return self._made(self._shaders, plan, text, "compute", plan.label, _create_compute)
+        return self._made(self.shaders, plan, text, "compute", plan.label, _create_compute)
 
     def graphics(self, plan: GraphicsPipelinePlan) -> Pipeline:
         """The pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass, with the place."""
-        return self._made(self._shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics)
+        return self._made(self.shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics)
 
     def graph(
         self, plan: Any, label: str, name: str, create: Callable[[PipelineCache, Any, ExitStack], _Made]
     ) -> _Made:
         """The pipeline of a graph or of an optical flow, which ``create`` makes with its constants' ``size_bytes``."""
-        return self._made(self._graphs, plan, label, plan.kind.replace("_", " "), name, create)
+        return self._made(self.graphs, plan, label, plan.kind.replace("_", " "), name, create)
 
     def _made(
         self,
@@ -130,30 +131,22 @@ class PipelineCache:
         made: _Made = kept.get(plan.content if cache is None else cache.key(plan.content), make)
         return made
 
-    def set_layouts(self, wanted: DescriptorList) -> tuple[Any, ...]:
-        """The VkDescriptorSetLayout of every set of a descriptor list, from set 0 on."""
-        return tuple(self._set_layout(bindings) for bindings in wanted.set_layouts)
-
-    def trim(self) -> None:
-        """Drop the pipelines used longest ago; only between runs, when none is in use."""
-        self._shaders.trim()
-        self._graphs.trim()
-
     def close(self) -> None:
         """Destroy everything; calling it again does nothing."""
         fn, device = self.device.fn, self.device.handle
-        self._graphs.close()
-        self._shaders.close()
+        self.graphs.close()
+        self.shaders.close()
         while self._layouts:
             fn.vkDestroyPipelineLayout(device, self._layouts.popitem()[1], ffi.NULL)
         while self._set_layouts:
             fn.vkDestroyDescriptorSetLayout(device, self._set_layouts.popitem()[1], ffi.NULL)
 
-    def _set_layout(self, bindings: tuple[LayoutBinding, ...]) -> Any:
-        layout = self._set_layouts.get(bindings)
-        if layout is None:
-            layout = self._set_layouts[bindings] = create_set_layout(self.device, bindings)
-        return layout
+    def set_layouts(self, sets: tuple[tuple[LayoutBinding, ...], ...]) -> list[Any]:
+        """The VkDescriptorSetLayout of each set, from set 0 on, made now if it is new."""
+        for bindings in sets:
+            if bindings not in self._set_layouts:
+                self._set_layouts[bindings] = create_set_layout(self.device, bindings)
+        return [self._set_layouts[bindings] for bindings in sets]
 
     def layout(
         self,
@@ -173,8 +166,7 @@ class PipelineCache:
             if push_constants_size:
                 ranges = [{"stageFlags": stages, "offset": 0, "size": push_constants_size}]
             handle = ffi.new("VkPipelineLayout*")
-            set_layouts = [self._set_layout(bindings) for bindings in sets]
-            info = new("VkPipelineLayoutCreateInfo", pSetLayouts=set_layouts, pPushConstantRanges=ranges)
+            info = new("VkPipelineLayoutCreateInfo", pSetLayouts=self.set_layouts(sets), pPushConstantRanges=ranges)
             check(
                 self.device.fn.vkCreatePipelineLayout(self.device.handle, info, ffi.NULL, handle),
                 "vkCreatePipelineLayout",
@@ -315,64 +307,46 @@ def with_robustness(info: Any, features: Collection[Feature]) -> Any:
 
 
 def allocate_sets(
-    device: Device,
-    stack: ExitStack,
-    wanted: Sequence[DescriptorList],
-    layouts_of: Callable[[DescriptorList], Sequence[Any]],
-    resources: Mapping[str, Resource],
+    pipelines: PipelineCache, stack: ExitStack, wanted: Sequence[DescriptorList], resources: Mapping[str, Resource]
 ) -> list[tuple[Any, int]]:
     """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
+    device = pipelines.device
     layouts: list[Any] = []
-    firsts: list[int] = []
-    sizes: dict[int, int] = {}
+    ranges: list[tuple[int, int]] = []
+    sizes: Counter[int] = Counter()
     for each in wanted:
-        firsts.append(len(layouts))
-        layouts.extend(layouts_of(each))
+        first = len(layouts)
+        layouts += pipelines.set_layouts(each.set_layouts)
+        ranges.append((first, len(layouts) - first))
         for descriptor in each.descriptors:
-            kind = DESCRIPTOR_TYPES[descriptor.kind]
-            sizes[kind] = sizes.get(kind, 0) + 1
+            sizes[DESCRIPTOR_TYPES[descriptor.kind]] += 1
     if not layouts:
         return [(ffi.NULL, 0) for _ in wanted]
     purpose = f"{len(layouts)} descriptor sets"
+    # a pool needs one size even when every set is empty
+    pool_sizes = [*sizes.items()] or [(vk.DESCRIPTOR_TYPE_STORAGE_BUFFER, 1)]
     info = new(
         "VkDescriptorPoolCreateInfo",
         maxSets=len(layouts),
-        # a pool needs one size even when every set is empty
-        pPoolSizes=[
-            {"type": kind, "descriptorCount": count}
-            for kind, count in (sizes or {vk.DESCRIPTOR_TYPE_STORAGE_BUFFER: 1}).items()
-        ],
+        poolSizeCount=len(pool_sizes),
+        pPoolSizes=ffi.new("VkDescriptorPoolSize[]", pool_sizes),
     )
     pool = device.create(stack, "descriptor pool", "DescriptorPool", info, purpose)
     handles = ffi.new("VkDescriptorSet[]", len(layouts))
     allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)
     check(device.fn.vkAllocateDescriptorSets(device.handle, allocate, handles), "vkAllocateDescriptorSets", purpose)
-    stack.callback(lambda: ffi.release(handles))  # also keeps the array alive as long as the sets
-    _write(device, wanted, firsts, handles, resources)
-    ends = [*firsts[1:], len(layouts)]
-    return [(handles + first, end - first) for first, end in zip(firsts, ends, strict=True)]
-
-
-def _write(
-    device: Device,
-    wanted: Sequence[DescriptorList],
-    firsts: Sequence[int],
-    handles: Any,
-    resources: Mapping[str, Resource],
-) -> None:
-    total = sum(len(each.descriptors) for each in wanted)
-    writes = ffi.new("VkWriteDescriptorSet[]", total)
-    keep = []
-    index = 0
-    for first, each in zip(firsts, wanted, strict=True):
+    stack.callback(ffi.release, handles)  # also keeps the array alive as long as the sets
+    writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
+    keep: list[Any] = []
+    for (first, _), each in zip(ranges, wanted, strict=True):
         for descriptor in each.descriptors:
-            write = writes[index]
+            write = writes[len(keep)]
             write.sType = vk.STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
             write.dstSet = handles[first + descriptor.set]
             write.dstBinding = descriptor.binding
             write.descriptorCount = 1
             write.descriptorType = DESCRIPTOR_TYPES[descriptor.kind]
             keep.append(resources[descriptor.uid].write_descriptor(write, descriptor))
-            index += 1
-    if total:
-        device.fn.vkUpdateDescriptorSets(device.handle, total, writes, 0, ffi.NULL)
+    if keep:
+        device.fn.vkUpdateDescriptorSets(device.handle, len(keep), writes, 0, ffi.NULL)
+    return [(handles + first, count) for first, count in ranges]

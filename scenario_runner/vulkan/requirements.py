@@ -9,7 +9,7 @@ Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCre
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic
@@ -127,8 +127,8 @@ def companions(physical: PhysicalDevice, requirements: Requirements, disabled: C
     wanted: list[tuple[str, str]] = []
     for name in (*requirements.capabilities, *requirements.spirv_extensions):
         wanted += COMPANIONS.get(name, ())
-    subgroups = any(name.startswith("GroupNonUniform") for name in requirements.capabilities)
-    if subgroups and not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities):
+    is_mixed = not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities)
+    if is_mixed and any(name.startswith("GroupNonUniform") for name in requirements.capabilities):
         wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
     if requirements.graphics is not None:
         wanted += _STORES  # shaders that only read often do not say so
@@ -165,8 +165,6 @@ def reason_against(physical: PhysicalDevice) -> str | None:
     return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
 
 
-# The newest SPIR-V that each Vulkan version takes (Vulkan specification, appendix "Vulkan Environment for SPIR-V").
-_SPIRV_VERSIONS = ((API_1_3, (1, 6)), (API_1_2, (1, 5)))
 # Must not be enabled beside its successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
 # Capabilities under the names that they had before they became part of a newer extension.
@@ -185,24 +183,21 @@ _ROBUSTNESS = (
 _FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
 
 
-class Enabled:
-    """Features and extensions to open a device with, and whether its queue must do graphics work.
+class Enabled(NamedTuple):
+    """Features and extensions to open a device with, and whether its queue must do graphics work."""
 
-    ``covers`` tells whether an open device is enough for more.
-    """
-
-    def __init__(self, features: frozenset[Feature], extensions: frozenset[str], *, graphics: bool = False) -> None:
-        self.features = features
-        self.extensions = extensions
-        self.graphics = graphics
+    features: frozenset[Feature] = frozenset()
+    extensions: frozenset[str] = frozenset()
+    graphics: bool = False
 
     def covers(self, other: Enabled) -> bool:
+        """Return whether a device that was opened with this is enough for ``other``."""
         enough = other.features <= self.features and other.extensions <= self.extensions
         return enough and (self.graphics or not other.graphics)
 
     def union(self, other: Enabled) -> Enabled:
         graphics = self.graphics or other.graphics
-        return Enabled(self.features | other.features, self.extensions | other.extensions, graphics=graphics)
+        return Enabled(self.features | other.features, self.extensions | other.extensions, graphics)
 
 
 def enabled_for(
@@ -221,10 +216,13 @@ def enabled_for(
     """
     disabled = disabled_extensions
     needs = _Needs(physical, requirements, disabled)
-    needs.add_spirv("capability", requirements.capabilities, CAPABILITIES)
-    needs.add_spirv("extension", requirements.spirv_extensions, EXTENSIONS)
-    # the emulation layers process graphs themselves, whatever the device lacks
-    needs.add_spirv("capability", requirements.graph_capabilities, CAPABILITIES, required=not emulated)
+    for name, shader in requirements.capabilities.items():
+        needs.add_spirv("capability", name, shader)
+    for name, shader in requirements.spirv_extensions.items():
+        needs.add_spirv("extension", name, shader)
+    for name, shader in requirements.graph_capabilities.items():
+        # the emulation layers process graphs themselves, whatever the device lacks
+        needs.add_spirv("capability", name, shader, required=not emulated)
     for needed in requirements.features:
         needs.add_feature(needed)
     needs.check_spirv_version()
@@ -251,7 +249,7 @@ def enabled_for(
             raise errors.error_of(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
-    return Enabled(frozenset(features), frozenset(extensions), graphics=requirements.graphics is not None)
+    return Enabled(frozenset(features), frozenset(extensions), requirements.graphics is not None)
 
 
 class _Needs:
@@ -265,32 +263,30 @@ class _Needs:
         self.extensions: set[str] = set()
         self.problems: list[Diagnostic] = []
 
-    def add_spirv(
-        self, what: str, names: Mapping[str, str], table: Mapping[str, Any], *, required: bool = True
-    ) -> None:
-        """Add what capabilities or extensions of SPIR-V need, by the uids of the shaders that declare them."""
-        for name, shader in names.items():
-            alternatives = table.get(_RENAMED.get(name, name))
-            if alternatives is None:
-                if what == "capability" and required:
-                    message = f"shader {shader!r} needs the capability {name}, which no Vulkan version knows"
-                    self._lack(_LACKING, self._requirements.places.get(shader), message)
+    def add_spirv(self, what: str, name: str, shader: str, *, required: bool = True) -> None:
+        """Add what a "capability" or an "extension" of SPIR-V needs, which a shader declares."""
+        table: Mapping[str, Any] = CAPABILITIES if what == "capability" else EXTENSIONS
+        alternatives = table.get(_RENAMED.get(name, name))
+        if alternatives is None:
+            if what == "capability" and required:
+                message = f"shader {shader!r} needs the capability {name}, which no Vulkan version knows"
+                self._lack(_LACKING, self._requirements.places.get(shader), message)
+            return
+        found = False
+        lacking = []
+        for alternative in alternatives:
+            if found and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
+                continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
+            satisfied = _satisfy(self._physical, alternative, self._disabled)
+            if satisfied is None:
+                lacking.append(_describe(alternative))
                 continue
-            found = False
-            lacking = []
-            for alternative in alternatives:
-                if found and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
-                    continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
-                satisfied = _satisfy(self._physical, alternative, self._disabled)
-                if satisfied is None:
-                    lacking.append(_describe(alternative))
-                    continue
-                found = True
-                self.features |= satisfied.features
-                self.extensions |= satisfied.extensions
-            if not found and required:
-                message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
-                self._lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
+            found = True
+            self.features |= satisfied.features
+            self.extensions |= satisfied.extensions
+        if not found and required:
+            message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
+            self._lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
 
     def add_feature(self, needed: NeededFeature) -> None:
         """Add a feature that no SPIR-V asks for."""
@@ -307,9 +303,9 @@ class _Needs:
         self._lack("SR-FEATURE-002", needed.pointer, message, help)
 
     def check_spirv_version(self) -> None:
-        """Note a module that is too new for the device."""
+        """Note a module that is too new for the device (appendix "Vulkan Environment for SPIR-V")."""
         requirements, physical = self._requirements, self._physical
-        newest = next((spirv for version, spirv in _SPIRV_VERSIONS if physical.api_version >= version), (1, 3))
+        newest = (1, 6) if physical.api_version >= API_1_3 else (1, 5) if physical.api_version >= API_1_2 else (1, 3)
         if requirements.spirv_version > newest:
             major, minor = requirements.spirv_version
             message = (
@@ -332,23 +328,22 @@ def with_graphics(physical: PhysicalDevice, needed: Enabled) -> Enabled:
     """The same with a queue that does graphics work. Raises UnsupportedError where the device has none."""
     if physical.queue_family(graphics=True) is None:
         raise errors.error_of([_without_graphics(physical, None, "captures need")])
-    return Enabled(needed.features, needed.extensions, graphics=True)
+    return needed._replace(graphics=True)
 
 
 def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | None:
     """Find what to enable for one alternative of the registry, or None when the device lacks it."""
     kind = alternative[0]
-    nothing: frozenset[Feature] = frozenset()
     if kind == "version":
-        return Enabled(nothing, frozenset()) if physical.api_version >= alternative[1] else None
+        return Enabled() if physical.api_version >= alternative[1] else None
     if kind == "extension":
         name = alternative[1]
         usable = name in physical.extensions and name not in disabled
-        return Enabled(nothing, frozenset({name})) if usable else None
+        return Enabled(extensions=frozenset({name})) if usable else None
     if kind == "feature":
         feature = physical.features.find(alternative[1], alternative[2], disabled)
-        return None if feature is None else Enabled(frozenset({feature}), frozenset())
-    return Enabled(nothing, frozenset()) if physical.has_property(*alternative[1:4]) else None
+        return None if feature is None else Enabled(frozenset({feature}))
+    return Enabled() if physical.has_property(*alternative[1:4]) else None
 
 
 def _describe(alternative: tuple[Any, ...]) -> str:

@@ -46,7 +46,7 @@ class Calibration(NamedTuple):
 def wanted(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
     """The extension that a device is opened with, so that its counter can be calibrated; nothing where it cannot."""
     names = [name for name in EXTENSIONS if name in physical.extensions and name not in disabled_extensions]
-    return Enabled(frozenset(), frozenset(names[:1]))
+    return Enabled(extensions=frozenset(names[:1]))
 
 
 class DeviceClock:
