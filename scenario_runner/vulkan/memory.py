@@ -23,6 +23,7 @@ from scenario_runner.vulkan.structs import new
 _MEMINFO = "/proc/meminfo"
 _MADV_POPULATE_WRITE = 23  # Linux 5.14
 _PAGE_SIZE_BYTES = 4096
+_SMALLEST_BYTES = 1 << 20
 _NO_LIMIT_BYTES = 1 << 60  # the first version of control groups has a number for it
 
 
@@ -76,8 +77,10 @@ def _text(path: str) -> str:
 def populate(view: memoryview) -> None:
     """Have the system provide the pages of ``view`` now: one call is cheaper than a fault for each page.
 
-    What the pages hold stays. Only an aid for much memory: where the system does not know it, it does nothing.
+    What the pages hold stays. Only an aid: where the system does not know it, or for little memory, it does nothing.
     """
+    if view.nbytes < _SMALLEST_BYTES:
+        return
     import ctypes
 
     start = ctypes.addressof(ctypes.c_char.from_buffer(view))

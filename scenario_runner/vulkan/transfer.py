@@ -271,12 +271,11 @@ def _fill_in_place(resources: Sequence[Resource], *, populating: bool) -> None:
 
 def _fill(source: Source | None, piece: memoryview, offset_bytes: int, populating: bool) -> None:
     """Read bytes of a source from ``offset_bytes`` on, or set them to zero: many of them without the interpreter."""
-    many = piece.nbytes >= _MANY_BYTES
-    if populating and many:
+    if populating:
         populate(piece)
     if source is not None:
         source.read_into(piece, offset_bytes)
-    elif many:
+    elif piece.nbytes >= _MANY_BYTES:
         import ctypes
 
         ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
