@@ -57,7 +57,6 @@ class Buffers(ResourceResolver):
 
 def check_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
     """Note what members of memory groups cannot share, and let every tensor know the image whose memory it shares."""
-    has_images = "image" in {plan.kind for plan in resources.values()}
     for group, members in memory_groups(resources.values()).items():
         for plan in members:
             _check_offset(plan, problems)
@@ -66,8 +65,7 @@ def check_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None
         images: list[Any] = [plan for plan in members if plan.kind == "image"]
         if images:
             _check_images(group, members, images, problems)
-        if has_images:
-            _check_sources(group, members, problems)
+        _check_sources(group, members, problems)
         for tensor in members:
             if tensor.kind == "tensor":
                 _join(tensor, images, group, resources, problems)
@@ -122,7 +120,7 @@ def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems
 
 
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
-    """Two initial contents for the same bytes; files are compared where the scenario is read, this adds arrays."""
+    """Note two initial contents for the same bytes: which one would win is anyone's guess."""
     for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
         paths = [getattr(each.source, "path", None) for each in (plan, other)]
         if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from scenario_runner.scenario.loader import from_dict, load, loads
     from scenario_runner.scenario.model import Command, Model, Resource
-    from scenario_runner.scenario.scenario import Scenario, check_references
+    from scenario_runner.scenario.scenario import Scenario
     from scenario_runner.scenario.schema import json_schema
     from scenario_runner.scenario.shaders import (
         Graph,
@@ -77,7 +77,6 @@ __all__ = [
     "SubresourceRange",
     "Tensor",
     "TensorBarrier",
-    "check_references",
     "from_dict",
     "json_schema",
     "load",

@@ -15,9 +15,8 @@ from scenario_runner.scenario.model import (
     References,
     Resource,
     Resources,
+    Targets,
     Uid,
-    Use,
-    each_of,
     found,
 )
 from scenario_runner.scenario.model_base import canonical
@@ -48,11 +47,6 @@ Stage = Annotated[
 ]
 Stages = Annotated[tuple[Stage, ...], Field(strict=False)]
 
-SourceAccess = Annotated[Access, Field(description="Memory accesses to finish before the barrier.")]
-DestinationAccess = Annotated[Access, Field(description="Memory accesses that wait for the barrier.")]
-SourceStages = Annotated[Stages, Field(description="Pipeline stages of earlier commands to wait for; none if empty.")]
-DestinationStages = Annotated[Stages, Field(description="Pipeline stages of later commands that wait; none if empty.")]
-
 Layout = Annotated[
     Literal[
         "tensor_aliasing",
@@ -66,36 +60,37 @@ Layout = Annotated[
 ]
 
 
-class MemoryBarrier(Resource):
+class Barrier(Resource):
+    """Any barrier."""
+
+    uid: Uid
+    src_access: Annotated[Access, Field(description="Memory accesses to finish before the barrier.")]
+    dst_access: Annotated[Access, Field(description="Memory accesses that wait for the barrier.")]
+    src_stage: Stages = Field(
+        default=("all",), description="Pipeline stages of earlier commands to wait for; none if empty."
+    )
+    dst_stage: Stages = Field(
+        default=("all",), description="Pipeline stages of later commands that wait; none if empty."
+    )
+
+
+class MemoryBarrier(Barrier):
     """A barrier over all memory (VkMemoryBarrier2)."""
 
     kind: ClassVar[str] = "memory_barrier"
 
-    uid: Uid
-    src_access: SourceAccess
-    dst_access: DestinationAccess
-    src_stage: SourceStages = ("all",)
-    dst_stage: DestinationStages = ("all",)
 
-
-class BufferBarrier(Resource):
+class BufferBarrier(Barrier):
     """A barrier over a part of a buffer (VkBufferMemoryBarrier2)."""
 
     kind: ClassVar[str] = "buffer_barrier"
+    refers_to: ClassVar[Targets] = {"buffer_resource": frozenset({"buffer"})}
 
-    uid: Uid
     buffer_resource: Reference = Field(description="uid of the buffer.")
     size: Annotated[int, Field(ge=1, le=2**64 - 1)] = Field(
         description="Number of bytes; 18446744073709551615 means all from the offset on."
     )
     offset: U64 = Field(default=0, description="First byte of the range.")
-    src_access: SourceAccess
-    dst_access: DestinationAccess
-    src_stage: SourceStages = ("all",)
-    dst_stage: DestinationStages = ("all",)
-
-    def references(self) -> Iterator[Use]:
-        yield "/buffer_resource", self.buffer_resource, frozenset({"buffer"})
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         buffer: Buffer | None = found(resources, self.buffer_resource, "buffer")
@@ -123,25 +118,18 @@ class SubresourceRange(Model):
     )
 
 
-class ImageBarrier(Resource):
+class ImageBarrier(Barrier):
     """A barrier over a part of an image, with a change of its layout (VkImageMemoryBarrier2)."""
 
     kind: ClassVar[str] = "image_barrier"
+    refers_to: ClassVar[Targets] = {"image_resource": frozenset({"image"})}
 
-    uid: Uid
     image_resource: Reference = Field(description="uid of the image.")
     old_layout: Layout = Field(description="Layout before the barrier; undefined discards the content.")
     new_layout: Layout = Field(description="Layout after the barrier: general or tensor_aliasing.")
     subresource_range: SubresourceRange = Field(
         default=SubresourceRange.model_construct(), description="Part of the image; by default its first mip level."
     )
-    src_access: SourceAccess
-    dst_access: DestinationAccess
-    src_stage: SourceStages = ("all",)
-    dst_stage: DestinationStages = ("all",)
-
-    def references(self) -> Iterator[Use]:
-        yield "/image_resource", self.image_resource, frozenset({"image"})
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         image: Image | None = found(resources, self.image_resource, "image")
@@ -160,33 +148,24 @@ class ImageBarrier(Resource):
                 yield error("SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from {first} on")
 
 
-class TensorBarrier(Resource):
+class TensorBarrier(Barrier):
     """A barrier over a tensor (VkTensorMemoryBarrierARM)."""
 
     kind: ClassVar[str] = "tensor_barrier"
+    refers_to: ClassVar[Targets] = {"tensor_resource": frozenset({"tensor"})}
 
-    uid: Uid
     tensor_resource: Reference = Field(description="uid of the tensor.")
-    src_access: SourceAccess
-    dst_access: DestinationAccess
-    src_stage: SourceStages = ("all",)
-    dst_stage: DestinationStages = ("all",)
-
-    def references(self) -> Iterator[Use]:
-        yield "/tensor_resource", self.tensor_resource, frozenset({"tensor"})
 
 
 class DispatchBarrier(Command):
     """Inserts barriers, in the order of the commands."""
 
     kind: ClassVar[str] = "dispatch_barrier"
+    refers_to: ClassVar[Targets] = {
+        f"{kind}_barrier_refs": frozenset({f"{kind}_barrier"}) for kind in ("image", "tensor", "memory", "buffer")
+    }
 
     image_barrier_refs: References = Field(default=(), description="uids of the image_barrier resources to insert.")
     tensor_barrier_refs: References = Field(default=(), description="uids of the tensor_barrier resources to insert.")
     memory_barrier_refs: References = Field(default=(), description="uids of the memory_barrier resources to insert.")
     buffer_barrier_refs: References = Field(default=(), description="uids of the buffer_barrier resources to insert.")
-
-    def references(self) -> Iterator[Use]:
-        for kind in ("image", "tensor", "memory", "buffer"):
-            name = f"{kind}_barrier_refs"
-            yield from each_of(name, getattr(self, name), frozenset({f"{kind}_barrier"}))

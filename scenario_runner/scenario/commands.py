@@ -1,6 +1,6 @@
 """The commands that run shaders and graphs, with their bindings, and the boundaries of frames."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -16,8 +16,8 @@ from scenario_runner.scenario.model import (
     Reference,
     References,
     Resources,
+    Targets,
     Use,
-    each_of,
     found,
     repeated,
     wrong,
@@ -27,9 +27,7 @@ from scenario_runner.scenario.shaders import (
     SHADER,
     Shader,
     ShaderSubstitutions,
-    push_data_reference,
     substitution_contradictions,
-    substitution_references,
     target_contradictions,
     wrong_stage,
 )
@@ -67,12 +65,6 @@ class Binding(Model):
 Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
 
 
-def binding_references(bindings: Iterable[Binding], kinds: frozenset[str] = STORAGE) -> Iterator[Use]:
-    """The references of the ``bindings`` of a command."""
-    for index, binding in enumerate(bindings):
-        yield f"/bindings/{index}/resource_ref", binding.resource_ref, kinds
-
-
 def binding_contradictions(bindings: Sequence[Binding], resources: Resources) -> Iterator[Diagnostic]:
     """Find contradictions in the ``bindings`` of a command."""
     for index, first in repeated([(binding.set, binding.id) for binding in bindings]):
@@ -99,6 +91,7 @@ class DispatchCompute(Command):
     """Runs a compute shader."""
 
     kind: ClassVar[str] = "dispatch_compute"
+    refers_to: ClassVar[Targets] = {"shader_ref": SHADER, "push_data_ref": RAW_DATA, "bindings.resource_ref": STORAGE}
 
     shader_ref: Reference = Field(description="uid of a compute shader.")
     bindings: Bindings = Field(description="The resources of the shader, each at its own set and binding.")
@@ -120,11 +113,6 @@ class DispatchCompute(Command):
         longer = {"type": "array", "prefixItems": [usual["items"]] * 3, "items": {"const": 1}, "minItems": 4}
         counts["anyOf"] = [usual, {**longer, "deprecated": True}]
         return definition
-
-    def references(self) -> Iterator[Use]:
-        yield "/shader_ref", self.shader_ref, SHADER
-        yield from push_data_reference(self.push_data_ref)
-        yield from binding_references(self.bindings)
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from wrong_stage("/shader_ref", self.shader_ref, "compute", resources)
@@ -166,6 +154,12 @@ class DispatchFragment(Command):
     """Draws one triangle with a vertex and a fragment shader."""
 
     kind: ClassVar[str] = "dispatch_fragment"
+    refers_to: ClassVar[Targets] = {
+        "vertex_shader_ref": SHADER,
+        "fragment_shader_ref": SHADER,
+        "bindings.resource_ref": STORAGE,
+        "push_data_ref": RAW_DATA,
+    }
 
     vertex_shader_ref: Reference = Field(description="uid of the vertex shader.")
     fragment_shader_ref: Reference = Field(description="uid of the fragment shader.")
@@ -191,12 +185,9 @@ class DispatchFragment(Command):
     implicit_barrier: ImplicitBarrier = True
 
     def references(self) -> Iterator[Use]:
-        yield "/vertex_shader_ref", self.vertex_shader_ref, SHADER
-        yield "/fragment_shader_ref", self.fragment_shader_ref, SHADER
-        yield from binding_references(self.bindings)
+        yield from super().references()
         for index, attachment in enumerate(self.color_attachment_refs):
             yield f"/color_attachment_refs/{index}", attachment.resource_ref, frozenset({"image"})
-        yield from push_data_reference(self.push_data_ref)
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from wrong_stage("/vertex_shader_ref", self.vertex_shader_ref, "vertex", resources)
@@ -227,6 +218,12 @@ class DispatchGraph(Command):
     """Runs the graph of a VGF file."""
 
     kind: ClassVar[str] = "dispatch_graph"
+    refers_to: ClassVar[Targets] = {
+        "graph_ref": frozenset({"graph"}),
+        "bindings.resource_ref": STORAGE,
+        "push_constants.push_data_ref": RAW_DATA,
+        "shader_substitutions.shader_ref": SHADER,
+    }
 
     graph_ref: Reference = Field(description="uid of a graph resource (a VGF file).")
     bindings: Bindings = Field(description="Inputs and outputs of the graph.")
@@ -238,13 +235,6 @@ class DispatchGraph(Command):
         description=("Shaders for placeholder nodes, in addition to those of the graph resource, which they override."),
     )
     implicit_barrier: ImplicitBarrier = True
-
-    def references(self) -> Iterator[Use]:
-        yield "/graph_ref", self.graph_ref, frozenset({"graph"})
-        yield from binding_references(self.bindings)
-        for index, constants in enumerate(self.push_constants):
-            yield f"/push_constants/{index}/push_data_ref", constants.push_data_ref, RAW_DATA
-        yield from substitution_references(self.shader_substitutions)
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from binding_contradictions(self.bindings, resources)
@@ -261,6 +251,11 @@ class DispatchSpirvGraph(Command):
     """Runs the graph of a SPIR-V module."""
 
     kind: ClassVar[str] = "dispatch_spirv_graph"
+    refers_to: ClassVar[Targets] = {
+        "graph_ref": SHADER,
+        "bindings.resource_ref": frozenset({"tensor", "image"}),
+        "graph_constants": frozenset({"graph_constant"}),
+    }
 
     graph_ref: Reference = Field(description="uid of a SPIR-V shader resource that contains a graph.")
     bindings: Bindings = Field(description="Inputs and outputs of the graph.")
@@ -269,11 +264,6 @@ class DispatchSpirvGraph(Command):
         description=("uids of graph_constant resources; the position is the id of the constant in the module, from 0."),
     )
     implicit_barrier: ImplicitBarrier = True
-
-    def references(self) -> Iterator[Use]:
-        yield "/graph_ref", self.graph_ref, SHADER
-        yield from binding_references(self.bindings, frozenset({"tensor", "image"}))
-        yield from each_of("graph_constants", self.graph_constants, frozenset({"graph_constant"}))
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         shader: Shader | None = found(resources, self.graph_ref, "shader")
@@ -371,6 +361,7 @@ class MarkBoundary(Command):
     """Ends a frame: all commands before it are submitted and finished before the next command starts."""
 
     kind: ClassVar[str] = "mark_boundary"
+    refers_to: ClassVar[Targets] = {"resources": STORAGE}
 
     resources: References = Field(
         description=(
@@ -387,6 +378,3 @@ class MarkBoundary(Command):
             "number of earlier frames."
         ),
     )
-
-    def references(self) -> Iterable[Use]:
-        return each_of("resources", self.resources, STORAGE)

@@ -14,21 +14,12 @@ from scenario_runner.diagnostics import Diagnostic, warning
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import model_of
-from scenario_runner.scenario.scenario import (
-    MAX_PROBLEMS,
-    Scenario,
-    check_contradictions,
-    check_references,
-    limited,
-)
+from scenario_runner.scenario.scenario import MAX_PROBLEMS, Scenario, check_entries, limited
 from scenario_runner.streams import MAX_SCENARIO_BYTES, is_stream, read_file
 
 MAX_VALUES = 2_000_000
 """Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
 
-
-# Keys beside the resources and commands that a run does not look at: the schema of editors, the expectations of suites.
-_BESIDE = {"$schema": str, "expect": dict}
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 """Codes whose place is a key, not its value."""
 
@@ -126,8 +117,7 @@ class _Reading:
         self.broken: dict[str, tuple[int, str]] = {}
         self.warnings: list[Diagnostic] = []
         self.problems: list[Diagnostic] = []
-        is_right = type(tree) is dict and tree.keys() - _BESIDE.keys() == self.models.keys()
-        if not is_right or not all(isinstance(tree[key], kind) for key, kind in _BESIDE.items() if key in tree):
+        if type(tree) is not dict or tree.keys() != self.models.keys():
             from scenario_runner.scenario.diagnosis import read_root
 
             tree = read_root(tree, self.warnings, self.problems)
@@ -140,8 +130,7 @@ class _Reading:
             self.keys["commands"],
         )
         if self.problems:
-            contradictions, _ = check_contradictions(*self._parsed)
-            self.problems += [*check_references(*self._parsed, self.broken), *contradictions]
+            self.problems += check_entries(*self._parsed, self.broken)[0]
             del self.problems[4 * MAX_PROBLEMS :]
 
     def scenario(self, path: str | None, base_dir: str, text: str | None = None) -> Scenario:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import Parameter, Signature
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
@@ -172,6 +172,10 @@ def require_source(model: AnyModel, src: str | None, field: str, value: Any) -> 
 Use = tuple[str, str, frozenset[str]]
 """Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have."""
 
+Targets = Mapping[str, frozenset[str]]
+"""The fields of an entry that name resources → the kinds that these may have; ``bindings.resource_ref`` is a field of
+each of the ``bindings``."""
+
 STORAGE = frozenset({"buffer", "tensor", "image"})
 """Kinds that a binding can show to a shader."""
 
@@ -180,12 +184,24 @@ class Entry(Model):
     """The base of resources and commands.
 
     The methods are called when all entries of a scenario are there; ``resources`` are those by uid, without any that is
-    wrong. What a reference that leads nowhere would say is left out: `references.check_references` reports it.
+    wrong. What a reference that leads nowhere would say is left out: `scenario.check_entries` reports it.
     """
 
-    def references(self) -> Iterable[Use]:
+    refers_to: ClassVar[Targets] = {}
+
+    def references(self) -> Iterator[Use]:
         """Every uid of another resource that the entry names."""
-        return ()
+        for name, kinds in self.refers_to.items():
+            field, _, inner = name.partition(".")
+            value = getattr(self, field)
+            if isinstance(value, tuple):
+                for index, part in enumerate(value):
+                    if inner:
+                        yield f"/{field}/{index}/{inner}", getattr(part, inner), kinds
+                    else:
+                        yield f"/{field}/{index}", part, kinds
+            elif value is not None:
+                yield f"/{field}", value, kinds
 
     def contradictions(self, resources: Resources) -> Iterable[Diagnostic]:
         """Find contradictions, and warn of what has no effect; each pointer starts from the entry."""
@@ -227,11 +243,6 @@ def repeated(values: Iterable[Any]) -> Iterable[tuple[int, int]]:
         first = seen.setdefault(value, index)
         if first != index:
             yield index, first
-
-
-def each_of(name: str, uids: Iterable[str], kinds: frozenset[str]) -> Iterable[Use]:
-    """The uses of a list of uids."""
-    return ((f"/{name}/{index}", uid, kinds) for index, uid in enumerate(uids))
 
 
 def model_of(kind: Kind) -> type[Model]:

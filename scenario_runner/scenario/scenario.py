@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.byte_data import Span, collisions
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.kinds import COMMANDS, RESOURCES
@@ -24,70 +23,71 @@ MAX_HINTS = 50
 """Unknown uids for which a close match is looked for."""
 
 
-def _placed(
-    resources: Sequence[Resource | None],
-    commands: Sequence[Command | None],
-    resource_keys: Sequence[str] | None,
-    command_keys: Sequence[str] | None,
-) -> Iterator[tuple[str, Any]]:
-    """The pointer of each entry, with its kind as the file spells it, and the entry; not those that are wrong."""
-    for name, entries, keys in (("resources", resources, resource_keys), ("commands", commands, command_keys)):
-        for index, entry in enumerate(entries):
-            if entry is not None:
-                yield f"/{name}/{index}/{keys[index] if keys else entry.kind}", entry
-
-
-def check_references(
+def check_entries(
     resources: Sequence[Resource | None],
     commands: Sequence[Command | None],
     resource_keys: Sequence[str] | None = None,
     command_keys: Sequence[str] | None = None,
     broken: Mapping[str, tuple[int, str]] | None = None,
-) -> list[Diagnostic]:
-    """Unknown, duplicate and wrong-kind uids, each as a problem with its pointer.
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """Errors and warnings about entries and what they refer to, each with its pointer.
+
+    These are unknown, duplicate and wrong-kind uids, and contradictions.
 
     ``resource_keys`` and ``command_keys`` are the kinds as the file spells them. Entries that could not be parsed are
     ``None``; ``broken`` maps the uids of such resources to their index and kind: they count as defined, of any kind.
     """
-    problems: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
+    contradictions: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     messages: dict[tuple[str, frozenset[str]], str] = {}
-    kinds: dict[str, str] = {}
+    entries: list[tuple[str, Any]] = []
     places: dict[str, str] = {}
+    by_uid: dict[str, Resource] = {}
     anything = frozenset(broken or ())
-
-    for here, resource in _placed(resources, (), resource_keys, None):
-        first = places.setdefault(resource.uid, here)
-        if first is not here:
-            message = f"the uid {resource.uid!r:.100} is already that of {first}"
-            problems.append(error("SR-REF-003", f"{here}/uid", message, "uids are unique over all kinds of resources"))
-        kinds.setdefault(resource.uid, resource.kind)
+    for index, resource in enumerate(resources):
+        if resource is not None:
+            here = f"/resources/{index}/{resource_keys[index] if resource_keys else resource.kind}"
+            entries.append((here, resource))
+            if resource.uid in places:
+                message = f"the uid {resource.uid!r:.100} is already that of {places[resource.uid]}"
+                help = "uids are unique over all kinds of resources"
+                errors.append(error("SR-REF-003", f"{here}/uid", message, help))
+            places.setdefault(resource.uid, here)
+            by_uid.setdefault(resource.uid, resource)
     for uid, (index, key) in (broken or {}).items():
         if uid in places:
             message = f"the uid {uid!r:.100} is already that of {places[uid]}"
-            problems.append(error("SR-REF-003", f"/resources/{index}/{key}/uid", message))
-
-    for here, entry in _placed(resources, commands, resource_keys, command_keys):
+            errors.append(error("SR-REF-003", f"/resources/{index}/{key}/uid", message))
+    for index, command in enumerate(commands):
+        if command is not None:
+            entries.append((f"/commands/{index}/{command_keys[index] if command_keys else command.kind}", command))
+    for here, entry in entries:
         for inside, uid, expected in entry.references():
-            if kinds.get(uid) not in expected and uid not in anything:
+            found = by_uid.get(uid)
+            if (found is None or found.kind not in expected) and uid not in anything:
                 if (uid, expected) not in messages:
                     close = len(messages) < MAX_HINTS
-                    messages[uid, expected] = _wrong_use(uid, expected, kinds, anything, close=close)
-                code = "SR-REF-002" if uid in kinds else "SR-REF-001"
-                problems.append(error(code, here + inside, messages[uid, expected]))
-    return problems
+                    messages[uid, expected] = _wrong_use(uid, expected, by_uid, anything, close=close)
+                code = "SR-REF-002" if found is not None else "SR-REF-001"
+                errors.append(error(code, here + inside, messages[uid, expected]))
+        for problem in entry.contradictions(by_uid):
+            where = contradictions if problem.severity == "error" else warnings
+            where.append(problem._replace(pointer=f"{here}{problem.pointer}"))
+    return errors + contradictions, warnings
 
 
 def _wrong_use(
-    uid: str, expected: frozenset[str], kinds: dict[str, str], others: frozenset[str], *, close: bool
+    uid: str, expected: frozenset[str], known: Mapping[str, Resource], others: frozenset[str], *, close: bool
 ) -> str:
     wanted = " or ".join(with_article(kind) for kind in sorted(expected))
-    if uid in kinds:
-        return f"expected the uid of {wanted}, got {uid!r:.100}, which is {with_article(kinds[uid])}"
+    if uid in known:
+        return f"expected the uid of {wanted}, got {uid!r:.100}, which is {with_article(known[uid].kind)}"
     if not close:
         return f"no resource has the uid {uid!r:.100}"
     # A resource of the right kind is the likelier one. Comparing in earnest with very many would take long.
-    alike = [known for known in (*kinds, *others) if abs(len(known) - len(uid)) < 4 and {*known[:2]} & {*uid[:2]}]
-    fitting = [known for known in alike if kinds.get(known, "") in expected or known in others]
+    alike = [name for name in (*known, *others) if abs(len(name) - len(uid)) < 4 and {*name[:2]} & {*uid[:2]}]
+    fitting = [name for name in alike if name in others or known[name].kind in expected]
     hint = close_match(uid, fitting[:MAX_CANDIDATES]) or close_match(uid, alike[:MAX_CANDIDATES])
     return f"no resource has the uid {uid!r:.100}{hint}"
 
@@ -95,46 +95,6 @@ def _wrong_use(
 def with_article(kind: str) -> str:
     """A kind in a sentence: ``a buffer``, ``an image``."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-
-
-def check_contradictions(
-    resources: Sequence[Resource | None],
-    commands: Sequence[Command | None],
-    resource_keys: Sequence[str] | None = None,
-    command_keys: Sequence[str] | None = None,
-) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """Errors and warnings, each as a problem with its pointer. References that lead nowhere are passed over here.
-
-    Entries that could not be parsed are ``None``, as in `check_references`.
-    """
-    errors: list[Diagnostic] = []
-    warnings: list[Diagnostic] = []
-    by_uid = {resource.uid: resource for resource in resources if resource is not None}
-    for here, entry in _placed(resources, commands, resource_keys, command_keys):
-        for found in entry.contradictions(by_uid):
-            (errors if found.severity == "error" else warnings).append(found._replace(pointer=f"{here}{found.pointer}"))
-    errors += _overlaps_in_memory_groups(_placed(resources, (), resource_keys, None))
-    return errors, warnings
-
-
-def _overlaps_in_memory_groups(resources: Iterator[tuple[str, Any]]) -> Iterator[Diagnostic]:
-    """Members of a memory group whose initial contents overlap: which one would win is anyone's guess."""
-    groups: dict[str, list[tuple[Span, tuple[str, Any]]]] = {}
-    for here, resource in resources:
-        group = getattr(resource, "memory_group", None)
-        if group is not None and (resource.src is not None or resource.data is not None):
-            size = resource.size if resource.kind == "buffer" else 1  # what is not a buffer has at least one byte
-            span = (group.offset, group.offset + size)
-            groups.setdefault(group.id, []).append((span, (here, resource)))
-    for name, members in groups.items():
-        for (here, resource), (_, other) in collisions(members):
-            is_same = resource.src == other.src and resource.memory_group.offset == other.memory_group.offset
-            if resource.src is None or not is_same:
-                message = (
-                    f"the initial content of {resource.uid!r:.100} overlaps that of {other.uid!r:.100}"
-                    f" in the memory group {name!r:.100}"
-                )
-                yield error("SR-MEMORY-001", f"{here}/memory_group", message)
 
 
 MAX_PROBLEMS = 100
@@ -168,9 +128,7 @@ class Scenario:
         for name in ("resources", "commands"):
             _check_kinds(name, getattr(self, name))
         self._index.update({resource.uid: index for index, resource in reversed(list(enumerate(self.resources)))})
-        problems = check_references(self.resources, self.commands, self.resource_keys, self.command_keys)
-        errors, warnings = check_contradictions(self.resources, self.commands, self.resource_keys, self.command_keys)
-        problems += errors
+        problems, warnings = check_entries(self.resources, self.commands, self.resource_keys, self.command_keys)
         if problems:
             placed = [self.placed(problem) for problem in problems[: MAX_PROBLEMS + 1]]
             raise ScenarioError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))

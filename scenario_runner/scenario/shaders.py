@@ -13,8 +13,8 @@ from scenario_runner.scenario.model import (
     RequiredPath,
     Resource,
     Resources,
+    Targets,
     Uid,
-    Use,
     found,
     repeated,
     require_source,
@@ -124,12 +124,6 @@ def constant_contradictions(constants: tuple[SpecializationConstant, ...], insid
         yield error("SR-CONFLICT-004", f"{inside}/{index}/id", message)
 
 
-def push_data_reference(uid: str | None) -> Iterator[Use]:
-    """The reference ``push_data_ref`` of a command, where it has one."""
-    if uid is not None:
-        yield "/push_data_ref", uid, RAW_DATA
-
-
 def wrong_stage(inside: str, uid: str, stage: str, resources: Resources) -> Iterator[Diagnostic]:
     """A shader that is of another stage than the one that is needed."""
     shader: Shader | None = found(resources, uid, "shader")
@@ -155,12 +149,6 @@ class ShaderSubstitution(Model):
 ShaderSubstitutions = Annotated[tuple[ShaderSubstitution, ...], Field(strict=False)]
 
 
-def substitution_references(substitutions: Sequence[ShaderSubstitution]) -> Iterator[Use]:
-    """The references of ``shader_substitutions``."""
-    for index, substitution in enumerate(substitutions):
-        yield f"/shader_substitutions/{index}/shader_ref", substitution.shader_ref, SHADER
-
-
 def substitution_contradictions(
     substitutions: Sequence[ShaderSubstitution], resources: Resources
 ) -> Iterator[Diagnostic]:
@@ -182,6 +170,7 @@ class Graph(Resource):
     """A graph from a VGF file."""
 
     kind: ClassVar[str] = "graph"
+    refers_to: ClassVar[Targets] = {"shader_substitutions.shader_ref": SHADER}
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
@@ -205,9 +194,6 @@ class Graph(Resource):
     @model_validator(mode="after")
     def _has_source(self) -> Self:
         return require_source(self, self.src, "data", self.data)
-
-    def references(self) -> Iterator[Use]:
-        return substitution_references(self.shader_substitutions)
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         inside, constants = "/specialization_constants_map", self.specialization_constants_map
