@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
@@ -93,12 +94,18 @@ def _resolve(
     thorough: bool = False,
 ) -> tuple[Plan, CommandContext, list[Shader]]:
     """The plan, the context of its commands, and all shaders that it uses."""
-    declared = {resource.uid: resource for resource in scenario.resources}
+    declared: dict[str, Any] = {}
+    readonly: set[str] = set()
+    for resource in scenario.resources:
+        declared[resource.uid] = resource
+        if getattr(resource, "shader_access", "") == "readonly":
+            readonly.add(resource.uid)
+    kinds = set(map(attrgetter("kind"), (*scenario.resources, *scenario.commands)))
     _check_names(declared, inputs, outputs or ())
     graphs: Any = None
     shapes: Mapping[str, tuple[int, ...]] = {}
     deferred: frozenset[str] = frozenset()
-    if any(hasattr(command, "graph_ref") for command in scenario.commands):
+    if not kinds.isdisjoint(("dispatch_graph", "dispatch_spirv_graph")):
         from scenario_runner.plan.graph_models import GraphFiles
 
         graphs = GraphFiles(scenario, inputs, problems)
@@ -112,7 +119,7 @@ def _resolve(
     places = {} if graphs is None else graphs.add_shaders(shaders)
     loaded = load_shaders(scenario, shaders, compiler or CompilerOptions(), problems, places, thorough=thorough)
     layouts = None
-    if "image" in {plan.kind for plan in resources.values()}:
+    if "image" in kinds:
         from scenario_runner.plan.layouts import LayoutTracker
 
         layouts = LayoutTracker(resources, scenario, problems)
@@ -122,7 +129,7 @@ def _resolve(
         Tables(resources),
         loaded,
         PushConstants(scenario, raw_data, problems),
-        frozenset([uid for uid, each in declared.items() if getattr(each, "shader_access", "") == "readonly"]),
+        frozenset(readonly),
         layouts,
         graphs,
     )
@@ -142,7 +149,7 @@ def _assemble(context: CommandContext) -> Plan:
     features = _resolve_commands(context)
     resources: Mapping[str, ResourcePlan] = tables.resources
     frames = tuple(tables.frames)
-    kinds = {plan.kind for plan in resources.values()}  # those inside of graphs as well
+    kinds = set(map(attrgetter("kind"), resources.values()))  # those inside of graphs as well
     if context.layouts is not None and "tensor" in kinds:
         from scenario_runner.plan.layouts import with_aliasing
 

@@ -16,7 +16,7 @@ from scenario_runner.byte_data import collisions, overlap
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.context import ResourceContext, ResourceResolver
-from scenario_runner.plan.plan import Plan, ResourcePlan, memory_groups, span_of
+from scenario_runner.plan.plan import Plan, ResourcePlan, span_of
 from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource, NpySource, source_of
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
@@ -55,9 +55,11 @@ class Buffers(ResourceResolver):
         return planned._replace(source=source) if source.size_bytes == planned.size_bytes else None
 
 
-def check_groups(resources: dict[str, ResourcePlan], problems: Problems) -> None:
+def check_groups(
+    groups: Mapping[str, list[ResourcePlan]], resources: dict[str, ResourcePlan], problems: Problems
+) -> None:
     """Note what members of memory groups cannot share, and let every tensor know the image whose memory it shares."""
-    for group, members in memory_groups(resources.values()).items():
+    for group, members in groups.items():
         for plan in members:
             _check_offset(plan, problems)
         if len(members) < 2:
@@ -201,6 +203,7 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
     scenario, problems = context.scenario, context.problems
     planned: dict[str, ResourcePlan] = {}
     raw_data: dict[str, Source] = {}
+    groups: dict[str, list[ResourcePlan]] = {}
     resolvers: dict[str, ResourceResolver] = {}
     for index, resource in enumerate(scenario.resources):
         kind, pointer = resource.kind, scenario.resource_pointer(index)
@@ -216,9 +219,11 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
                 plan = resolvers[kind].resolve(resource, pointer)
                 if plan is not None:
                     planned[resource.uid] = plan
+                    if plan.group is not None:
+                        groups.setdefault(plan.group, []).append(plan)
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
-    check_groups(planned, problems)
+    check_groups(groups, planned, problems)
     return planned, raw_data
 
 

@@ -133,7 +133,7 @@ class Scenario:
             placed = [self.placed(problem) for problem in problems[: MAX_PROBLEMS + 1]]
             raise ScenarioError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
         warnings = [*self.warnings, *warnings]
-        object.__setattr__(self, "warnings", tuple(self.placed(warning) for warning in warnings[:MAX_PROBLEMS]))
+        object.__setattr__(self, "warnings", tuple(map(self.placed, warnings[:MAX_PROBLEMS])))
 
     def to_json(self) -> str:
         """The text of a file that says the same in the folder ``base_dir``.
