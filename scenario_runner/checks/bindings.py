@@ -29,15 +29,12 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
         return []
     names = " and ".join(repr(each.name) for each in variables)
     first = variables[0]
-    return [
-        warning(
-            "SR-BIND-010",
-            pointer,
-            f"the variables {names} of shader {uid!r} have the same set {first.set} and binding {first.binding}, so"
-            " that one resource is bound to all of them",
-            "give each register() a number of its own: t0 and u0 are one binding; or write [[vk::binding(1, 0)]]",
-        )
-    ]
+    message = (
+        f"the variables {names} of shader {uid!r} have the same set {first.set} and binding {first.binding}, so"
+        " that one resource is bound to all of them"
+    )
+    help = "give each register() a number of its own: t0 and u0 are one binding; or write [[vk::binding(1, 0)]]"
+    return [warning("SR-BIND-010", pointer, message, help)]
 
 
 def _is_from_hlsl(index: Index) -> bool:
@@ -139,37 +136,26 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
             elif used:
                 other_uid, other = next(each for each in deciding if each[1].kind != first.kind)
                 where = "it" if other_uid == uid else f"shader {other_uid!r}"
-                found.append(
-                    error(
-                        "SR-BIND-006",
-                        pointer,
-                        f"shader {uid!r} declares {described(first)} where {where} also has"
-                        f" a {words(other.kind)}{named(other)}",
-                        "give them bindings of their own: one resource cannot be both",
-                    )
+                message = (
+                    f"shader {uid!r} declares {described(first)} where {where} also has"
+                    f" a {words(other.kind)}{named(other)}"
                 )
+                help = "give them bindings of their own: one resource cannot be both"
+                found.append(error("SR-BIND-006", pointer, message, help))
         elif len(used) > 1:
             for owner, interface in stages:
                 own = [variable for stage, variable in used if stage == owner]
                 if len(own) > 1:
                     found += check_registers(interface.source, owner, own, pointer)
         if kind not in RESOURCE_OF:
-            found.append(
-                error(
-                    "SR-BIND-008",
-                    pointer,
-                    f"shader {uid!r} uses {described(first)}; scenarios have no resource that can be bound to it",
-                )
-            )
+            message = f"shader {uid!r} uses {described(first)}; scenarios have no resource that can be bound to it"
+            found.append(error("SR-BIND-008", pointer, message))
         elif first.count != 1:
-            found.append(
-                error(
-                    "SR-BIND-007",
-                    pointer,
-                    f"shader {uid!r} uses {described(first)}, an array of descriptors;"
-                    " a scenario binds one resource to each binding",
-                )
+            message = (
+                f"shader {uid!r} uses {described(first)}, an array of descriptors;"
+                " a scenario binds one resource to each binding"
             )
+            found.append(error("SR-BIND-007", pointer, message))
         if set > MOST_SETS:
             message = f"shader {uid!r} uses {described(first)}; no device has more than {MOST_SETS} descriptor sets"
             found.append(error("SR-LIMIT-005", pointer, message))
@@ -203,15 +189,12 @@ def check_bindings(
                 missing.remove(meant)
                 found.append(_misplaced(binding, meant, shaders, f"{pointer}/bindings/{index}"))
                 continue
-            found.append(
-                warning(
-                    "SR-BIND-002",
-                    f"{pointer}/bindings/{index}",
-                    f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id},"
-                    f" which {shaders} not use",
-                    "nothing that is written here can depend on it",
-                )
+            message = (
+                f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id},"
+                f" which {shaders} not use"
             )
+            help = "nothing that is written here can depend on it"
+            found.append(warning("SR-BIND-002", f"{pointer}/bindings/{index}", message, help))
             continue
         what = resources.get(binding.resource_ref)
         if what is not None:
@@ -236,13 +219,12 @@ def _meant(binding: Binding, missing: Iterable[Slot], resource: Any) -> Slot | N
 def _misplaced(binding: Binding, slot: Slot, shaders: str, place: str) -> Diagnostic:
     """A missing and an unused binding are one mistake where their numbers are next to each other."""
     key, wrong, right = ("set", binding.set, slot.set) if slot.set != binding.set else ("id", binding.id, slot.binding)
-    return error(
-        "SR-BIND-001",
-        f"{place}/{key}",
+    message = (
         f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id}, which {shaders} not"
-        f" use, and nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses",
-        f"if {binding.resource_ref!r} is meant for it, write {right} in place of {wrong}",
+        f" use, and nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
     )
+    help = f"if {binding.resource_ref!r} is meant for it, write {right} in place of {wrong}"
+    return error("SR-BIND-001", f"{place}/{key}", message, help)
 
 
 def _check_binding(
@@ -253,26 +235,20 @@ def _check_binding(
     if wanted is None:
         return []  # said where the shader is
     if resource.kind != wanted:
-        return [
-            error(
-                "SR-BIND-003",
-                f"{place}/resource_ref",
-                f"{resource.kind} {uid!r} is bound to {described(variable)}, for which shader {slot.shader!r} needs"
-                f" {'an' if wanted[0] in 'aeiou' else 'a'} {wanted}",
-            )
-        ]
+        message = (
+            f"{resource.kind} {uid!r} is bound to {described(variable)}, for which shader {slot.shader!r} needs"
+            f" {'an' if wanted[0] in 'aeiou' else 'a'} {wanted}"
+        )
+        return [error("SR-BIND-003", f"{place}/resource_ref", message)]
     found = []
     asked = _ASKED_FOR.get(binding.descriptor_type, slot.kind)
     if asked != slot.kind and not (asked == "combined_image_sampler" and slot.kind in _SAMPLED):
-        found.append(
-            error(
-                "SR-BIND-004",
-                f"{place}/descriptor_type",
-                f"descriptor type {binding.descriptor_type!r} does not match {described(variable)}"
-                f" in shader {slot.shader!r}",
-                "leave descriptor_type out: it is taken from the shader",
-            )
+        message = (
+            f"descriptor type {binding.descriptor_type!r} does not match {described(variable)}"
+            f" in shader {slot.shader!r}"
         )
+        help = "leave descriptor_type out: it is taken from the shader"
+        found.append(error("SR-BIND-004", f"{place}/descriptor_type", message, help))
     for shader, each in slot.variables if uid in readonly else ():
         # nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly
         # resource is not returned as a result; writes that are only assumed (a pointer not followed) do not count
@@ -285,15 +261,12 @@ def _check_binding(
     if wanted == "buffer":
         block = variable.block
         if block is not None and block.size_bytes > resource.size_bytes:
-            found.append(
-                warning(
-                    "SR-BIND-005",
-                    place,
-                    f"buffer {uid!r} has {resource.size_bytes} bytes; {described(variable)} in shader {slot.shader!r}"
-                    f" declares {block.size_bytes}",
-                    "a shader that touches what is missing reads or writes memory of something else",
-                )
+            message = (
+                f"buffer {uid!r} has {resource.size_bytes} bytes; {described(variable)} in shader {slot.shader!r}"
+                f" declares {block.size_bytes}"
             )
+            help = "a shader that touches what is missing reads or writes memory of something else"
+            found.append(warning("SR-BIND-005", place, message, help))
     elif wanted == "image":
         for shader, each in slot.variables:
             found += check_image(each, shader, uid, resource.format, place)
@@ -346,14 +319,8 @@ def check_data(
     declared = max(map(declared_size, interfaces))
     most = size or declared
     if not most:
-        return [
-            error(
-                "SR-PUSH-005",
-                pointer,
-                f"no push constants are declared by {shaders}, but the command has raw_data {data!r} for them",
-                "remove push_data_ref",
-            )
-        ]
+        message = f"no push constants are declared by {shaders}, but the command has raw_data {data!r} for them"
+        return [error("SR-PUSH-005", pointer, message, "remove push_data_ref")]
     if data_size > most:
         has = (
             f"the push_constants_size of {shaders} is {size}"

@@ -48,33 +48,18 @@ def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Form
         return []
     what = f"{described(variable)}, in shader {shader!r}"
     if declared.dim != "2D" or declared.arrayed or declared.multisampled:
-        return [
-            error(
-                "SR-IMAGE-001",
-                place,
-                f"{what} is declared as {_shape(variable)}; image {uid!r} is 2D, as all images of a scenario are",
-            )
-        ]
+        message = f"{what} is declared as {_shape(variable)}; image {uid!r} is 2D, as all images of a scenario are"
+        return [error("SR-IMAGE-001", place, message)]
     found = []
     if declared.depth and variable.kind in ("sampled_image", "combined_image_sampler"):
-        found.append(
-            error(
-                "SR-IMAGE-005",
-                place,
-                f"{what} compares depths while it samples, which the samplers of a scenario do not",
-                "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader",
-            )
-        )
+        message = f"{what} compares depths while it samples, which the samplers of a scenario do not"
+        help = "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader"
+        found.append(error("SR-IMAGE-005", place, message, help))
     seen = _CLASSES.get(format.numeric, "float")
     if not _same_texels(declared, format):
-        found.append(
-            error(
-                "SR-IMAGE-002",
-                place,
-                f"{what} has texels of {declared.sampled_type}; image {uid!r} of {format.name} has {_words(seen)}",
-                f"declare it as {_glsl(variable.kind, seen)}, or change the format",
-            )
-        )
+        message = f"{what} has texels of {declared.sampled_type}; image {uid!r} of {format.name} has {_words(seen)}"
+        help = f"declare it as {_glsl(variable.kind, seen)}, or change the format"
+        found.append(error("SR-IMAGE-002", place, message, help))
     return found
 
 
@@ -142,33 +127,19 @@ def check_tensor(
     found = []
     dims = shape or (1,)  # a scalar is bound as a tensor of rank 1
     if declared.rank is not None and declared.rank != len(dims):
-        found.append(
-            error(
-                "SR-TENSOR-001",
-                place,
-                f"{what} has the rank {declared.rank}; tensor {uid!r} has the shape {list(shape)},"
-                f" which is of rank {len(dims)}",
-            )
+        message = (
+            f"{what} has the rank {declared.rank}; tensor {uid!r} has the shape {list(shape)},"
+            f" which is of rank {len(dims)}"
         )
+        found.append(error("SR-TENSOR-001", place, message))
     elif declared.shape is not None and any(
         size > 0 and size != wanted for size, wanted in zip(dims, declared.shape, strict=False)
     ):
-        found.append(
-            error(
-                "SR-TENSOR-003",
-                place,
-                f"{what} has the shape {list(declared.shape)}; tensor {uid!r} has {list(shape)}",
-            )
-        )
+        message = f"{what} has the shape {list(declared.shape)}; tensor {uid!r} has {list(shape)}"
+        found.append(error("SR-TENSOR-003", place, message))
     if not holds(format, declared.element):
-        found.append(
-            error(
-                "SR-TENSOR-002",
-                place,
-                f"{what} has elements of {declared.element}; tensor {uid!r} is of {format.name}",
-                "both must be the same type",
-            )
-        )
+        message = f"{what} has elements of {declared.element}; tensor {uid!r} is of {format.name}"
+        found.append(error("SR-TENSOR-002", place, message, "both must be the same type"))
     return found
 
 

@@ -83,13 +83,8 @@ def specialize(
         if declared is None:
             ids = [str(each.id) for each in module.spec_constants]
             there_are = ", ".join(ids[:_MOST_NAMED]) + (", …" if len(ids) > _MOST_NAMED else "") or "none"
-            found.append(
-                warning(
-                    "SR-SPEC-001",
-                    f"{pointer}/{index}/id",
-                    f"shader {uid!r} declares no specialization constant {constant.id} (it has: {there_are})",
-                )
-            )
+            message = f"shader {uid!r} declares no specialization constant {constant.id} (it has: {there_are})"
+            found.append(warning("SR-SPEC-001", f"{pointer}/{index}/id", message))
             continue
         try:
             values[constant.id] = declared.encode(constant.value), constant.value

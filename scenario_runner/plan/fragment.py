@@ -36,22 +36,18 @@ def check_drawn_memory(
             continue
         for first, other in enumerate(attached[:index]):
             if _share(image, resources[other]):
-                problems.error(
-                    "SR-ATTACH-010",
-                    place,
+                message = (
                     f"image {uid!r} shares memory with attachment {first}, {other!r}: which of the two values stays is"
-                    " undefined",
-                    "draw into images with memory of their own",
+                    " undefined"
                 )
+                problems.error("SR-ATTACH-010", place, message, "draw into images with memory of their own")
         for user in dict.fromkeys(bound):
             if _share(image, resources[user]):
-                problems.error(
-                    "SR-ATTACH-008",
-                    place,
+                message = (
                     f"image {uid!r} is drawn into while the shaders use {resources[user].kind} {user!r}, which shares"
-                    " its memory: what they see there is undefined",
-                    "draw into an image with memory of its own",
+                    " its memory: what they see there is undefined"
                 )
+                problems.error("SR-ATTACH-008", place, message, "draw into an image with memory of its own")
 
 
 def _share(one: ResourcePlan, other: ResourcePlan) -> bool:

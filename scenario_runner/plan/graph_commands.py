@@ -92,11 +92,8 @@ def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problem
         for index, entry in enumerate(entries):
             name = getattr(entry, key)
             if name not in targets:
-                problems.error(
-                    "SR-GRAPH-008",
-                    f"{place}/{index}/{key}",
-                    f"the graph {resource.uid!r} has no shader {name!r:.100}; its shaders are: {there_are}",
-                )
+                message = f"the graph {resource.uid!r} has no shader {name!r:.100}; its shaders are: {there_are}"
+                problems.error("SR-GRAPH-008", f"{place}/{index}/{key}", message)
 
 
 class VgfDispatch:
@@ -175,11 +172,8 @@ class VgfDispatch:
             ports = [("input", port) for port in graph.inputs if port.binding == binding.id]
             ports += [("output", port) for port in graph.outputs if port.binding == binding.id]
             if not ports:
-                problems.error(
-                    "SR-GRAPH-005",
-                    f"{place}/id",
-                    f"graph {graph.graph.uid!r} has no input or output {binding.id}; it has: {self._there_are()}",
-                )
+                message = f"graph {graph.graph.uid!r} has no input or output {binding.id}; it has: {self._there_are()}"
+                problems.error("SR-GRAPH-005", f"{place}/id", message)
             elif binding.id in bound:
                 problems.error("SR-CONFLICT-004", f"{place}/id", f"{ports[0][1].label} is bound already")
             bound.add(binding.id)
@@ -191,13 +185,12 @@ class VgfDispatch:
                 if port.binding not in bound:
                     bound.add(port.binding)
                     row = graph.vgf.resources[port.resource_index]
-                    problems.error(
-                        "SR-BIND-001",
-                        f"{self._pointer}/bindings",
+                    message = (
                         f"nothing is bound to the {direction} {port.label} of graph {graph.graph.uid!r}, which has the"
-                        f" shape {list(row.shape)} and the format {format_name(row.format)}",
-                        f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}',
+                        f" shape {list(row.shape)} and the format {format_name(row.format)}"
                     )
+                    help = f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}'
+                    problems.error("SR-BIND-001", f"{self._pointer}/bindings", message, help)
         return len(problems.errors) == before
 
     def _there_are(self) -> str:
@@ -229,13 +222,12 @@ class VgfDispatch:
         name = graph.vgf.modules[segment.module_index].name
         wanted = graph.shader_of(self._command, name, self._scenario)
         if wanted is None:
-            self._problems.error(
-                "SR-GRAPH-009",
-                self._pointer,
+            message = (
                 f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code, and nothing is"
-                " substituted for it",
-                f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions',
+                " substituted for it"
             )
+            help = f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions'
+            self._problems.error("SR-GRAPH-009", self._pointer, message, help)
             return None
         shader = self._shaders.get(wanted.uid)
         if shader is None:
@@ -273,12 +265,11 @@ class VgfDispatch:
                 found = check_data(shaders, [loaded.interface], size, given, len(data), place)
                 return padded(data) if problems.report(found) else None
         if declared:
-            problems.warn(
-                "SR-PUSH-003",
-                self._pointer,
+            message = (
                 f"shader {name!r} of graph {self._graph.graph.uid!r} reads push constants, but the command has none for"
-                " it; zeros are used",
+                " it; zeros are used"
             )
+            problems.warn("SR-PUSH-003", self._pointer, message)
         return bytes(max(size, declared))
 
     def _graph_segment(
@@ -320,12 +311,11 @@ class VgfDispatch:
             constant = vgf.constants[link.constant_index]
             row = vgf.resources[constant.resource_index]
             if known_format(row.format) is None:
-                self._problems.error(
-                    "SR-RUN-003",
-                    self._graph.pointer,
+                message = (
                     f"{self._graph.path}: constant {link.constant_index} has the format {format_name(row.format)},"
-                    " which this program does not know",
+                    " which this program does not know"
                 )
+                self._problems.error("SR-RUN-003", self._graph.pointer, message)
                 continue
             yield GraphConstantPlan(
                 link.id,

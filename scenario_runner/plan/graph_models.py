@@ -342,12 +342,11 @@ class GraphFiles:
     def _warn_of_unwritten(self, graph: VgfGraph) -> None:
         """Note what segments of a model read although nothing writes it."""
         for segment, slot in unwritten_inputs(graph.vgf):
-            self.problems.warn(
-                "SR-GRAPH-016",
-                graph.pointer,
+            message = (
                 f"{graph.path}: segment {segment.name or segment.index!r} reads resource {slot.resource_index} (binding"
-                f" {slot.binding}), which no segment before it writes; it reads zeros",
+                f" {slot.binding}), which no segment before it writes; it reads zeros"
             )
+            self.problems.warn("SR-GRAPH-016", graph.pointer, message)
 
     def _infer(self, open_uids: Collection[str], inputs: Mapping[str, Any]) -> dict[str, Shape]:
         """The shapes of tensors that leave some dimension open, as far as a graph or their own content says them."""
@@ -387,12 +386,11 @@ class GraphFiles:
         dims = self.scenario.resource(uid).dims  # type: ignore[attr-defined]
         fits = len(dims) == len(shape) and all(one <= 0 or one == size for one, size in zip(dims, shape, strict=True))
         if not fits and max(dims, default=0) > 0:
-            self.problems.error(
-                "SR-TENSOR-003",
-                f"{self.scenario.resource_pointer(uid)}/dims",
+            message = (
                 f"tensor {uid!r} has the shape {list(dims)}, but the graph of"
-                f" {self.scenario.command_pointer(index)} makes {list(shape)} of it",
+                f" {self.scenario.command_pointer(index)} makes {list(shape)} of it"
             )
+            self.problems.error("SR-TENSOR-003", f"{self.scenario.resource_pointer(uid)}/dims", message)
 
 
 def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, Any]) -> Shape | None:

@@ -51,13 +51,11 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
         return plan._replace(border_color=f"{kind_of_format}_{name}")
     if kind != kind_of_format:
         other = f"{kind_of_format}_CUSTOM_EXT"
-        problems.error(
-            "SR-IMAGE-008",
-            f"{pointer}/border_color",
+        message = (
             f"border color {image.border_color} does not fit image {image.uid!r} of {format.name}, whose texels are"
-            f" {'integers' if kind_of_format == 'INT' else 'no integers'}",
-            f"use {other}",
+            f" {'integers' if kind_of_format == 'INT' else 'no integers'}"
         )
+        problems.error("SR-IMAGE-008", f"{pointer}/border_color", message, f"use {other}")
         return plan
     color = image.custom_border_color or (0, 0, 0, 0)
     values: tuple[int | float, ...] = tuple(
@@ -93,11 +91,10 @@ class Images(ResourceResolver):
         problems = self.context.problems
         dims = resource.dims
         if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
-            problems.error(
-                "SR-IMAGE-006",
-                f"{pointer}/dims",
-                f"image {resource.uid!r} has dims {list(dims)}, expected [1, width, height, 1] with at least one texel",
+            message = (
+                f"image {resource.uid!r} has dims {list(dims)}, expected [1, width, height, 1] with at least one texel"
             )
+            problems.error("SR-IMAGE-006", f"{pointer}/dims", message)
             return None
         width, height = dims[1], dims[2]
         try:
@@ -107,11 +104,10 @@ class Images(ResourceResolver):
             return None
         most = full_mip_count(width, height)
         if resource.mips > most:
-            problems.error(
-                "SR-IMAGE-007",
-                f"{pointer}/mips",
-                f"image {resource.uid!r} has {resource.mips} mip levels; {width}x{height} texels have {most} at most",
+            message = (
+                f"image {resource.uid!r} has {resource.mips} mip levels; {width}x{height} texels have {most} at most"
             )
+            problems.error("SR-IMAGE-007", f"{pointer}/mips", message)
             return None
         parts = image_parts(format, width, height, resource.mips)
         levels = resource.mips
@@ -189,11 +185,10 @@ def with_usage(
         sampler = plan.sampler
         if uid in filtered:
             if sampler.is_linear and is_integer(plan.format):
-                problems.warn(
-                    "SR-IMAGE-012",
-                    plan.pointer,
-                    f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated",
+                message = (
+                    f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated"
                 )
+                problems.warn("SR-IMAGE-012", plan.pointer, message)
                 sampler = sampler._replace(min_filter="NEAREST", mag_filter="NEAREST", mip_filter="NEAREST")
             if sampler.custom_color:
                 what = f"the custom border color of image {uid!r} (VK_EXT_custom_border_color)"

@@ -63,13 +63,12 @@ class LayoutTracker(LevelLayouts):
         if not isinstance(image, ImagePlan):
             return []
         if barrier.new_layout == "undefined":
-            self._problems.error(
-                "SR-IMAGE-009",
-                f"{pointer}/new_layout",
+            message = (
                 f"image barrier {barrier.uid!r} moves {image.uid!r} to the layout undefined, which no image can be"
-                " moved to",
-                "expected general or tensor_aliasing",
+                " moved to"
             )
+            help = "expected general or tensor_aliasing"
+            self._problems.error("SR-IMAGE-009", f"{pointer}/new_layout", message, help)
             return []
         old_layout, new_layout = barrier.old_layout, barrier.new_layout
         if _shares_in_general(image):
@@ -83,12 +82,11 @@ class LayoutTracker(LevelLayouts):
         for level in range(first, first + count):
             there = layouts[level]
             if old_layout not in ("undefined", there):
-                self._problems.warn(
-                    "SR-IMAGE-010",
-                    f"{pointer}/old_layout",
+                message = (
                     f"image barrier {barrier.uid!r} expects mip level {level} of {image.uid!r} in the layout"
-                    f" {old_layout}; it is in {there}, which is used",
+                    f" {old_layout}; it is in {there}, which is used"
                 )
+                self._problems.warn("SR-IMAGE-010", f"{pointer}/old_layout", message)
             old = None if old_layout == "undefined" else there
             layouts[level] = new_layout
             last = result[-1] if result else None
@@ -125,13 +123,12 @@ class LayoutTracker(LevelLayouts):
                 continue
             for number in range(len(layouts)) if level is None else [level]:
                 if layouts[number] != "general":
-                    self._problems.error(
-                        "SR-IMAGE-011",
-                        f"{pointer}/{names[index] if names else index}",
+                    message = (
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
-                        " in general",
-                        "move it there with an image_barrier before this command",
+                        " in general"
                     )
+                    help = "move it there with an image_barrier before this command"
+                    self._problems.error("SR-IMAGE-011", f"{pointer}/{names[index] if names else index}", message, help)
                     break
 
     def restoring(self, command: int) -> Barrier | None:

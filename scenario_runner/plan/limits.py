@@ -88,14 +88,12 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
 
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
     """The finding for a member of a memory group whose offset does not have the alignment that a device needs."""
-    return Diagnostic(
-        "SR-LIMIT-012",
-        "error",
-        f"{plan.pointer}/memory_group/offset",
+    message = (
         f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is not a"
-        f" multiple of the alignment {alignment} that {device!r} needs",
-        "multiples of 256 suit nearly all devices",
+        f" multiple of the alignment {alignment} that {device!r} needs"
     )
+    help = "multiples of 256 suit nearly all devices"
+    return Diagnostic("SR-LIMIT-012", "error", f"{plan.pointer}/memory_group/offset", message, help)
 
 
 def _pipelines(plan: Plan) -> Iterator[_Demand]:

@@ -203,11 +203,10 @@ class OpticalFlows(CommandResolver):
         """The flags of the first optical flow of a session: it has no previous one to compare with."""
         for index, flag in enumerate(flags):
             if flag in _FLAGS_OF_FOLLOWING:
-                self._problems.warn(
-                    "SR-FLOW-006",
-                    f"{pointer}/execution_flags/{index}",
+                message = (
                     f"the flag {flag!r} is about the previous optical flow of the session, and this one is the first;"
-                    " it is ignored",
-                    "optical flows of equal size, grid size, performance level and formats share a session",
+                    " it is ignored"
                 )
+                help = "optical flows of equal size, grid size, performance level and formats share a session"
+                self._problems.warn("SR-FLOW-006", f"{pointer}/execution_flags/{index}", message, help)
         return tuple(flag for flag in flags if flag not in _FLAGS_OF_FOLLOWING)

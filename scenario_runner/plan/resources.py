@@ -32,11 +32,9 @@ class Buffers(ResourceResolver):
         if source is not None and source.size_bytes != resource.size:
             path = source.path if isinstance(source, NpySource) else None
             what = "the array given for it" if path is None else repr(path)
+            message = f"buffer {resource.uid!r} has {resource.size} bytes, but {what} holds {source.size_bytes}"
             self.context.problems.error(
-                "SR-USAGE-001" if path is None else "SR-FILE-002",
-                f"{pointer}/size",
-                f"buffer {resource.uid!r} has {resource.size} bytes, but {what} holds {source.size_bytes}",
-                "both must be equal",
+                "SR-USAGE-001" if path is None else "SR-FILE-002", f"{pointer}/size", message, "both must be equal"
             )
             return None
         group = resource.memory_group
@@ -83,25 +81,22 @@ def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
     if plan.format is not None and plan.format.numpy_dtype is not None:
         item_size_bytes = max(4, int(plan.format.numpy_dtype[2:]))
     if plan.offset_bytes % item_size_bytes:
-        problems.error(
-            "SR-MEMORY-002",
-            f"{plan.pointer}/memory_group/offset",
+        message = (
             f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which no device"
-            f" allows: expected a multiple of {item_size_bytes}",
-            "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs",
+            f" allows: expected a multiple of {item_size_bytes}"
         )
+        help = "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs"
+        problems.error("SR-MEMORY-002", f"{plan.pointer}/memory_group/offset", message, help)
 
 
 def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePlan], problems: Problems) -> None:
     for image in images:
         if image.mips > 1:
-            problems.error(
-                "SR-MEMORY-003",
-                f"{image.pointer}/mips",
+            message = (
                 f"image {image.uid!r} has {image.mips} mip levels and shares the memory of group {group!r}; where its"
-                " levels lie is up to the device, so that the other members could not tell what they see",
-                "images that share memory have one level",
+                " levels lie is up to the device, so that the other members could not tell what they see"
             )
+            problems.error("SR-MEMORY-003", f"{image.pointer}/mips", message, "images that share memory have one level")
     optimal = [image for image in images if image.tiling == "OPTIMAL"]
     kinds = {plan.kind for plan in members}
     layouts = {(each.format, each.width, each.height, each.tiling, each.offset_bytes) for each in images}
@@ -112,13 +107,11 @@ def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePla
 
 
 def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems: Problems) -> None:
-    problems.error(
-        "SR-MEMORY-004",
-        f"{plan.pointer}/tiling",
+    message = (
         f"{plan.kind} {plan.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the device knows"
-        f" where its {what}, so that the other members could not tell what they see",
-        "leave tiling out, or use LINEAR",
+        f" where its {what}, so that the other members could not tell what they see"
     )
+    problems.error("SR-MEMORY-004", f"{plan.pointer}/tiling", message, "leave tiling out, or use LINEAR")
 
 
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
@@ -126,12 +119,10 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
     for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
         paths = [getattr(each.source, "path", None) for each in (plan, other)]
         if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:
-            problems.error(
-                "SR-MEMORY-001",
-                f"{plan.pointer}/memory_group",
-                f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in the memory group {group!r}",
-                "give one of them initial content",
+            message = (
+                f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in the memory group {group!r}"
             )
+            problems.error("SR-MEMORY-001", f"{plan.pointer}/memory_group", message, "give one of them initial content")
 
 
 def _join(
@@ -142,13 +133,12 @@ def _join(
     unlike = next((each for each in images if tensor.linear == (each.tiling == "OPTIMAL")), None)
     if unlike is not None:
         of_image = unlike.tiling or "LINEAR (the default of images that share memory)"
-        problems.error(
-            "SR-MEMORY-009",
-            f"{(unlike if tensor.linear else tensor).pointer}/tiling",
+        message = (
             f"image {unlike.uid!r} has the tiling {of_image}, and tensor {tensor.uid!r} in the same memory group"
-            f" {group!r} has {'LINEAR' if tensor.linear else 'OPTIMAL'}",
-            "give both the same tiling",
+            f" {group!r} has {'LINEAR' if tensor.linear else 'OPTIMAL'}"
         )
+        help = "give both the same tiling"
+        problems.error("SR-MEMORY-009", f"{(unlike if tensor.linear else tensor).pointer}/tiling", message, help)
     elif tensor.linear:
         for image in images:
             if not overlap(span_of(tensor), span_of(image)):
@@ -187,12 +177,11 @@ def _mismatch(tensor: TensorPlan, image: Any) -> str | None:
 
 
 def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problems) -> None:
-    problems.error(
-        "SR-MEMORY-006",
-        f"{tensor.pointer}/memory_group",
+    message = (
         f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name} cannot show image"
-        f" {image.uid!r} of {image.width} x {image.height} texels: {why}",
+        f" {image.uid!r} of {image.width} x {image.height} texels: {why}"
     )
+    problems.error("SR-MEMORY-006", f"{tensor.pointer}/memory_group", message)
 
 
 def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:

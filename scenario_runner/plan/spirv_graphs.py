@@ -125,11 +125,8 @@ def spirv_dispatch(
             )
         elif (binding.set, binding.id) not in declared:
             there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in declared)
-            problems.error(
-                "SR-GRAPH-005",
-                place,
-                f"{label} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}",
-            )
+            message = f"{label} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}"
+            problems.error("SR-GRAPH-005", place, message)
         else:
             tensors[binding.set, binding.id] = plan
     constants = _graph_constants(command, scenario, problems)

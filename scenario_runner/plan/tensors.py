@@ -43,12 +43,9 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
         )
         return None
     if not is_format_of_tensors(format):
-        problems.error(
-            "SR-TENSOR-004",
-            pointer,
-            f"a tensor cannot have the format {name!r}: its elements are single numbers",
-            "expected a format with one component, for instance VK_FORMAT_R32_SFLOAT or VK_FORMAT_R8_SINT",
-        )
+        message = f"a tensor cannot have the format {name!r}: its elements are single numbers"
+        help = "expected a format with one component, for instance VK_FORMAT_R32_SFLOAT or VK_FORMAT_R8_SINT"
+        problems.error("SR-TENSOR-004", pointer, message, help)
         return None
     return format
 
@@ -130,13 +127,12 @@ def _shape(
 
 def report_unknown_shape(tensor: Tensor, pointer: str, problems: Problems) -> None:
     """Note that nothing says the dimensions that a tensor leaves open."""
-    problems.error(
-        "SR-TENSOR-006",
-        f"{pointer}/dims",
+    message = (
         f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}, and no graph of the scenario says what its"
-        " dimensions of 0 or less are",
-        "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'",
+        " dimensions of 0 or less are"
     )
+    help = "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'"
+    problems.error("SR-TENSOR-006", f"{pointer}/dims", message, help)
 
 
 def check_content(
@@ -147,20 +143,17 @@ def check_content(
     descr, found, place, code, name = _array_of(source, pointer)
     good = True
     if descr is not None and _has_other_sign(descr, format):
-        problems.warn(
-            "SR-TENSOR-007",
-            place,
-            f"{what} has the format {format.name}, but {name} holds {_readable(descr)}: its bits are taken as they are",
-            f"convert the data to {_readable(format.numpy_dtype or '')}, or give the tensor the format of the data",
+        message = (
+            f"{what} has the format {format.name}, but {name} holds {_readable(descr)}: its bits are taken as they are"
         )
+        help = f"convert the data to {_readable(format.numpy_dtype or '')}, or give the tensor the format of the data"
+        problems.warn("SR-TENSOR-007", place, message, help)
     elif descr is not None and not _fits(descr, format):
-        problems.error(
-            code,
-            place,
+        message = (
             f"{what} has the format {format.name}, whose elements are {_readable(format.numpy_dtype or '')}, but {name}"
-            f" holds {_readable(descr)}",
-            "convert the data, or give the tensor the format of the data",
+            f" holds {_readable(descr)}"
         )
+        problems.error(code, place, message, "convert the data, or give the tensor the format of the data")
         good = False
     if found is not None and found != shape and not (shape in ((), (1,)) and found in ((), (1,))):
         problems.error(code, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}")

@@ -69,12 +69,11 @@ class Values:
             kinds = dict.fromkeys(map(self._kind, port.view_indices))
             wanted = " or ".join(kinds)
             row = self._vgf.resources[port.resource_index]
-            self._problems.error(
-                "SR-BIND-003",
-                f"{place}/resource_ref",
+            message = (
                 f"{label} is a {wanted} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
-                f" a {plan.kind}",
+                f" a {plan.kind}"
             )
+            self._problems.error("SR-BIND-003", f"{place}/resource_ref", message)
             return False
         fits = [index for index in rows if self._mismatch(index, plan) is None]
         if not fits:
@@ -85,11 +84,8 @@ class Values:
         group = self._vgf.resources[chosen].alias_group
         known = self._uids.get(chosen) or (None if group is None else self._external.get(group))
         if known is not None and known != plan.uid:
-            self._problems.error(
-                "SR-GRAPH-010",
-                f"{place}/resource_ref",
-                f"{label} is the value that {known!r} is bound to; bind {known!r} here as well",
-            )
+            message = f"{label} is the value that {known!r} is bound to; bind {known!r} here as well"
+            self._problems.error("SR-GRAPH-010", f"{place}/resource_ref", message)
             return False
         self._uids[chosen] = plan.uid
         for index in port.view_indices:
@@ -192,13 +188,11 @@ class Values:
         row, shape = self._vgf.resources[index], self._shape(index)
         format, kind = known_format(row.format), self._kind(index)
         if min(shape, default=1) < 0:
-            self._problems.error(
-                "SR-GRAPH-007",
-                self._pointer,
+            message = (
                 f"{self._where} has a value of the shape {list(shape)} between its segments, and nothing says"
-                " what its dynamic dimensions are",
-                "convert the model with fixed shapes",
+                " what its dynamic dimensions are"
             )
+            self._problems.error("SR-GRAPH-007", self._pointer, message, "convert the model with fixed shapes")
             return None
         if format is None or not kind:
             what = f"that is seen as {descriptor_type_name(row.descriptor_type)}"
@@ -208,12 +202,11 @@ class Values:
             self._problems.error("SR-RUN-003", self._pointer, message)
             return None
         if kind == "tensor" and not is_format_of_tensors(format):
-            self._problems.error(
-                "SR-GRAPH-006",
-                self._pointer,
+            message = (
                 f"{self._where}: resource {index} of the model is a tensor of {format.name}, which no"
-                " tensor can have: its elements are single numbers",
+                " tensor can have: its elements are single numbers"
             )
+            self._problems.error("SR-GRAPH-006", self._pointer, message)
             return None
         components = format.components if kind_of(row) == "image" else 1  # the last dimension of an image counts them
         size = prod(shape) // components * format.block_size_bytes
