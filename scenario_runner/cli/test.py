@@ -23,7 +23,7 @@ from scenario_runner.suite.discovery import Discovery, listed
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import Hasher, program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, header
-from scenario_runner.suite.lists import Lists, Patterns, Selection, given_patterns, read_baselines, read_patterns
+from scenario_runner.suite.lists import Lists, Selection, given_patterns, read_baselines, read_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import EvaluationOptions, Item, is_bad
@@ -88,23 +88,23 @@ class _Suite:
                     read_baselines(options.baseline, self._problems),
                     read_patterns(options.skips, self._problems),
                     read_patterns(options.flakes, self._problems),
+                    given_patterns(options.include_tests, self._problems),
                 )
-                include = given_patterns(options.include_tests, self._problems)
                 earlier = self._earlier(stack)
-                items = self._items(lists, include, earlier)
+                items = self._items(lists, earlier)
                 ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
                 if options.strict:
-                    self._report_unmatched(lists, include)
+                    self._report_unmatched(lists)
             if options.list:
                 for item in chain(ahead, items):
                     if not lists.skips.match(item.id):
                         print(listed(item))
-                self._report_unmatched(lists, include)
+                self._report_unmatched(lists)
                 return self._problems.exit_code
             if options.update:
                 chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
                 return update(options, chosen, self._worker_options(), self._problems) or self._problems.exit_code
-            return self._run(ahead, items, lists, include, earlier, stack)
+            return self._run(ahead, items, lists, earlier, stack)
 
     @contextmanager
     def _reporting_emptiness(self) -> Iterator[None]:
@@ -135,7 +135,7 @@ class _Suite:
             self._problems.failed(error)
             return None
 
-    def _items(self, lists: Lists, include: Patterns, earlier: MergedJournals | None) -> Iterator[Item]:
+    def _items(self, lists: Lists, earlier: MergedJournals | None) -> Iterator[Item]:
         """The items of the command line, found as they are asked for. Raises UsageError where there are none."""
         options = self._options
 
@@ -143,9 +143,9 @@ class _Suite:
         if options.failed_first and earlier is not None:
             first = frozenset(id for id, entry in earlier.entries.items() if is_bad(entry.verdict))
         discovery = Discovery(options.root, self._problems)
-        selection = Selection(include, options.fraction, options.fraction_start, options.shuffle, first)
+        selection = Selection(options.fraction, options.fraction_start, options.shuffle, first)
         is_empty = True
-        for item in selection.items(self._count_included(selection.included(discovery.items(options.paths), lists))):
+        for item in selection.items(self._count_included(lists.included(discovery.items(options.paths)))):
             is_empty = is_empty and bool(lists.skips) and lists.skips.match(item.id)
             yield item
         if not discovery.count:
@@ -170,7 +170,6 @@ class _Suite:
         ahead: Sequence[Item],
         items: Iterator[Item],
         lists: Lists,
-        include: Patterns,
         earlier: MergedJournals | None,
         stack: ExitStack,
     ) -> int:
@@ -193,7 +192,7 @@ class _Suite:
         try:
             self._run_items(session, summary, ahead, items, None if options.resume_anyway else kept, header)
             if session.is_complete:
-                self._report_unmatched(lists, include)
+                self._report_unmatched(lists)
             else:
                 ended = "stopped"
         except KeyboardInterrupt:
@@ -353,8 +352,8 @@ class _Suite:
             self._problems.failed(error)
         return lines
 
-    def _report_unmatched(self, lists: Lists, include: Patterns) -> None:
-        for entry, place in chain(include.unmatched(), lists.unmatched()):
+    def _report_unmatched(self, lists: Lists) -> None:
+        for entry, place in lists.unmatched():
             where = "--include-tests" if place.path is None else place.path
             message = f"{entry!r} matches no scenario of the suite"
             self._problems.found("SR-SUITE-004", where, message, line=place.line, severity="warning")

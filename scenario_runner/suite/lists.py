@@ -6,9 +6,10 @@ import csv
 import os
 import random
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import NamedTuple
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
@@ -31,7 +32,6 @@ class Patterns:
 
     def __init__(self) -> None:
         self._patterns: list[tuple[re.Pattern[str], Place]] = []
-        self._unmatched: dict[tuple[re.Pattern[str], Place], None] = {}  # in their order
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
@@ -39,25 +39,19 @@ class Patterns:
     def add(self, text: str, place: Place, problems: SuiteProblems) -> None:
         """Add one; a text that is no regular expression is a problem, and ignored."""
         try:
-            pattern = re.compile(text)
+            self._patterns.append((re.compile(text), place))
         except (re.error, OverflowError, RecursionError) as error:
             problems.found("SR-SUITE-001", place.path, f"the pattern {text!r} is invalid: {error}", line=place.line)
-            return
-        self._patterns.append((pattern, place))
-        self._unmatched[pattern, place] = None
-
-    def see(self, name: str) -> None:
-        """Note that there is an item of this name."""
-        if self._unmatched:
-            self._unmatched = {each: None for each in self._unmatched if not each[0].search(name)}
 
     def match(self, name: str) -> bool:
         """Return whether one of them matches."""
         return any(pattern.search(name) for pattern, _ in self._patterns)
 
-    def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """The patterns that have matched none of the names that were seen."""
-        return ((pattern.pattern, place) for pattern, place in self._unmatched)
+    def unmatched(self, names: Collection[str]) -> Iterator[tuple[str, Place]]:
+        """The patterns that match none of the names."""
+        for pattern, place in self._patterns:
+            if not any(map(pattern.search, names)):
+                yield pattern.pattern, place
 
 
 def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
@@ -97,45 +91,14 @@ def _add_file(path: str, including: tuple[str, ...], patterns: Patterns, problem
             raise
 
 
-class Baseline:
-    """Expected statuses of items by name."""
-
-    def __init__(self) -> None:
-        self._expected: dict[str, tuple[str | None, Place]] = {}
-        self._unmatched: set[str] = set()
-
-    def add(self, name: str, status: str | None, place: Place) -> None:
-        """Add a line. Raises UsageError for a name that is there."""
-        if name in self._expected:
-            before = self._expected[name][1]
-            refuse(
-                "SR-SUITE-003",
-                place.path,
-                f"{name!r} is expected to give a status here and at {before.path}:{before.line}",
-                "an item has one line in all baselines together",
-                place.line,
-            )
-        self._expected[name] = status, place
-        self._unmatched.add(name)
-
-    def see(self, name: str) -> None:
-        """Note that there is an item of this name."""
-        self._unmatched.discard(name)
-
-    def status(self, name: str) -> str | None:
-        """The expected status of an item, or "KnownFlake"; None where there is none."""
-        found = self._expected.get(name)
-        return found[0] if found else None
-
-    def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """The names that were not seen, in the order of the lines."""
-        return ((name, place) for name, (_, place) in self._expected.items() if name in self._unmatched)
+Baseline: TypeAlias = dict[str, tuple[str | None, Place]]
+"""By the names of items: the expected status ("KnownFlake", or None for any), and the place of the line."""
 
 
 def read_baselines(paths: Sequence[str], problems: SuiteProblems) -> Baseline:
     """The lines ``name,status[,…]`` of files. Raises FileError, and UsageError for a line without a status and for a
     name that stands there twice."""
-    baseline = Baseline()
+    baseline: Baseline = {}
     for path in paths:
         with problems.holding():
             for line, text in _lines(path):
@@ -156,32 +119,44 @@ def _add_line(text: str, place: Place, baseline: Baseline) -> None:
     except ValueError:
         wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
         refuse("SR-SUITE-002", place.path, wrong, f"the statuses: {', '.join(STATUSES)}", place.line)
-    baseline.add(columns[0], expected, place)
+    name = columns[0]
+    if name in baseline:
+        before = baseline[name][1]
+        message = f"{name!r} is expected to give a status here and at {before.path}:{before.line}"
+        refuse("SR-SUITE-003", place.path, message, "an item has one line in all baselines together", place.line)
+    baseline[name] = expected, place
 
 
-class Lists(NamedTuple):
-    """All lists of a suite."""
+@dataclass(frozen=True)
+class Lists:
+    """All lists of a suite; ``include`` matches the items that count, all where it is empty."""
 
     baseline: Baseline
     skips: Patterns
     flakes: Patterns
+    include: Patterns = field(default_factory=Patterns)
+    _names: set[str] = field(default_factory=set)  # of all items, as far as they were found
 
-    def see(self, name: str) -> None:
-        """Note that there is an item of this name."""
-        self.baseline.see(name)
-        self.skips.see(name)
-        self.flakes.see(name)
+    def included(self, found: Iterable[Item]) -> Iterator[Item]:
+        """The items that count of those that are found."""
+        for item in found:
+            self._names.add(item.id)
+            if not self.include or self.include.match(item.id):
+                yield item
 
     def expected(self, name: str) -> Expected:
         """Look an item up."""
-        status = self.baseline.status(name)
+        status, _ = self.baseline.get(name, (None, None))
         if status == "KnownFlake":
             return Expected(None, True)
         return Expected(status, self.flakes.match(name))
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """The entries that no item has been seen for."""
-        return chain(self.baseline.unmatched(), self.skips.unmatched(), self.flakes.unmatched())
+        """The entries that no item has been found for."""
+        yield from self.include.unmatched(self._names)
+        yield from ((name, place) for name, (_, place) in self.baseline.items() if name not in self._names)
+        yield from self.skips.unmatched(self._names)
+        yield from self.flakes.unmatched(self._names)
 
 
 def _lines(path: str) -> Iterator[tuple[int, str]]:
@@ -200,14 +175,12 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 class Selection(NamedTuple):
-    """Of the items whose id ``include`` matches (all where it is empty), every ``fraction``-th, from number
-    ``fraction_start`` on, which counts from 1.
+    """Every ``fraction``-th item, from number ``fraction_start`` on, which counts from 1.
 
     They keep their order, or are shuffled by the seed ``shuffle``; then those whose id is in ``first`` come first. Both
     need all items to be known before the first one runs.
     """
 
-    include: Patterns
     fraction: int = 1
     fraction_start: int = 1
     shuffle: int | None = None
@@ -220,14 +193,5 @@ class Selection(NamedTuple):
             ordered = list(chosen)
             if self.shuffle is not None:
                 random.Random(self.shuffle).shuffle(ordered)
-            ordered.sort(key=lambda item: item.id not in self.first)
-            chosen = ordered
+            chosen = sorted(ordered, key=lambda item: item.id not in self.first)
         return iter(chosen)
-
-    def included(self, found: Iterable[Item], lists: Lists) -> Iterator[Item]:
-        """The included items. ``lists`` are told of all, so that they know which of their lines matched none."""
-        for item in found:
-            lists.see(item.id)
-            self.include.see(item.id)
-            if not self.include or self.include.match(item.id):
-                yield item

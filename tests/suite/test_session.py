@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.hashes import Hasher
 from scenario_runner.suite.journal import FILE_NAME, Journal, header
-from scenario_runner.suite.lists import Baseline, Lists, Place, Selection, given_patterns
+from scenario_runner.suite.lists import Lists, Place, Selection, given_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
 from scenario_runner.suite.records import Item, Outcome, Result
 from scenario_runner.suite.running.options import Again, Finished
@@ -48,9 +49,8 @@ class Scripted:
 
 
 def lists(skips: str = "", flakes: str = "", **expected: str) -> Lists:
-    baseline, problems = Baseline(), Collected()
-    for name, status in expected.items():
-        baseline.add(name, status, NOWHERE)
+    problems = Collected()
+    baseline = {name: (status, NOWHERE) for name, status in expected.items()}
     return Lists(baseline, given_patterns(skips.split(), problems), given_patterns(flakes.split(), problems))
 
 
@@ -180,8 +180,8 @@ def test_what_was_skipped_runs(suite: Suite) -> None:
 
 
 def selected(include: str = "", **options: Any) -> str:
-    selection = Selection(given_patterns(include.split(), Collected()), **options)
-    return " ".join(item.id for item in selection.items(selection.included(items("a b c d e f g"), lists())))
+    given = replace(lists(), include=given_patterns(include.split(), Collected()))
+    return " ".join(item.id for item in Selection(**options).items(given.included(items("a b c d e f g"))))
 
 
 @pytest.mark.parametrize(
