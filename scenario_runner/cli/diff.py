@@ -79,7 +79,11 @@ def _row(compared: Compared) -> tuple[str, ...]:
     command = "start" if entry.command is None else str(entry.command)
     command += "" if entry.segment is None else f" segment {entry.segment}"
     command += f" iteration {entry.iteration}" if entry.iteration else ""
-    numbers = [str(found.count), str(found.total), error_text(found.absolute), error_text(found.ulp)]
+    numbers = [
+        str(found.count),
+        str(found.total),
+        *(error_text(found.errors.get(name)) for name in ("absolute", "ulp")),
+    ]
     if found.mismatch is not None:
         numbers = ["cannot be compared", "-", "-", "-"]
     return command, entry.command_kind or "-", _name(entry, compared.mip), *numbers
@@ -139,8 +143,6 @@ def _difference_json(found: Difference) -> dict[str, Any]:
         "tolerated": found.tolerated,
         "elements": found.total,
         "first_element": first,
-        "absolute": worst(found.absolute),
-        "relative": worst(found.relative),
-        "ulp": worst(found.ulp),
+        **{name: worst(found.errors.get(name)) for name in ("absolute", "relative", "ulp")},
         "mismatch": found.mismatch,
     }

@@ -116,7 +116,8 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     if (options.png or console is not None) and found.mismatch is None and found.total:
         if options.png:
             _check_picture(one)
-        greatest = options.range[1] if options.range else found.absolute.value if found.absolute else 1.0
+        absolute = found.errors.get("absolute")
+        greatest = options.range[1] if options.range else absolute.value if absolute else 1.0
         picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
         if options.png:
             write_picture(options.png, picture)
@@ -142,9 +143,8 @@ def show_difference(found: Difference, one: str, other: str, indent: str = "") -
     if found.first is not None:
         index, first, second = found.first
         facts["first at"] = f"{list(index)}: {first} against {second}"
-    for label, error in (("absolute error", found.absolute), ("relative error", found.relative), ("ULP", found.ulp)):
-        if error is not None:
-            facts[label] = f"{error_text(error)} at {list(error.index)}"
+    for name, error in found.errors.items():
+        facts["ULP" if name == "ulp" else f"{name} error"] = f"{error_text(error)} at {list(error.index)}"
     if found.psnr is not None:
         facts["PSNR"] = f"{found.psnr:.2f} dB"
     if any(found.nan_counts):

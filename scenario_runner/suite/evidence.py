@@ -16,7 +16,7 @@ from scenario_runner.files.npy import write_npy
 from scenario_runner.suite.expectations.content import held_content
 from scenario_runner.suite.expectations.outputs import extension_of, write_output
 from scenario_runner.suite.expectations.validation import Bound
-from scenario_runner.suite.tolerance.elements import compare, errors_of
+from scenario_runner.suite.tolerance.elements import compare, element_errors
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.viewing.content import Channel, Content, image
 from scenario_runner.viewing.difference import error_map
@@ -143,7 +143,7 @@ def _write_errors(
     """An array of the errors; zero where an element does not count."""
 
     (a,), (e,) = (plane.channels(contents[what][: plane.size_bytes]) for what in ("actual", "expected"))
-    errors = errors_of(a.raw, e.raw, a.element)
+    errors = element_errors(a.raw, e.raw, a.element)
     ignored = bound.ignored()
     if ignored is not None:
         errors[ignored] = 0

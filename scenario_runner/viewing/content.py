@@ -31,6 +31,11 @@ class Channel(NamedTuple):
         """The values, to compute with."""
         return self.element.numbers(self.raw)
 
+    @property
+    def peak(self) -> float:
+        """The greatest value that it can have: that of its type or range, 1 for floats."""
+        return self.element.peak if self.full_range is None else float(self.full_range[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Content:
@@ -53,11 +58,8 @@ class Content:
 
     def index(self, flat: int, channel: int) -> tuple[int, ...]:
         """The index into the file's array of an element of a channel."""
-        found = []
-        for size in reversed(self.shape):
-            flat, rest = divmod(flat, size)
-            found.append(rest)
-        return (*reversed(found), *([self.first_channel + channel] if self.has_channel_axis else []))
+        places = map(int, numpy.unravel_index(flat, self.shape))
+        return (*places, self.first_channel + channel) if self.has_channel_axis else tuple(places)
 
     def select(self, wanted: str) -> Content:
         """One channel alone, by its name or number. Raises UsageError that lists what there is."""
@@ -102,12 +104,9 @@ class Statistics(NamedTuple):
 def statistics_of(channel: Channel) -> Statistics:
     """Summarise all values of a channel; the mean is computed in double precision."""
     values = channel.numbers
-    nan_count = infinite_count = 0
-    if channel.element.is_float:
-        nan_count = int(numpy.isnan(values).sum())
-        infinite_count = int(numpy.isinf(values).sum())
-        if nan_count or infinite_count:
-            values = values[numpy.isfinite(values)]
+    nan_count, infinite_count = int(numpy.isnan(values).sum()), int(numpy.isinf(values).sum())
+    if nan_count or infinite_count:
+        values = values[numpy.isfinite(values)]
     if not values.size:
         return Statistics(None, None, None, nan_count, infinite_count)
     with numpy.errstate(over="ignore"):

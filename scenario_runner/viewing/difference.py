@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from scenario_runner.files.codec import all_codecs, codec_of, is_known
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex
 from scenario_runner.viewing.content import Array, Channel, Content
-from scenario_runner.viewing.element import ELEMENTS, Element, distance
+from scenario_runner.viewing.element import ELEMENTS, Element, distance, errors_of, trimmed, unequal
 from scenario_runner.viewing.reading import read_content
 
 
@@ -39,15 +39,15 @@ class Tolerance(NamedTuple):
 _EXACT = Tolerance()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Difference:
     """The result of `compare`.
 
     ``count`` of ``total`` elements differ by more than the tolerance, ``tolerated`` by no more. ``first`` is the index
-    of the first that counts and its two values. ``absolute``, ``relative`` (to the larger of the two magnitudes) and
-    ``ulp`` are the greatest errors, tolerated ones included, among those that are numbers on both sides; ``ulp`` is for
-    floats of one kind. ``nan_counts`` are the elements that are NaN in the first file alone, in the second alone and in
-    both; the latter are equal. ``psnr`` is the peak signal-to-noise ratio in dB of images that differ and are numbers
+    of the first that counts and its two values. ``errors`` are the greatest ones, tolerated ones included, among those
+    that are numbers on both sides: "absolute", "relative" (to the larger of the two magnitudes) and, for floats of one
+    kind, "ulp". ``nan_counts`` are the elements that are NaN in the first file alone, in the second alone and in both;
+    the latter are equal. ``psnr`` is the peak signal-to-noise ratio in dB of images that differ and are numbers
     everywhere. ``box`` is (top, left, bottom, right), inclusive, over the last two axes that channels share, where
     there are two. ``mismatch`` says why nothing could be compared.
     """
@@ -56,9 +56,7 @@ class Difference:
     tolerated: int = 0
     total: int = 0
     first: tuple[tuple[int, ...], str, str] | None = None
-    absolute: Error | None = None
-    relative: Error | None = None
-    ulp: Error | None = None
+    errors: dict[str, Error] = field(default_factory=dict)
     nan_counts: tuple[int, int, int] = (0, 0, 0)
     psnr: float | None = None
     box: tuple[int, int, int, int] | None = None
@@ -71,84 +69,62 @@ class Difference:
 
 def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Difference:
     """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
-    mismatch = _mismatch(one, other)
-    if mismatch is not None:
-        return Difference(mismatch=mismatch)
-    count, tolerated, only_one, only_other, in_both = 0, 0, 0, 0, 0
+    if trimmed(one.shape) != trimmed(other.shape) or len(one.channels) != len(other.channels):
+        return Difference(mismatch=f"{one.title} against {other.title}")
+    pairs = _pairs(one, other)
+    result = Difference(total=len(pairs) * math.prod(one.shape))
     noise = 0.0  # the sum of squared errors, each relative to the peak of its channel
-    first: tuple[int, int, str, str] | None = None
-    worst: dict[str, Error] = {}
     places: list[Array] = []
-    for number, (a, b) in enumerate(_pairs(one, other)):
+    for number, (a, b) in enumerate(pairs):
         values, wanted = a.numbers.reshape(-1), b.numbers.reshape(-1)
-        nan, other_nan = _is_nan(a, values), _is_nan(b, wanted)
-        only_one += int((nan & ~other_nan).sum())
-        only_other += int((other_nan & ~nan).sum())
-        in_both += int((nan & other_nan).sum())
+        nan, other_nan = numpy.isnan(values), numpy.isnan(wanted)
+        only_one, only_other, both = result.nan_counts
+        result.nan_counts = (
+            only_one + int((nan & ~other_nan).sum()),
+            only_other + int((other_nan & ~nan).sum()),
+            both + int((nan & other_nan).sum()),
+        )
         where = numpy.flatnonzero(unequal(values, wanted) & ~(nan & other_nan))
-        if not where.size:
-            continue
         counts = numpy.ones(where.size, bool)
-        are_numbers = ~(nan | other_nan)[where]
-        numbers_at = where[are_numbers]
-        if numbers_at.size:
+        is_number = ~(nan | other_nan)[where]
+        if is_number.any():
+            numbers_at = where[is_number]
             errors = _errors(a, b, numbers_at)
             for name, found in errors.items():
-                worst_at = int(found.argmax())
-                if name not in worst or found[worst_at] > worst[name].value:
-                    worst[name] = Error(found[worst_at].item(), one.index(int(numbers_at[worst_at]), number))
-            counts[are_numbers] = ~_is_within(errors, tolerance)
-            noise += float(((errors["absolute"].astype("f8") / _peak(a)) ** 2).sum())
-        tolerated += int(where.size - counts.sum())
-        where = where[counts]
-        if not where.size:
-            continue
-        count += where.size
-        places.append(where)
-        at = int(where[0])
-        if first is None or (at, number) < first[:2]:
-            one_text, other_text = (channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in (a, b))
-            first = at, number, one_text, other_text
-    total = len(one.channels) * int(numpy.prod(one.shape, dtype=numpy.int64))
+                worst = int(found.argmax())
+                if name not in result.errors or found[worst] > result.errors[name].value:
+                    result.errors[name] = Error(found[worst].item(), one.index(int(numbers_at[worst]), number))
+            counts[is_number] = ~_is_within(errors, tolerance)
+            noise += float(((errors["absolute"].astype("f8") / a.peak) ** 2).sum())
+        result.tolerated += int(where.size - counts.sum())
+        places.append(where[counts])
+    result.count = sum(where.size for where in places)
+    if result.count:
+        at, number = min((int(where[0]), number) for number, where in enumerate(places) if where.size)
+        texts = [channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in pairs[number]]
+        result.first = one.index(at, number), texts[0], texts[1]
+        result.box = _box(one.shape, numpy.concatenate(places))
     is_image = one.has_channel_axis or not codec_of(one.path).is_array
-    has_ratio = is_image and 0 < noise < math.inf and not (only_one or only_other)
-    return Difference(
-        count=count,
-        tolerated=tolerated,
-        total=total,
-        first=None if first is None else (one.index(first[0], first[1]), first[2], first[3]),
-        absolute=worst.get("absolute"),
-        relative=worst.get("relative"),
-        ulp=worst.get("ulp"),
-        nan_counts=(only_one, only_other, in_both),
-        psnr=10 * math.log10(total / noise) if has_ratio else None,
-        box=_box(one.shape, numpy.concatenate(places)) if places else None,
-    )
+    if is_image and 0 < noise < math.inf and not any(result.nan_counts[:2]):
+        result.psnr = 10 * math.log10(result.total / noise)
+    return result
 
 
 def error_map(one: Content, other: Content) -> Array:
     """The greatest absolute error over the channels, (height, width); NaN where only one side is a number."""
     width = one.shape[-1] if one.shape else 1
-    errors = numpy.zeros(int(numpy.prod(one.shape, dtype=numpy.int64)))
+    errors = numpy.zeros(math.prod(one.shape))
     for a, b in _pairs(one, other):
-        values, wanted = a.numbers.reshape(-1), b.numbers.reshape(-1)
-        nan, other_nan = _is_nan(a, values), _is_nan(b, wanted)
-        found = numpy.where(unequal(values, wanted) & ~(nan & other_nan), distance(values, wanted), 0.0)
-        errors = numpy.maximum(errors, found)
+        errors = numpy.maximum(errors, errors_of(a.numbers.reshape(-1), b.numbers.reshape(-1)))
     return errors.reshape(-1, width) if errors.size else errors.reshape(0, max(width, 1))
 
 
 def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
     within = numpy.zeros(errors["absolute"].shape, bool)
-    for name, limit in (("absolute", tolerance.absolute), ("relative", tolerance.relative), ("ulp", tolerance.ulp)):
+    for name, limit in tolerance._asdict().items():
         if limit and name in errors:  # without a limit nothing is tolerated, also where doubles see no difference
             within |= errors[name] <= limit
     return within
-
-
-def _peak(channel: Channel) -> float:
-    """The greatest value that a channel can have."""
-    return channel.element.peak if channel.full_range is None else float(channel.full_range[1])
 
 
 def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
@@ -165,18 +141,6 @@ def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
     return found
 
 
-def _mismatch(one: Content, other: Content) -> str | None:
-    shapes = [_trimmed(content.shape) for content in (one, other)]
-    if shapes[0] != shapes[1] or len(one.channels) != len(other.channels):
-        return f"{one.title} against {other.title}"
-    return None
-
-
-def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
-    start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
-    return tuple(shape[start:])
-
-
 def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
     """Channels that belong together: those of one name, where the files name them alike, else in their order."""
     by_name = {channel.name: channel for channel in other.channels}
@@ -186,24 +150,6 @@ def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
     return list(zip(one.channels, other.channels, strict=True))
 
 
-def _is_nan(channel: Channel, values: Array) -> Array:
-    return numpy.isnan(values) if channel.element.is_float else numpy.zeros(values.shape, bool)
-
-
-def unequal(values: Array, wanted: Array) -> Array:
-    """Compare numbers, exactly also 64-bit integers with floats; NaN differs from everything."""
-    if values.dtype.kind == "f" and wanted.dtype.kind in "iu":
-        values, wanted = wanted, values
-    with numpy.errstate(all="ignore"):  # about NaN that signal
-        if wanted.dtype.kind != "f" or values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
-            return numpy.asarray(values != wanted)
-        # NumPy would compare the integers as floats, which are too coarse
-        floats = wanted.astype("f8")
-        fits = (floats >= float(numpy.iinfo(values.dtype).min)) & (floats < float(numpy.iinfo(values.dtype).max))
-        fits &= floats == numpy.floor(floats)
-        return numpy.asarray(~(fits & (numpy.where(fits, floats, 0).astype(values.dtype) == values)))
-
-
 def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | None:
     if len(shape) < 2:
         return None
@@ -211,8 +157,7 @@ def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | No
     return int(rows.min()), int(columns.min()), int(rows.max()), int(columns.max())
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(NamedTuple):
     """One resource after one command in both dumps, in the files ``one`` and ``other``; of an image one ``mip`` level
     where it has several."""
 
@@ -223,8 +168,7 @@ class Compared:
     other: str
 
 
-@dataclass(frozen=True, slots=True)
-class Scenarios:
+class Scenarios(NamedTuple):
     """Differences of two scenarios: ``commands`` has (number, kind in the first, kind in the second, None for none)."""
 
     commands: tuple[tuple[int, str | None, str | None], ...]

@@ -147,3 +147,33 @@ def distance(one: Array, other: Array) -> Array:
         difference -= other
         absolute: Array = numpy.abs(difference, out=difference)
         return absolute
+
+
+def unequal(one: Array, other: Array) -> Array:
+    """Compare numbers, exactly also 64-bit integers with floats; NaN differs from everything."""
+    import numpy
+
+    if one.dtype.kind == "f" and other.dtype.kind in "iu":
+        one, other = other, one
+    with numpy.errstate(all="ignore"):  # about NaN that signal
+        if other.dtype.kind != "f" or one.dtype.kind not in "iu" or one.dtype.itemsize < 8:
+            return numpy.asarray(one != other)
+        # NumPy would compare the integers as floats, which are too coarse
+        floats = other.astype("f8")
+        fits = (floats >= float(numpy.iinfo(one.dtype).min)) & (floats < float(numpy.iinfo(one.dtype).max))
+        fits &= floats == numpy.floor(floats)
+        return numpy.asarray(~(fits & (numpy.where(fits, floats, 0).astype(one.dtype) == one)))
+
+
+def errors_of(one: Array, other: Array) -> Array:
+    """Absolute differences in double precision: 0 where both are equal or NaN, NaN where one of them is."""
+    import numpy
+
+    differs = unequal(one, other) & ~(numpy.isnan(one) & numpy.isnan(other))
+    return numpy.where(differs, distance(one, other), 0.0)
+
+
+def trimmed(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape without its outer axes of length 1."""
+    start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
+    return tuple(shape[start:])

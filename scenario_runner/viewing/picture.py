@@ -62,8 +62,7 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
         values = channel.numbers.reshape(height, width)
         share = channel.full_range[1] / greatest if channel.full_range else 1.0  # 31/63 of the red of R5G6B5
         shade = _shades(values, (limits[0] * share, limits[1] * share), channel)
-        if channel.element.is_float:
-            no_number |= numpy.isnan(values)
+        no_number |= numpy.isnan(values)
         if len(colors) == 1:
             picture[..., :3] = shade[..., None]
         else:
@@ -100,13 +99,9 @@ def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) 
     result: Array = picture if brightest else picture.astype(numpy.float32)
     for axis, (size, found) in enumerate(zip(sizes, (found_height, found_width), strict=True)):
         edges = numpy.arange(size) * found // size
-        if brightest:
-            result = numpy.maximum.reduceat(result, edges, axis=axis)
-            continue
-        counts = numpy.diff(numpy.append(edges, found))
-        result = numpy.add.reduceat(result, edges, axis=axis) / counts.reshape(
-            [-1 if at == axis else 1 for at in range(3)]
-        )
+        result = (numpy.maximum if brightest else numpy.add).reduceat(result, edges, axis=axis)
+        if not brightest:
+            result /= numpy.diff(numpy.append(edges, found)).reshape(-1, *[1] * (2 - axis))
     return result if brightest else (result + 0.5).astype(numpy.uint8)
 
 

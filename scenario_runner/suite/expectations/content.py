@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.npy import NpyReader
 from scenario_runner.files.source import file_error
-from scenario_runner.viewing.element import ELEMENTS, Element, element_of
+from scenario_runner.viewing.element import ELEMENTS, Element, element_of, trimmed
 
 if TYPE_CHECKING:
     from scenario_runner.plan.plan import ResourcePlan
@@ -91,7 +91,7 @@ def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int
         known = element_of_tensor(resource)
         found = element_of(header.kind, header.item_size_bytes)
         fits = found == known or (header.kind in "Vui" and header.item_size_bytes == known.size_bytes)
-        if not fits or _trimmed(header.shape) != _trimmed(resource.shape):
+        if not fits or trimmed(header.shape) != trimmed(resource.shape):
             raise file_error(
                 path,
                 f"holds {header.descr!r} of shape {header.shape}, but the output is {known.name} of shape"
@@ -101,12 +101,6 @@ def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int
     if header.data_size_bytes != size_bytes:
         message = f"holds {header.data_size_bytes} bytes, but the output has {size_bytes} bytes"
         raise file_error(path, message, code="SR-FILE-002")
-
-
-def _trimmed(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape without its outer axes of length 1."""
-    start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
-    return tuple(shape[start:])
 
 
 def element_of_tensor(resource: Any) -> Element:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from scenario_runner.suite.expectations.content import Content
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.element import Element, distance
+from scenario_runner.viewing.element import Element, distance, errors_of
 
 if TYPE_CHECKING:
     import numpy
@@ -233,17 +233,12 @@ def _table(function: Callable[..., Array], element: Element, *more: Rule) -> Arr
     return function(numpy.tile(values, 256), numpy.repeat(values, 256), element, *more)
 
 
-def errors_of(actual: Array, expected: Array, element: Element) -> Array:
+def element_errors(actual: Array, expected: Array, element: Element) -> Array:
     """Absolute errors of elements in double precision; infinite where only one of the two is finite, or is NaN."""
     import numpy
 
-    with numpy.errstate(all="ignore"):
-        a, e = element.numbers(actual), element.numbers(expected)
-        errors = distance(a, e).astype("f8", copy=False)
-        if not element.is_float:
-            return errors
-        is_same = (a == e) | (numpy.isnan(a) & numpy.isnan(e))
-        return numpy.where(is_same, 0.0, numpy.where(numpy.isnan(errors), numpy.inf, errors))
+    errors = errors_of(element.numbers(actual), element.numbers(expected))
+    return numpy.where(numpy.isnan(errors), numpy.inf, errors)
 
 
 PIECE_BYTES: Final = 1 << 18  # with what is computed of it, stays in the caches of the processor
@@ -311,7 +306,7 @@ def _worst(
     """The errors and texts of the worst of the wrong elements of a piece, as far as they are worse than the others."""
     import numpy
 
-    errors = _of_elements(errors_of, piece.actual, piece.expected, wrong, piece.element)
+    errors = _of_elements(element_errors, piece.actual, piece.expected, wrong, piece.element)
     if len(others) == _WORST_MAX:
         greater = errors > others[-1][0]
         wrong, errors = wrong[greater], errors[greater]

@@ -78,8 +78,7 @@ def pairs_of(
                 wanted = numpy.where(is_number, wanted, 0)
             if counts is not None:
                 values = numpy.where(counts, values, wanted)
-            peak = a.element.peak if a.full_range is None else float(a.full_range[1])
-            found.append(Pair(a.name, values, wanted, peak, tuple(shape), counts))
+            found.append(Pair(a.name, values, wanted, a.peak, tuple(shape), counts))
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, errors_of
+from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, element_errors
 from scenario_runner.viewing.element import ELEMENTS
 
 TYPES: dict[str, Any] = {
@@ -115,7 +115,7 @@ def test_bounds_are_those_of_exact_arithmetic(pairs: list[tuple[float, float]], 
 def test_errors_are_those_of_numbers() -> None:
     """They are infinite where only one side is a finite number."""
     actual, expected = raw("bfloat16", 1.5, math.nan, math.inf, math.nan), raw("bfloat16", 1.0, 1.0, 1.0, math.nan)
-    assert errors_of(actual, expected, ELEMENTS["bfloat16"]).tolist() == [0.5, math.inf, math.inf, 0.0]
+    assert element_errors(actual, expected, ELEMENTS["bfloat16"]).tolist() == [0.5, math.inf, math.inf, 0.0]
 
 
 def test_large_integers_are_compared_exactly() -> None:
