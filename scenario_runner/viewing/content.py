@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy
 
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import all_codecs
 from scenario_runner.files.source import file_error
-from scenario_runner.viewing.element import Element
-
-Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
+from scenario_runner.viewing.element import Array, Element
 
 
 class Channel(NamedTuple):

@@ -15,8 +15,8 @@ import numpy
 from scenario_runner.files.codec import all_codecs, codec_of, is_known
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex
-from scenario_runner.viewing.content import Array, Channel, Content
-from scenario_runner.viewing.element import ELEMENTS, Element, distance, errors_of, trimmed, unequal
+from scenario_runner.viewing.content import Channel, Content
+from scenario_runner.viewing.element import ELEMENTS, Array, Element, distance, errors_of, trimmed, unequal
 from scenario_runner.viewing.reading import read_content
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    import numpy
+import numpy
 
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +34,6 @@ class Element:
     @property
     def peak(self) -> float:
         """The greatest value of an integer, 1 for floats and bool."""
-        import numpy
-
         if self.is_float or self.name == "bool":
             return 1.0
         return float(int(numpy.iinfo(self.dtype).max) >> self.unused_bits)
@@ -59,14 +56,10 @@ class Element:
 
     def bits(self, raw: Array) -> Array:
         """The bits of values as unsigned integers."""
-        import numpy
-
         return numpy.ascontiguousarray(raw).view(f"<u{self.size_bytes}")
 
     def steps(self, first: Array, second: Array) -> Array:
         """Count the values of this kind between each two (units in the last place); for floats that are not NaN."""
-        import numpy
-
         bits = numpy.dtype(f"<i{self.size_bytes}")
         least = numpy.iinfo(bits).min
         # negative numbers count down from zero; both zeros are one value
@@ -78,8 +71,6 @@ class Element:
 
         Raises ValueError for a number that no value of this kind is.
         """
-        import numpy
-
         if not self.is_float:
             least, greatest = (0, 1) if self.name == "bool" else _limits(self.dtype)
             for value in values:
@@ -129,16 +120,12 @@ def element_of(kind: str, size_bytes: int) -> Element | None:
 
 
 def _limits(dtype: str) -> tuple[int, int]:
-    import numpy
-
     limits = numpy.iinfo(dtype)
     return int(limits.min), int(limits.max)
 
 
 def distance(one: Array, other: Array) -> Array:
     """Absolute differences: exact, as unsigned integers, of integers of one type; in double precision otherwise."""
-    import numpy
-
     if one.dtype == other.dtype and one.dtype.kind in "iu":
         exact: Array = (numpy.maximum(one, other) - numpy.minimum(one, other)).view(f"<u{one.dtype.itemsize}")
         return exact
@@ -151,8 +138,6 @@ def distance(one: Array, other: Array) -> Array:
 
 def unequal(one: Array, other: Array) -> Array:
     """Compare numbers, exactly also 64-bit integers with floats; NaN differs from everything."""
-    import numpy
-
     if one.dtype.kind == "f" and other.dtype.kind in "iu":
         one, other = other, one
     with numpy.errstate(all="ignore"):  # about NaN that signal
@@ -167,8 +152,6 @@ def unequal(one: Array, other: Array) -> Array:
 
 def errors_of(one: Array, other: Array) -> Array:
     """Absolute differences in double precision: 0 where both are equal or NaN, NaN where one of them is."""
-    import numpy
-
     differs = unequal(one, other) & ~(numpy.isnan(one) & numpy.isnan(other))
     return numpy.where(differs, distance(one, other), 0.0)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy
 
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.npy import NpyReader
 from scenario_runner.files.source import file_error
+from scenario_runner.plan.plan import ResourcePlan
+from scenario_runner.plan.special_records import ImagePlan
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of, trimmed
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.plan import ResourcePlan
-    from scenario_runner.plan.special_records import ImagePlan
 
 _ELEMENT_OF_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
 
@@ -136,8 +136,6 @@ def _is_within(number: float, element: Element) -> bool:
     """Return whether a number does not become infinity or NaN. That of JSON may be infinite itself: 1e999."""
     if not element.is_float:
         return abs(number) < math.inf
-    import numpy
-
     if abs(number) <= 1:
         return True
     if abs(number) >= 1 << 1024:  # of integers, which have no bound
@@ -147,8 +145,6 @@ def _is_within(number: float, element: Element) -> bool:
 
 def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
     """The opposite of `encoded`: numbers in nested arrays of a shape, in one array where it does not fit."""
-    import numpy
-
     raw = numpy.frombuffer(data, element.dtype)
     numbers = element.numbers(raw)
     is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError
@@ -14,16 +14,14 @@ from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import reason_of
 from scenario_runner.formats import find_format
+from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, image_parts
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.run.resource_files import FileNames, create_resource_file
 from scenario_runner.scenario import Scenario
 from scenario_runner.viewing.element import Element
 
-if TYPE_CHECKING:
-    from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
-
-    Take = Callable[[str, memoryview], None]
+Take: TypeAlias = Callable[[str, memoryview], None]
 MOST_CAPTURES: Final = 100_000
 """So many captured resources of all iterations can be compared; each takes half a kilobyte of memory."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError
@@ -27,12 +27,8 @@ from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.metrics import METRICS
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.text import close_files_help
-from scenario_runner.viewing.element import ELEMENTS, Element
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+from scenario_runner.viewing.element import ELEMENTS, Array, Element
+from scenario_runner.viewing.reading import has_numbers
 
 _PLAIN = Expected()
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
@@ -395,13 +391,11 @@ class _Binder:
             except ValueError as error:
                 self._add("SR-EXPECT-008", "/mask" if bound.mask is not None else "/border", str(error))
         resource = bound.output.resource
-        if bound.needs_numbers and resource is not None and resource.kind == "image":
-            from scenario_runner.viewing.reading import has_numbers
-
-            if not has_numbers(resource.format):
-                keys = ", ".join(repr(key) for key in Expected.model_fields if key in bound.expected.model_fields_set)
-                message = f"blocks of {resource.format.name} are not decoded to numbers, which {keys} would need"
-                self._add("SR-EXPECT-009", "", message, "let a shader copy them into an uncompressed image")
+        image = resource if resource is not None and resource.kind == "image" else None
+        if bound.needs_numbers and image is not None and not has_numbers(image.format):
+            keys = ", ".join(repr(key) for key in Expected.model_fields if key in bound.expected.model_fields_set)
+            message = f"blocks of {image.format.name} are not decoded to numbers, which {keys} would need"
+            self._add("SR-EXPECT-009", "", message, "let a shader copy them into an uncompressed image")
         if bound.expected.metrics is not None:
             for name in bound.expected.metrics.model_fields_set:
                 for code, message, help in METRICS[name].misfits(bound.planes):

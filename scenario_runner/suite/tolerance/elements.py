@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy
 
 from scenario_runner.suite.expectations.content import Content
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.element import Element, distance, errors_of
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
-
+from scenario_runner.viewing.element import Array, Element, distance, errors_of
 
 _NARROWER: Final = 1 - 1e-6  # keeps the rounding of a bound from making a wrong element right
 _MANY: Final = 1 << 16  # fewer pairs of bytes are judged in less time than it takes to make the table of all
@@ -58,8 +54,6 @@ class ElementCheck:
     """
 
     def __init__(self, element: Element, rule: Rule, size: int) -> None:
-        import numpy
-
         self.size = size
         self._element, self._rule = element, rule
         self._by_bits = element.is_float and not rule.is_bitwise
@@ -71,8 +65,6 @@ class ElementCheck:
 
     def wrong(self, actual: Array, expected: Array) -> Array:
         """The indices of the wrong elements of a piece."""
-        import numpy
-
         element, rule = self._element, self._rule
         if rule.is_bitwise:
             return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
@@ -89,8 +81,6 @@ class ElementCheck:
         which doubles from each to the next; so ``atol`` steps in the ``least_binade`` are half of that in the next one.
         Finite values of different sign are further apart by their bits than any bound: none is more than a binade has.
         """
-        import numpy
-
         bounds, size = self._bounds, self._element.size_bytes
         apart, magnitudes, binades, least = self._integers[:, : actual.size]
         near, more, third = self._flags[:, : actual.size]
@@ -136,8 +126,6 @@ class ElementCheck:
 
 def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
     """Flags of the elements that are right as numbers."""
-    import numpy
-
     with numpy.errstate(all="ignore"):  # about NaN that signal
         a, e = element.numbers(actual), element.numbers(expected)
         if element.is_float:
@@ -227,16 +215,12 @@ def _of_elements(
 def _table(function: Callable[..., Array], element: Element, *more: Rule) -> Array:
     """The results for all pairs of bytes; an index has the actual value in the low byte, the expected one in the
     other."""
-    import numpy
-
     values = numpy.arange(256, dtype="u1")
     return function(numpy.tile(values, 256), numpy.repeat(values, 256), element, *more)
 
 
 def element_errors(actual: Array, expected: Array, element: Element) -> Array:
     """Absolute errors of elements in double precision; infinite where only one of the two is finite, or is NaN."""
-    import numpy
-
     errors = errors_of(element.numbers(actual), element.numbers(expected))
     return numpy.where(numpy.isnan(errors), numpy.inf, errors)
 
@@ -304,8 +288,6 @@ def _worst(
     piece: _Piece, wrong: Array, others: list[tuple[float, tuple[str, str, str]]]
 ) -> list[tuple[float, tuple[str, str, str]]]:
     """The errors and texts of the worst of the wrong elements of a piece, as far as they are worse than the others."""
-    import numpy
-
     errors = _of_elements(element_errors, piece.actual, piece.expected, wrong, piece.element)
     if len(others) == _WORST_MAX:
         greater = errors > others[-1][0]
@@ -320,8 +302,6 @@ def _worst(
 
 def _pieces(actual: memoryview, source: Content, planes: Sequence[Plane], *, with_equal: bool) -> Iterator[_Piece]:
     """Pieces of all planes; those with equal bytes may be left out."""
-    import numpy
-
     before = 0
     held = bytearray()
     for plane in planes:

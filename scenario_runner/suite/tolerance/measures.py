@@ -46,14 +46,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy
 
 from scenario_runner.suite.tolerance.metrics import Pair
-
-if TYPE_CHECKING:
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+from scenario_runner.viewing.element import Array
 
 
 def rmse(pairs: Sequence[Pair]) -> float:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy
 
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.text import distinct
-
-if TYPE_CHECKING:
-    import numpy
-
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+from scenario_runner.viewing.element import Array
 
 _PIECE: Final = 1 << 16
 
@@ -56,8 +54,6 @@ def pairs_of(
     without_nan: bool = False,
 ) -> list[Pair]:
     """The channels of all planes; ``without_nan`` leaves out elements where NaN is expected."""
-    import numpy
-
     found: list[Pair] = []
     before = 0
     for plane in planes:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
+
+import numpy
 
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.npy import read_array
 from scenario_runner.files.source import file_error
-from scenario_runner.viewing.element import ELEMENTS, Element, element_of
-
-if TYPE_CHECKING:
-    import numpy
-
-    from scenario_runner.plan.plan import ResourcePlan
-    from scenario_runner.plan.records import ImagePart
-    from scenario_runner.plan.special_records import ImagePlan
-    from scenario_runner.viewing.content import Channel
-
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
+from scenario_runner.plan.plan import ResourcePlan
+from scenario_runner.plan.records import ImagePart
+from scenario_runner.plan.special_records import ImagePlan
+from scenario_runner.viewing.content import Channel
+from scenario_runner.viewing.element import ELEMENTS, Array, Element, element_of
+from scenario_runner.viewing.reading import channels_of, read_content
 
 
 class Plane(NamedTuple):
@@ -66,11 +63,6 @@ class Plane(NamedTuple):
 
     def channels(self, data: memoryview | bytes | bytearray) -> list[Channel]:
         """The bytes of this plane as flat channels; those of an image in the order R, G, B, A."""
-        import numpy
-
-        from scenario_runner.viewing.content import Channel
-        from scenario_runner.viewing.reading import channels_of
-
         if self.image is None or self.part is None:
             assert self.element is not None
             return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
@@ -149,8 +141,6 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
     A mask has the shape of the elements, or of an image without its channels. Raises FileError where it cannot be read,
     and ValueError with the reason where it does not fit, or leaves nothing to compare.
     """
-    import numpy
-
     if len(planes) != 1:
         raise ValueError(f"the output has {len(planes)} parts (mip levels, depth and stencil), expected one")
     (plane,) = planes
@@ -174,15 +164,11 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
 
 def _covered(path: str) -> Array:
     """The elements where a mask is not zero, in its own shape."""
-    import numpy
-
     if codec_of(path).is_array:
         array = read_array(path)
         if array.dtype.kind not in "biuf":
             raise file_error(path, f"is a mask of the type {array.dtype.str!r}, expected numbers or bool")
         return numpy.asarray(array != 0)
-    from scenario_runner.viewing.reading import read_content
-
     content = read_content(path)
     colors = [channel.raw for channel in content.channels if channel.name != "A"]
     return numpy.asarray(numpy.any([color != 0 for color in colors], axis=0))
@@ -190,8 +176,6 @@ def _covered(path: str) -> Array:
 
 def _spread(covered: Array, plane: Plane) -> Array:
     """A mask over all elements of a plane."""
-    import numpy
-
     shape = covered.shape
     while len(shape) > 1 and len(shape) > len(plane.shape) and shape[0] == 1:
         shape = shape[1:]
