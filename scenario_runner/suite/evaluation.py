@@ -30,9 +30,8 @@ from scenario_runner.errors import (
 from scenario_runner.plan.plan import Plan
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.runner import Runner
-from scenario_runner.suite.expectations.content import Content
 from scenario_runner.suite.expectations.devices import refusal
-from scenario_runner.suite.expectations.outputs import ResultsSink, expects_frames, outputs_of_plan
+from scenario_runner.suite.expectations.outputs import Content, ResultsSink, expects_frames, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status

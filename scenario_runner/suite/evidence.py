@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy
 
 from scenario_runner.files.npy import write_npy
-from scenario_runner.suite.expectations.content import held_content
-from scenario_runner.suite.expectations.outputs import extension_of, write_output
+from scenario_runner.suite.expectations.outputs import extension_of, held_content, write_output
 from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.suite.tolerance.elements import compare, element_errors
 from scenario_runner.suite.tolerance.planes import Plane

@@ -16,15 +16,16 @@ from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.plan import Plan
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import check_output
-from scenario_runner.suite.expectations.content import decoded, held_content
 from scenario_runner.suite.expectations.devices import refusal
 from scenario_runner.suite.expectations.model import shape_of
 from scenario_runner.suite.expectations.outputs import (
     Output,
     ResultsSink,
     can_hold,
+    decoded,
     expects_frames,
     extension_of,
+    held_content,
     outputs_of_plan,
     write_output,
 )

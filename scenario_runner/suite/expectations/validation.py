@@ -11,14 +11,18 @@ from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerEr
 from scenario_runner.files.codec import all_codecs, is_known
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.scenario.model_base import close_match, listed
-from scenario_runner.suite.expectations.content import Content, element_of_tensor, encoded, held_content, open_content
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import (
     MOST_CAPTURES,
+    Content,
     Output,
     Outputs,
+    element_of_tensor,
+    encoded,
     expected_files,
     extension_of,
+    held_content,
+    open_content,
     outputs_of_scenario,
 )
 from scenario_runner.suite.expectations.reading import Expectations, load

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy
 
-from scenario_runner.suite.expectations.content import Content
+from scenario_runner.suite.expectations.outputs import Content
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.viewing.element import Array, Element, distance, errors_of
 

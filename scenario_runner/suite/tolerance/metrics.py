@@ -1,9 +1,51 @@
-"""Metrics: what each can be computed of, its default bounds, and the pairs of channels that it takes."""
+"""Metrics of an output, computed of pairs of channels: their formulas, bounds and what each can be computed of.
+
+Squared errors::
+
+    rmse = sqrt(mean((actual - expected)^2))                    over all elements, in units of their values
+    psnr = -10 log10(mean(((actual - expected) / peak)^2))      in dB; infinite where nothing differs
+
+Errors of numbers relative to their magnitude, under the names (and with the bounds) of Arm's compare_outputs.
+
+With a the actual and e the expected values, as vectors of n elements in double precision::
+
+    rel_l2          = |a - e| / |e|
+    cosine          = (a . e) / (|a| |e|)
+    scale_error     = |(a . e) / (e . e) - 1|        how far the factor that best maps e to a is from 1
+    wasserstein_rel = mean |sort(a) - sort(e)| / mean |e|
+    atol_p999       = the 99.9th percentile of |a_i - e_i|, interpolated linearly
+
+Where all of e is zero, the errors are 0 if all of a is zero too, else infinite; the cosine is 1 or 0.
+
+The earth mover's distance between the histograms of two pictures: which colours they have, wherever these are.
+
+::
+
+    histogram_emd = max over channels of  sum_i |A_i - E_i| / (255 n)
+
+A and E are the cumulative histograms of the n values of a channel in 256 bins of equal width over the range that values
+of its type can have, for floats over 0 to 1 (values beyond fall into the first and the last bin). 0 means equal
+histograms, 1 that all is at one end of the range where it should be at the other.
+
+Structural similarity of two pictures.
+
+Source: Wang, Bovik, Sheikh, Simoncelli, "Image Quality Assessment: From Error Visibility to Structural Similarity"
+(2004): windows of 11x11 texels weighted by a Gaussian of standard deviation 1.5, K1 = 0.01, K2 = 0.03::
+
+    ssim(x, y) = (2 mx my + C1) (2 sxy + C2) / ((mx^2 + my^2 + C1) (sx^2 + sy^2 + C2)),  C = (K peak)^2
+
+The result is the mean over all windows that lie inside the picture, of each channel, and then over the channels.
+
+FLIP, the difference that a viewer sees who flips between two pictures, by NVIDIA's own package flip-evaluator.
+
+Source: Andersson et al., "FLIP: A Difference Evaluator for Alternating Images" (2020), and its variant for high dynamic
+range (2021), which float formats get. Colours of other formats count as sRGB. The result is the mean over all texels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from importlib import import_module
+import math
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
@@ -78,25 +120,216 @@ def pairs_of(
     return found
 
 
+def rmse(pairs: Sequence[Pair]) -> float:
+    """The root of the mean squared error over the elements of all channels."""
+    return math.sqrt(_mean_square(pairs, relative=False))
+
+
+def psnr(pairs: Sequence[Pair]) -> float:
+    """The peak signal-to-noise ratio in dB, errors relative to the greatest value that a channel can have."""
+    noise = _mean_square(pairs, relative=True)
+    return math.inf if noise == 0 else -10 * math.log10(noise)
+
+
+def _mean_square(pairs: Sequence[Pair], *, relative: bool) -> float:
+    total, count = 0.0, 0
+    with numpy.errstate(all="ignore"):  # infinity less infinity
+        for pair in pairs:
+            squares = 0.0
+            for actual, expected in pair.pieces():
+                error = actual - expected
+                squares += float(error @ error)
+            total += squares / pair.peak**2 if relative else squares
+            count += pair.number
+    return total / count if count else 0.0
+
+
+def rel_l2(pairs: Sequence[Pair]) -> float:
+    """The norm of the error relative to that of the expected values."""
+    error, _, expected, _ = _sums(pairs)
+    return _ratio(math.sqrt(error), math.sqrt(expected))
+
+
+def cosine(pairs: Sequence[Pair]) -> float:
+    """The cosine of the angle between both."""
+    _, actual, expected, product = _sums(pairs)
+    if not actual or not expected:
+        return float(actual == expected)
+    return min(1.0, product / math.sqrt(actual) / math.sqrt(expected))
+
+
+def scale_error(pairs: Sequence[Pair]) -> float:
+    """The distance of the factor between both from 1."""
+    _, actual, expected, product = _sums(pairs)
+    return abs(product / expected - 1) if expected else _ratio(actual, expected)
+
+
+def wasserstein_rel(pairs: Sequence[Pair]) -> float:
+    """The distance of both distributions of values, relative to the mean magnitude."""
+
+    actual, expected = _values(pairs)
+    if not actual.size:
+        return 0.0
+    distance = float(numpy.abs(numpy.sort(actual) - numpy.sort(expected)).mean())
+    return _ratio(distance, float(numpy.abs(expected).mean()))
+
+
+def atol_p999(pairs: Sequence[Pair]) -> float:
+    """The absolute error that one element of a thousand exceeds."""
+
+    actual, expected = _values(pairs)
+    return float(numpy.percentile(numpy.abs(actual - expected), 99.9)) if actual.size else 0.0
+
+
+def _ratio(error: float, magnitude: float) -> float:
+    return error / magnitude if magnitude else math.inf if error else 0.0
+
+
+def _check(actual: Array, expected: Array) -> None:
+    for what, values in (("the output", actual), ("what is expected", expected)):
+        if not numpy.isfinite(values).all():
+            raise ValueError(f"{what} has values that are not finite")
+
+
+def _sums(pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
+    """Sums of the squared errors, of the squares of both, and of their products. Raises ValueError."""
+    sums = [0.0, 0.0, 0.0, 0.0]
+    for pair in pairs:
+        for actual, expected in pair.pieces():
+            _check(actual, expected)
+            error = actual - expected
+            for at, (one, other) in enumerate(
+                ((error, error), (actual, actual), (expected, expected), (actual, expected))
+            ):
+                sums[at] += float(one @ other)
+    return sums[0], sums[1], sums[2], sums[3]
+
+
+def _values(pairs: Sequence[Pair]) -> tuple[Array, Array]:
+    """All elements that count. Raises ValueError."""
+
+    pieces = [piece for pair in pairs for piece in pair.pieces()]
+    empty = [numpy.zeros(0)]
+    actual, expected = (numpy.concatenate(empty + [each[side] for each in pieces]) for side in (0, 1))
+    _check(actual, expected)
+    return actual, expected
+
+
+_BINS: Final = 256
+
+
+def histogram_emd(pairs: Sequence[Pair]) -> float:
+    """The distance of the worst channel. NaN where a value is NaN."""
+    return max((_distance(pair) for pair in pairs), default=0.0)
+
+
+def _distance(pair: Pair) -> float:
+    least = -pair.peak - 1 if pair.actual.dtype.kind == "i" and pair.peak > 1 else 0.0
+    width = (pair.peak - least + (pair.actual.dtype.kind in "iu")) / _BINS
+    difference = numpy.zeros(_BINS, numpy.int64)
+    for actual, expected in pair.pieces():
+        if numpy.isnan(actual).any() or numpy.isnan(expected).any():
+            return math.nan
+        difference += _histogram(actual, least, width) - _histogram(expected, least, width)
+    return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * pair.number) if pair.number else 0.0
+
+
+def _histogram(values: Array, least: float, width: float) -> Array:
+    bins = numpy.clip(numpy.floor((values - least) / width), 0, _BINS - 1)
+    return numpy.bincount(bins.astype(numpy.intp), minlength=_BINS)
+
+
+_SIDE: Final = 11
+_SIGMA: Final = 1.5
+_ROWS: Final = 256  # of windows at a time
+
+
+def ssim(pairs: Sequence[Pair]) -> float:
+    """1 where both pictures are equal; NaN where a value is not finite."""
+    return sum(_of_channel(pair) for pair in pairs) / len(pairs)
+
+
+def _of_channel(pair: Pair) -> float:
+    height, width = pair.shape
+    actual, expected = pair.actual.reshape(height, width), pair.expected.reshape(height, width)
+    total = 0.0
+    with numpy.errstate(all="ignore"):  # infinite values
+        for top in range(0, height - _SIDE + 1, _ROWS):
+            rows = slice(top, min(top + _ROWS + _SIDE - 1, height))
+            total += float(_similarities(actual[rows].astype("f8"), expected[rows].astype("f8"), pair.peak).sum())
+    return total / ((height - _SIDE + 1) * (width - _SIDE + 1))
+
+
+def _similarities(x: Array, y: Array, peak: float) -> Array:
+    first, second = (0.01 * peak) ** 2, (0.03 * peak) ** 2
+    mean_x, mean_y = _weighted(x), _weighted(y)
+    variances = _weighted(x * x) - mean_x**2 + _weighted(y * y) - mean_y**2
+    covariance = _weighted(x * y) - mean_x * mean_y
+    above = (2 * mean_x * mean_y + first) * (2 * covariance + second)
+    below = (mean_x**2 + mean_y**2 + first) * (variances + second)
+    result: Array = above / below
+    return result
+
+
+def _weighted(values: Array) -> Array:
+    """The weighted means of all windows: of rows, then of columns."""
+
+    weights = numpy.exp(-((numpy.arange(_SIDE) - _SIDE // 2) ** 2) / (2 * _SIGMA**2))
+    weights /= weights.sum()
+    height, width = values.shape
+    rows = sum(weight * values[at : height - _SIDE + 1 + at] for at, weight in enumerate(weights))
+    return numpy.asarray(sum(weight * rows[:, at : width - _SIDE + 1 + at] for at, weight in enumerate(weights)))
+
+
+_LUMINANCES = (0.2126, 0.7152, 0.0722)  # of red, green and blue
+# Twice what the package counts as black: where all of what is expected is that, it ends the process, and where that is
+# negative, it returns 0.
+_LEAST_LUMINANCE = 2.0**-22
+
+
+def flip(pairs: Sequence[Pair]) -> float:
+    """0 where both pictures are equal, at most 1.
+
+    Raises ValueError for values that are not finite, and for different floats where nothing but black is expected.
+    """
+
+    actual, expected = (_picture(pairs, side) for side in (0, 1))
+    _check(actual, expected)
+    if (actual == expected).all():
+        return 0.0
+    import flip_evaluator
+
+    kind = "HDR" if pairs[0].actual.dtype.kind == "f" else "LDR"
+    if kind == "HDR" and (expected.astype("f8") @ _LUMINANCES).max() < _LEAST_LUMINANCE:
+        raise ValueError("what is expected is black, which no exposure makes visible: choose another metric")
+    _, mean, _ = flip_evaluator.evaluate(expected, actual, kind, computeMeanError=True, applyMagma=False)
+    return float(mean)
+
+
+def _picture(pairs: Sequence[Pair], side: int) -> Array:
+    colors = [(pair.expected if side else pair.actual).astype("f4") / pair.peak for pair in pairs[:3]]
+    return numpy.stack([color.reshape(pairs[0].shape) for color in colors], axis=-1).astype("f4")
+
+
 class Metric(NamedTuple):
-    """One metric; `measures` has the function of this name, which computes it of pairs of channels.
+    """One metric; ``value`` computes it of pairs of channels, or raises ValueError with the reason why these have none.
 
     A likeness is better where it is greater; other metrics are errors. ``defaults`` are the bounds (warning, failure)
     without which the user must give some. ``images`` tells that it is one of images, whose sides are at least
     ``least_side`` texels, ``package`` what must be installed for it.
     """
 
-    name: str
+    value: Callable[[Sequence[Pair]], float]
     is_likeness: bool = False
     defaults: tuple[float, float] | None = None
     images: bool = False
     least_side: int = 1
     package: str | None = None
 
-    def value(self, pairs: Sequence[Pair]) -> float:
-        """The metric of channels. Raises ValueError with the reason where these values have none."""
-        measures = import_module("scenario_runner.suite.tolerance.measures")
-        return float(getattr(measures, self.name)(pairs))
+    @property
+    def name(self) -> str:
+        """The name that expectations use."""
+        return self.value.__name__
 
     def misfits(self, planes: Sequence[Plane]) -> Iterator[tuple[str, str, str | None]]:
         """The reasons why it cannot be computed of an output: code, message and help."""
@@ -120,16 +353,16 @@ class Metric(NamedTuple):
 METRICS: Final = {
     metric.name: metric
     for metric in (
-        Metric("rmse"),
-        Metric("psnr", is_likeness=True),
-        Metric("ssim", is_likeness=True, images=True, least_side=11),
-        Metric("histogram_emd"),
-        Metric("flip", images=True, package="flip-evaluator"),
-        Metric("rel_l2", defaults=(3e-6, 1.5e-5)),
-        Metric("cosine", is_likeness=True, defaults=(0.999999, 0.999995)),
-        Metric("scale_error", defaults=(2e-6, 1e-5)),
-        Metric("wasserstein_rel", defaults=(2e-7, 1e-6)),
-        Metric("atol_p999", defaults=(3e-6, 1e-5)),
+        Metric(rmse),
+        Metric(psnr, is_likeness=True),
+        Metric(ssim, is_likeness=True, images=True, least_side=11),
+        Metric(histogram_emd),
+        Metric(flip, images=True, package="flip-evaluator"),
+        Metric(rel_l2, defaults=(3e-6, 1.5e-5)),
+        Metric(cosine, is_likeness=True, defaults=(0.999999, 0.999995)),
+        Metric(scale_error, defaults=(2e-6, 1e-5)),
+        Metric(wasserstein_rel, defaults=(2e-7, 1e-6)),
+        Metric(atol_p999, defaults=(3e-6, 1e-5)),
     )
 }
 """By the names that expectations use."""

@@ -16,8 +16,7 @@ from scenario_runner.formats import format_named
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.suite.discovery import expectations_file
-from scenario_runner.suite.expectations.content import decoded, encoded
-from scenario_runner.suite.expectations.outputs import outputs_of_plan, outputs_of_scenario
+from scenario_runner.suite.expectations.outputs import decoded, encoded, outputs_of_plan, outputs_of_scenario
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.records import Item
 from scenario_runner.viewing.element import ELEMENTS

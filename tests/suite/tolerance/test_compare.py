@@ -10,7 +10,7 @@ import pytest
 from scenario_runner.formats import format_named
 from scenario_runner.plan.records import BufferPlan, image_parts
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
-from scenario_runner.suite.expectations.content import held_content
+from scenario_runner.suite.expectations.outputs import held_content
 from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.viewing.element import ELEMENTS

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scenario_runner.plan.records import BufferPlan
-from scenario_runner.suite.expectations.content import held_content
+from scenario_runner.suite.expectations.outputs import held_content
 from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, compare
 from scenario_runner.suite.tolerance.planes import planes_of
 from scenario_runner.viewing.element import ELEMENTS
