@@ -20,7 +20,6 @@ from scenario_runner.cli.test_update import update
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.suite.discovery import Discovery, listed
-from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import Hasher, program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, header
 from scenario_runner.suite.lists import Lists, Selection, given_patterns, read_baselines, read_patterns
@@ -284,6 +283,8 @@ class _Suite:
 
         Such items are Missing; in larger suites the expectations of an item are looked at when it runs."""
         if len(items) <= _LOOKED_AHEAD or self._options.strict:
+            from scenario_runner.suite.expectations.validation import check  # heavy: numpy and pydantic
+
             problems = [problem for item in items for problem in check(item)]
             # what this machine lacks is said once, at the end
             self._problems.show_all(
