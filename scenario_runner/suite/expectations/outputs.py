@@ -4,18 +4,15 @@ that is expected of them: bytes of a file or of values, read in pieces."""
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ExpectationError
-from scenario_runner.files.codec import codec_for, codec_of, is_known, stored_levels
+from scenario_runner.files.codec import codec_for, codec_of, stored_levels
 from scenario_runner.files.npy import NpyReader, write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.source import file_error, reason_of
+from scenario_runner.files.source import file_error
 from scenario_runner.formats import find_format
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, image_parts
@@ -163,42 +160,6 @@ def _described(resource: Any) -> ResourcePlan | None:
 def expects_frames(plan: Plan, names: Iterable[str]) -> bool:
     """Return whether captured frames are among these names of outputs."""
     return any("/" in name and name not in plan.resources for name in names)
-
-
-def expected_files(folder: str) -> dict[str, list[str]]:
-    """The files below a folder that may hold expected content: by name without the extension, all with that name.
-
-    Files with other extensions than expected content has are there too: one may be meant for an output.
-
-    Raises ExpectationError where a folder cannot be searched.
-    """
-
-    found: dict[str, list[str]] = {}
-    folders = [("", folder)]
-    searched: set[str] = set()  # links may lead in a circle
-    for prefix, path in folders:
-        try:
-            entries = os.scandir(path)
-        except OSError as error:
-            if not os.path.lexists(path):
-                continue  # there need not be one
-            message = f"cannot be searched for expected files: {reason_of(error)}"
-            raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
-        with entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):  # so that problems have one order
-                if entry.name.startswith("."):
-                    continue
-                if is_known(entry.name) or not entry.is_dir():
-                    stem = os.path.splitext(entry.name)[0]
-                    found.setdefault(prefix + stem, []).append(entry.path)
-                else:
-                    searched = searched or {os.path.realpath(folder)}
-                    target = os.path.realpath(entry.path)
-                    if target in searched:
-                        continue
-                    searched.add(target)
-                    folders.append((f"{prefix}{entry.name}/", entry.path))
-    return found
 
 
 class ResultsSink:

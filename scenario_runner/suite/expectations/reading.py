@@ -1,4 +1,4 @@
-"""From the text of a ``check.json``, or the ``expect`` of a scenario, to `Expectations`."""
+"""From the text of a ``check.json``, or the ``expect`` of a scenario, to `Expectations`, and the files beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
-from scenario_runner.files.source import SourceFile
+from scenario_runner.files.codec import is_known
+from scenario_runner.files.source import SourceFile, reason_of
 from scenario_runner.scenario.model_base import close_match, findings, shown
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, problems_of, scan
@@ -153,6 +154,42 @@ def _text(path: str) -> str:
 
 def _unreadable(path: str, message: str, help: str | None) -> ExpectationError:
     return ExpectationError(Diagnostic("SR-EXPECT-001", "error", None, message, help, path=path))
+
+
+def expected_files(folder: str) -> dict[str, list[str]]:
+    """The files below a folder that may hold expected content: by name without the extension, all with that name.
+
+    Files with other extensions than expected content has are there too: one may be meant for an output.
+
+    Raises ExpectationError where a folder cannot be searched.
+    """
+
+    found: dict[str, list[str]] = {}
+    folders = [("", folder)]
+    searched: set[str] = set()  # links may lead in a circle
+    for prefix, path in folders:
+        try:
+            entries = os.scandir(path)
+        except OSError as error:
+            if not os.path.lexists(path):
+                continue  # there need not be one
+            message = f"cannot be searched for expected files: {reason_of(error)}"
+            raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
+        with entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):  # so that problems have one order
+                if entry.name.startswith("."):
+                    continue
+                if is_known(entry.name) or not entry.is_dir():
+                    stem = os.path.splitext(entry.name)[0]
+                    found.setdefault(prefix + stem, []).append(entry.path)
+                else:
+                    searched = searched or {os.path.realpath(folder)}
+                    target = os.path.realpath(entry.path)
+                    if target in searched:
+                        continue
+                    searched.add(target)
+                    folders.append((f"{prefix}{entry.name}/", entry.path))
+    return found
 
 
 def _parsed(text: str, path: str, pointer: str = "") -> Check:

@@ -19,13 +19,12 @@ from scenario_runner.suite.expectations.outputs import (
     Outputs,
     element_of_tensor,
     encoded,
-    expected_files,
     extension_of,
     held_content,
     open_content,
     outputs_of_scenario,
 )
-from scenario_runner.suite.expectations.reading import Expectations, load
+from scenario_runner.suite.expectations.reading import Expectations, expected_files, load
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.metrics import METRICS
