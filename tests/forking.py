@@ -19,15 +19,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
 from importlib import import_module
-from io import FileIO
 from pathlib import Path
-from typing import TypeVar
-
-_End = TypeVar("_End", FileIO, socket.socket)
+from tempfile import TemporaryFile
 
 # What Python and the libraries that are loaded by then have read already.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "OMP_", "OPENBLAS_")
@@ -57,31 +52,24 @@ class Forks:
 
         Raises subprocess.TimeoutExpired, and ends the process, after ``timeout_s`` seconds.
         """
-        with self._lock, ExitStack() as open_files:
+        with self._lock, TemporaryFile() as out, TemporaryFile() as err:
             control = self._started()
-            (their_in, our_in), (our_out, their_out), (our_err, their_err) = pipes = [_pipe() for _ in range(3)]
-            for pipe in pipes:
-                for end in pipe:
-                    open_files.enter_context(end)
-            ends = (their_in, their_out, their_err)
+            given, writing = os.pipe()
+            os.write(writing, stdin.encode())
+            os.close(writing)
             request = pickle.dumps((arguments, str(folder), dict(env), _umask()))
-            socket.send_fds(control, [request], [end.fileno() for end in ends])
+            socket.send_fds(control, [request], [given, out.fileno(), err.fileno()])
+            os.close(given)
             process = self._answer(control)
-            for end in ends:
-                end.close()
-            with suppress(BrokenPipeError):  # it did not read it
-                our_in.write(stdin.encode())
-            our_in.close()
-            deadline = time.monotonic() + timeout_s
-            try:
-                out, err = _read(our_out, our_err, deadline)
-                _wait_for([control], deadline)
-            except TimeoutError:
+            ready, _, _ = select.select([control], [], [], timeout_s)
+            if not ready:
                 os.kill(process, signal.SIGKILL)
-                raise subprocess.TimeoutExpired(arguments, timeout_s) from None
-            finally:
-                status = self._answer(control)
-            return os.waitstatus_to_exitcode(status), out, err
+            status = self._answer(control)
+            if not ready:
+                raise subprocess.TimeoutExpired(arguments, timeout_s)
+            out.seek(0)
+            err.seek(0)
+            return os.waitstatus_to_exitcode(status), out.read(), err.read()
 
     def _started(self) -> socket.socket:
         if self._control is None:
@@ -112,33 +100,6 @@ def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
 def _umask() -> int:
     os.umask(mask := os.umask(0))
     return mask
-
-
-def _pipe() -> tuple[FileIO, FileIO]:
-    """The end to read from and the end to write to."""
-    reading, writing = os.pipe()
-    return FileIO(reading), FileIO(writing, "w")
-
-
-def _wait_for(ends: Collection[_End], deadline: float) -> list[_End]:
-    """Those that have something to read. Raises TimeoutError."""
-    ready, _, _ = select.select(ends, [], [], max(0.0, deadline - time.monotonic()))
-    if not ready:
-        raise TimeoutError
-    return ready
-
-
-def _read(out: FileIO, err: FileIO, deadline: float) -> tuple[bytes, bytes]:
-    """What comes from two pipes until their end. Raises TimeoutError."""
-    parts: dict[FileIO, list[bytes]] = {out: [], err: []}
-    waiting = {out, err}
-    while waiting:
-        for end in _wait_for(waiting, deadline):
-            part = end.read(_PIPE_BYTES)
-            parts[end].append(part)
-            if not part:
-                waiting.remove(end)
-    return b"".join(parts[out]), b"".join(parts[err])
 
 
 def serve(control: socket.socket) -> None:

@@ -51,3 +51,17 @@ def random(shape: Sequence[int], dtype: Any = "f4", seed: int = 1) -> Any:
         return generator.integers(0, 2, shape).astype(kind)
     info = numpy.iinfo(kind)
     return generator.integers(info.min, info.max, shape, dtype=kind, endpoint=True)
+
+
+def three_graphs(scene: Scene) -> Path:
+    """A scenario with three graphs, of which the last two have session memory."""
+    for name, x, y in (
+        ("dynamic", [3, 16], [3, 16]),
+        ("conv", [1, 8, 8, 2], [1, 8, 8, 4]),
+        ("any_size", [1, 8, 6, 4], [1, 8, 3, 4]),
+    ):
+        scene.file(f"{name}.vgf", (VGF / f"{name}.vgf").read_bytes())
+        scene.resource("graph", uid=name, src=f"{name}.vgf")
+        tensor(tensor(scene, f"{name} x", random(x), dst=None), f"{name} y", dims=y, dst=f"{name}.npy")
+        scene.command("dispatch_graph", graph_ref=name, bindings=bindings([f"{name} x", f"{name} y"]))
+    return scene.write()

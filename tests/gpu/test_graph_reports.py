@@ -12,16 +12,18 @@ import pytest
 from scenario_runner import GraphReportFiles, Runner
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
 from scenario_runner.run.report_files import _rows
+from tests.gpu.ml_scenes import random, three_graphs
 from tests.program import Program
+from tests.scenes import Scene
 
 ROW = re.compile(r"\n([0-9A-F]{8}):   ((?:[0-9A-F]{2} ){1,16})")
 NEURAL = "VK_ARM_data_graph_neural_accelerator_statistics"
 
 
 @pytest.fixture
-def mixed(checkout: Path) -> Path:
-    """A model with three graphs, two of which have session memory."""
-    return checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
+def graphs(scene: Scene) -> Path:
+    """Three graphs, two of which have session memory."""
+    return three_graphs(scene)
 
 
 @pytest.fixture
@@ -57,10 +59,10 @@ def test_rows(tmp_path: Path, size: int) -> None:
         assert path.read_text() == "".join(rows)
 
 
-def test_session_memory_and_profiles(mixed: Path, dump: Path, tmp_path: Path, program: Program) -> None:
+def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
     """Each session memory and each graph has a file, and the results are those of a run without the files."""
     options = ("--session-memory-dump-dir", dump, "--emulation-layer-profiling-dump-dir", dump)
-    ended = program(mixed, "--output", "with", *options)
+    ended = program(graphs, "--output", "with", *options)
     assert ended.code == 0
     assert ended.err == "warning: the memory of graph sessions is visible to the host, so that graphs may be slower\n"
     memories = sorted(path.name for path in dump.glob("*.txt"))
@@ -73,23 +75,19 @@ def test_session_memory_and_profiles(mixed: Path, dump: Path, tmp_path: Path, pr
     for path in dump.glob("*.json"):
         profile = json.loads(path.read_text())
         assert sum(each["dispatch_count"] for each in profile["by_operator"]) == len(profile["samples"]) > 0
-    assert program(mixed, "--output", "without").code == 0
+    assert program(graphs, "--output", "without").code == 0
     written = [path.relative_to(tmp_path / "with") for path in (tmp_path / "with").rglob("*.npy")]
     assert written
     for path in written:
         assert (tmp_path / "with" / path).read_bytes() == (tmp_path / "without" / path).read_bytes()
 
 
-def test_memory_is_that_of_the_last_run(mixed: Path, dump: Path, shader_cache: Path) -> None:
+def test_memory_is_that_of_the_last_run(graphs: Path, dump: Path, shader_cache: Path) -> None:
     """The memory holds what the graph computed from the inputs of the run, and the same inputs leave the same bytes."""
     with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
-        resources = runner.plan(mixed).resources.values()
-        uid = next(each.uid for each in resources if each.kind == "tensor" and each.source is not None)
-        shape = runner.run(mixed, outputs=[uid], write_files=False)[uid].shape
         contents = []
         for seed in (1, 2, 1):
-            values = numpy.random.default_rng(seed).uniform(-1, 1, shape).astype("float32")
-            runner.run(mixed, {uid: values}, write_files=False)
+            runner.run(graphs, {"conv x": random((1, 8, 8, 2), seed=seed)}, write_files=False)
             contents.append(content_of(dump / "Graph_Pipeline_0_Session_RAM_0.txt"))
     assert contents[0] == contents[2]
     assert contents[0] != contents[1]
@@ -116,24 +114,24 @@ def test_optical_flow(checkout: Path, dump: Path, shader_cache: Path) -> None:
     assert all(any(content_of(dump / name)) for name in names)
 
 
-def test_a_dry_run_writes_none(mixed: Path, dump: Path, shader_cache: Path) -> None:
+def test_a_dry_run_writes_none(graphs: Path, dump: Path, shader_cache: Path) -> None:
     """A dry run makes sessions and writes no file."""
     with Runner(graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
-        runner.run(mixed, dry_run=True)
+        runner.run(graphs, dry_run=True)
     assert list(dump.iterdir()) == []
 
 
-def test_in_the_sandbox(mixed: Path, dump: Path, shader_cache: Path) -> None:
+def test_in_the_sandbox(graphs: Path, dump: Path, shader_cache: Path) -> None:
     """The folders that the user names are allowed in the sandbox."""
     with Runner(sandbox=True, graph_reports=GraphReportFiles(session_memory_dir=str(dump))) as runner:
-        runner.run(mixed, write_files=False)
+        runner.run(graphs, write_files=False)
     assert len(list(dump.iterdir())) == 2
 
 
-def test_neural_files_need_an_extension(mixed: Path, dump: Path, tmp_path: Path, program: Program) -> None:
+def test_neural_files_need_an_extension(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
     """A device without the extension is refused before anything runs, also for a scenario without graphs."""
     for option in ("--neural-statistics-dump-dir", "--neural-debug-database-dump-dir"):
-        ended = program(mixed, "--output", "out", option, dump)
+        ended = program(graphs, "--output", "out", option, dump)
         assert ended.code == 6
         assert f"neural statistics and debug databases need the extension {NEURAL}, which '" in ended.err
         assert not (tmp_path / "out").exists()
@@ -143,13 +141,13 @@ def test_neural_files_need_an_extension(mixed: Path, dump: Path, tmp_path: Path,
         runner.run({"resources": [], "commands": []})
 
 
-def test_folders_are_checked_before_the_run(mixed: Path, dump: Path, tmp_path: Path, program: Program) -> None:
+def test_folders_are_checked_before_the_run(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:
     """A folder that does not exist, or is not one, ends with exit code 4; several scenarios are a usage error."""
     (tmp_path / "file").write_text("text")
     for folder, problem in (("missing", "missing: no such folder"), ("file", "file: is not a folder")):
-        ended = program(mixed, "--output", "out", "--session-memory-dump-dir", folder)
+        ended = program(graphs, "--output", "out", "--session-memory-dump-dir", folder)
         assert (ended.code, f"error: {problem}" in ended.err) == (4, True)
-    several = program(mixed, mixed, "--output", "out", "--session-memory-dump-dir", dump)
+    several = program(graphs, graphs, "--output", "out", "--session-memory-dump-dir", dump)
     assert (several.code, "--session-memory-dump-dir takes the files of one scenario" in several.err) == (2, True)
     assert not (tmp_path / "out").exists()
     with pytest.raises(MissingFileError):
@@ -160,9 +158,10 @@ def test_folders_are_checked_before_the_run(mixed: Path, dump: Path, tmp_path: P
         GraphReportFiles(neural_statistics_mode=2)
 
 
-def test_mode_alone(mixed: Path, program: Program) -> None:
+def test_mode_alone(scene: Scene, program: Program) -> None:
     """--neural-statistics-mode alone has no effect, which a warning says; other modes do not exist."""
-    ended = program(mixed, "--dry-run", "--neural-statistics-mode", "0")
+    empty = scene.write()
+    ended = program(empty, "--dry-run", "--neural-statistics-mode", "0")
     assert ended.code == 0
     assert "option --neural-statistics-mode has no effect without --neural-statistics-dump-dir" in ended.err
-    assert program(mixed, "--dry-run", "--neural-statistics-mode", "2").code == 2
+    assert program(empty, "--dry-run", "--neural-statistics-mode", "2").code == 2

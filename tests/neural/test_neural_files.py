@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu.ml_scenes import three_graphs
 from tests.layers import build_layer
 from tests.program import Program
+from tests.scenes import Scene
 
 EXTENSION = "VK_ARM_data_graph_neural_accelerator_statistics"
 STATISTICS = "--neural-statistics-dump-dir"
@@ -30,12 +32,11 @@ def environment(neural_layer: dict[str, str], tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("mode", [None, 0, 1])
 def test_statistics(
-    program: Program, checkout: Path, tmp_path: Path, environment: dict[str, str], mode: int | None
+    program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str], mode: int | None
 ) -> None:
     """Each graph has a file with what the accelerator wrote, for the mode that was asked for; 1 by default."""
     options = () if mode is None else ("--neural-statistics-mode", str(mode))
-    scenario = checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
-    ended = program(scenario, "--output", "out", STATISTICS, "dump", *options, env=environment)
+    ended = program(three_graphs(scene), "--output", "out", STATISTICS, "dump", *options, env=environment)
     assert (ended.code, ended.err) == (0, "")
     wanted = 1 if mode is None else mode
     names = sorted(path.name for path in (tmp_path / "dump").iterdir())
@@ -51,20 +52,18 @@ def test_statistics(
     assert log[-1] == "device with statistics"
 
 
-def test_debug_databases(program: Program, checkout: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+def test_debug_databases(program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str]) -> None:
     """Each graph has a file with its database, byte for byte; statistics are not asked for."""
-    scenario = checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
-    ended = program(scenario, "--output", "out", DATABASES, "dump", env=environment)
+    ended = program(three_graphs(scene), "--output", "out", DATABASES, "dump", env=environment)
     assert (ended.code, ended.err) == (0, "")
     files = sorted((tmp_path / "dump").iterdir())
     assert [path.name for path in files] == [f"Graph_Pipeline_{number}_Debug_Database.bin" for number in range(3)]
     assert [path.read_bytes() for path in files] == [b"DEBUG\0DATABASE"] * 3
 
 
-def test_a_disabled_extension(program: Program, checkout: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_disabled_extension(program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str]) -> None:
     """--disable-extension makes the run one that is refused, with the reason."""
-    scenario = checkout / "scenarios" / "ml" / "mixed" / "scenario.json"
-    ended = program(scenario, STATISTICS, "dump", "--disable-extension", EXTENSION, env=environment)
+    ended = program(three_graphs(scene), STATISTICS, "dump", "--disable-extension", EXTENSION, env=environment)
     assert ended.code == 6
     assert "which --disable-extension turns off" in ended.err
     assert list((tmp_path / "dump").iterdir()) == []
