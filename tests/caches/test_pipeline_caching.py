@@ -19,6 +19,7 @@ import pytest
 
 from scenario_runner import PipelineCaching, Runner
 from scenario_runner.errors import FileError, MissingFileError
+from tests.gpu.ml_scenes import mixed_model
 from tests.program import COMMAND, Ended, python_path, run_program
 from tests.scenes import Scene, glsl
 
@@ -389,3 +390,26 @@ def test_python(scene: Scene, shader_cache: Path) -> None:
     if sys.platform != "win32":
         with pytest.raises(FileError):
             Runner(pipeline_cache=path)
+
+
+@pytest.mark.parametrize(
+    "scenario, labels",
+    [("drawing/triangle", None), ("ml/optical_flow", None), ("basics/add", {"add"}), ("mixed model", None)],
+)
+def test_kinds(checkout: Path, scene: Scene, shader_cache: Path, scenario: str, labels: set[str] | None) -> None:
+    """The driver tells of each pipeline of a scenario, of any kind; the validated file is there after a dry run."""
+    path = checkout / "scenarios" / scenario / "scenario.json"
+    if scenario == "mixed model":
+        path = mixed_model(scene).write()
+    folder = scene.folder / "kept"
+    folder.mkdir()
+    caching = PipelineCaching(folder)
+    with Runner(pipeline_cache=caching) as runner:
+        plan = runner.plan(path)
+        runner.run(path, dry_run=True)
+        assert runner.live_objects["pipeline cache"] == 0
+    pipelines = [*plan.pipelines, *plan.graph_pipelines]
+    expected = {each.label for each in pipelines} | {each.fragment.label for each in plan.graphics_pipelines}
+    assert {each.label for each in caching.creations} == (labels or expected)
+    assert all(each.hit is not None for each in caching.creations)
+    assert [path.name for path in folder.iterdir()] == ["scenario.cache"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pytest
 
-from tests.gpu.ml_scenes import MODELS
+from tests.gpu.ml_scenes import MODELS, mixed_model
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -103,7 +103,7 @@ def test_counters(program: Program, adding: Scene) -> None:
     assert found["unit"] == "microseconds"
 
 
-def test_a_model(program: Program, tmp_path: Path) -> None:
+def test_a_model(program: Program, scene: Scene, tmp_path: Path) -> None:
     """A model's profile has its segments and the memory of its sessions, whose iterations count from 0."""
     ended = program(
         MODELS / "mixed" / "scenario.json", "--output", "out", "--repeat", "2", "--no-cache", *PROFILE, *COUNTERS
@@ -122,9 +122,13 @@ def test_a_model(program: Program, tmp_path: Path) -> None:
     assert any(item["Session memory [bytes]"] for item in found["Memory Usage"])
     setup = names(content(tmp_path, "c.json"), "Scenario Setup")
     assert [name.split(":")[0] for name in setup] == ["Parse VGF"] + ["Load Resource"] * (len(setup) - 1)
-    for _ in range(2):  # the second one has a kept plan
-        ended = program(MODELS / "mixed" / "scenario.json", "--output", "out", *COUNTERS)
-        assert names(content(tmp_path, "c.json"), "Scenario Setup") == setup
+    mixed_model(scene).write()
+    setups = []
+    for options in (("--no-cache",), (), ()):  # the last one has a kept plan
+        assert program("scenario.json", *options, *COUNTERS).code == 0
+        setups.append(names(content(tmp_path, "c.json"), "Scenario Setup"))
+        assert [name.split(":")[0] for name in setups[-1]] == ["Parse VGF", *["Load Resource"] * 3]
+    assert setups == setups[:1] * 3
 
 
 def test_counters_of_the_pipeline_cache(program: Program, adding: Scene) -> None:
@@ -145,9 +149,10 @@ def test_dry_run(program: Program, adding: Scene, tmp_path: Path) -> None:
     assert set(content(tmp_path, "c.json")) == {
         "Pipeline Setup", "Scenario Setup", "Time to Inference", "Total Scenario Time", "unit",
     }  # fmt: skip
-    assert program(MODELS / "mixed" / "scenario.json", "--dry-run", "--output", "out", *PROFILE).code == 0
+    mixed_model(Scene(tmp_path)).write("model.json")
+    assert program("model.json", "--dry-run", *PROFILE).code == 0
     assert list(content(tmp_path, "p.json")) == ["Memory Usage"]
-    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob("*.out.npy"))
 
 
 def test_no_dispatches(program: Program, scene: Scene) -> None:

@@ -53,6 +53,14 @@ def random(shape: Sequence[int], dtype: Any = "f4", seed: int = 1) -> Any:
     return generator.integers(info.min, info.max, shape, dtype=kind, endpoint=True)
 
 
+def mixed_model(scene: Scene) -> Scene:
+    """A model of a graph, a shader and a graph: z = (x + y)² + x / 2 + y."""
+    tensor(tensor(scene, "x", random((4, 16))), "y", random((4, 16), seed=2))
+    tensor(scene, "z", dims=[4, 16])
+    scene.resource("graph", uid="graph", src=str(VGF / "mixed.vgf"))
+    return scene.command("dispatch_graph", graph_ref="graph", bindings=bindings({0: "x", 1: "y", 4: "z"}))
+
+
 def three_graphs(scene: Scene) -> Path:
     """A scenario with three graphs, of which the last two have session memory."""
     for name, x, y in (

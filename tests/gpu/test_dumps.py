@@ -18,7 +18,7 @@ from scenario_runner.plan.dumps import Wanted
 from scenario_runner.run.dump_files import DumpRequest
 from tests.gpu import flow_scenes, fragment_scenes
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
-from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import mixed_model, random, tensor
 from tests.gpu.test_optimal_groups import TWICE, add_shader
 from tests.gpu.test_optimal_groups import image as shared_image
 from tests.scenes import Scene, glsl
@@ -143,12 +143,8 @@ def test_a_scenario_without_commands(scene: Scene, runner: Runner, tmp_path: Pat
 
 def test_values_between_segments(ml: Runner, scene: Scene, tmp_path: Path) -> None:
     """A model of a graph, a shader and a graph: after each segment its values, which the scenario does not name."""
+    ml.run_to_files(mixed_model(scene).write(), **everything(tmp_path / "dump"))
     x, y = random((4, 16)), random((4, 16), seed=2)
-    tensor(tensor(scene, "x", x), "y", y)
-    tensor(scene, "z", dims=[4, 16])
-    scene.resource("graph", uid="graph", src=str(VGF / "mixed.vgf"))
-    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings({0: "x", 1: "y", 4: "z"}))
-    ml.run_to_files(scene.write(), **everything(tmp_path / "dump"))
     folder = tmp_path / "dump"
     found = {(each["segment"], each["resource"]): each for each in entries(folder) if each["command"] == 0}
     total = x + y

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,7 @@ from scenario_runner.run.timings import DispatchTime, Timings
 from scenario_runner.vulkan import timestamps
 from tests.gpu.flow_scenes import add_pictures, flow, moved
 from tests.gpu.fragment_scenes import draw, fragment, output, target, vertex
-from tests.gpu.ml_scenes import MODELS
+from tests.gpu.ml_scenes import mixed_model
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -101,19 +100,15 @@ def test_shaders_of_equal_content_keep_their_names(scene: Scene, runner: Runner)
         assert [each.name for each in timings.dispatches] == ["add", "same", "add"]
 
 
-def test_segments_of_a_model(ml: Runner, tmp_path: Path) -> None:
+def test_segments_of_a_model(ml: Runner, scene: Scene) -> None:
     """A model has one time for each segment, compute and graph, named by the graph and the segment."""
-    folder = MODELS / "mixed"
     timings = Timings()
-    ml.run_to_files(folder / "scenario.json", output_dir=tmp_path, repeat=2, timings=timings)
-    (graph,) = (
-        each["graph"] for each in json.loads((folder / "scenario.json").read_text())["resources"] if "graph" in each
-    )
+    ml.run_to_files(mixed_model(scene).write(), repeat=2, timings=timings)
     names = [(each.type, each.name) for each in timings.dispatches]
     once = names[: len(names) // 2]
     assert names == once * 2
     assert {kind for kind, _ in once} == {"DataGraphDispatch", "ComputeDispatch"}
-    assert all(name.startswith(f"{graph['uid']}/") for _, name in once)
+    assert all(name.startswith("graph/") for _, name in once)
     assert len(set(once)) == len(once) > 2
     follow_each_other(timings.dispatches)
     graphs = [name for kind, name in once if kind == "DataGraphDispatch"]

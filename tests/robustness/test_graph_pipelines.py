@@ -6,17 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.program import Program
+from tests.scenes import Scene
 
 CALL = "vkCreateDataGraphPipelinesARM"
 
 
 @pytest.mark.parametrize("options", [(), ("--no-cache",)], ids=["cached", "no cache"])
 def test_graph_pipelines_are_made_once(
-    program: Program, fault_layer: dict[str, str], checkout: Path, tmp_path: Path, options: tuple[str, ...]
+    program: Program, fault_layer: dict[str, str], scene: Scene, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     """Four runs of a model in one call make one pipeline, also when their plans come from the cache."""
-    scenario = checkout / "scenarios" / "ml" / "classifier_int8" / "scenario.json"
+    tensor(tensor(scene, "x", random((5, 16))), "y", dims=[5, 16])
+    scene.resource("graph", uid="graph", src=str(VGF / "dynamic.vgf"))
+    scenario = scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "y"])).write()
     log = tmp_path / "log"
     cache = str(tmp_path / "cache")
     environment = {**fault_layer, "FAULT_LOG": str(log), "FAULT_CALL": CALL, "SCENARIO_RUNNER_CACHE": cache}
