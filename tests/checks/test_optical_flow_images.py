@@ -54,7 +54,7 @@ def test_the_right_images(scene: Scene, grid: int) -> None:
 def test_pictures_of_another_size(scene: Scene, uid: str, name: str) -> None:
     """The two pictures have the width and height of the command."""
     small: dict[str, Any] = {uid: {"dims": [1, 64, 80, 1]}}
-    message = f"image {uid!r} has 64 x 80 texels; the optical flow has 128 x 96 texels"
+    message = f"image {uid!r} has 64 x 80 texels; the optical flow has 80 x 64 texels"
     assert everything(complete(scene, **small)) == [("SR-FLOW-001", f"bindings/{name}/resource_ref", message)]
 
 
@@ -63,20 +63,20 @@ def test_pictures_of_another_size(scene: Scene, uid: str, name: str) -> None:
 )
 def test_vectors_of_another_grid(scene: Scene, uid: str, name: str) -> None:
     """Vectors, hints and costs have one texel for each square of the grid, also where the last one is cut off."""
-    size = {"search": {"dims": [1, 129, 96, 1]}, "template": {"dims": [1, 129, 96, 1]}}
-    vectors: dict[str, dict[str, Any]] = {each: {"dims": [1, 33, 24, 1]} for each in ("vectors", "hints", "costs")}
-    vectors[uid] = {"dims": [1, 32, 24, 1]}
+    size = {"search": {"dims": [1, 81, 64, 1]}, "template": {"dims": [1, 81, 64, 1]}}
+    vectors: dict[str, dict[str, Any]] = {each: {"dims": [1, 21, 16, 1]} for each in ("vectors", "hints", "costs")}
+    vectors[uid] = {"dims": [1, 20, 16, 1]}
     message = (
-        f"image {uid!r} has 32 x 24 texels; an optical flow of 129 x 96 texels with the grid size 4x4 has 33 x 24"
+        f"image {uid!r} has 20 x 16 texels; an optical flow of 81 x 64 texels with the grid size 4x4 has 21 x 16"
         " vectors"
     )
-    problems = everything(complete(scene, **size, **vectors), grid=4, width=129)
+    problems = everything(complete(scene, **size, **vectors), grid=4, width=81)
     assert problems == [("SR-FLOW-002", f"bindings/{name}/resource_ref", message)]
 
 
 def test_levels_are_compared(scene: Scene) -> None:
     """With lod, the size is that of the mip level."""
-    message = "image 'template', mip level 1, has 64 x 48 texels; the optical flow has 128 x 96 texels"
+    message = "image 'template', mip level 1, has 40 x 32 texels; the optical flow has 80 x 64 texels"
     problems = everything(complete(scene, mips=2), bound={"template_image": {"lod": 1}})
     assert problems == [("SR-FLOW-001", "bindings/template_image/resource_ref", message)]
 

@@ -10,7 +10,7 @@ import numpy
 
 from tests.scenes import Scene
 
-WIDTH, HEIGHT = 64, 64
+WIDTH, HEIGHT = 80, 64
 VECTORS = "VK_FORMAT_R16G16_SFLOAT"
 COSTS = "VK_FORMAT_R16_UINT"
 CONNECTIONS = {
