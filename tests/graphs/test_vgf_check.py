@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 from vgf_samples import FIXTURES, SAMPLED_IMAGE, everything
 
-from scenario_runner.graphs import (
-    GraphConstant,
-    Slot,
-    Vgf,
-    find_problems,
-    parse_vgf,
-    read_vgf,
-    unwritten_inputs,
-)
+from scenario_runner.graphs import GraphConstant, Slot, Vgf, find_problems, parse_vgf, read_vgf, unwritten_inputs
 
 SOUND = parse_vgf(everything())
 
@@ -26,11 +18,11 @@ def said(vgf: Vgf) -> list[str]:
     return [str(problem) for problem in find_problems(vgf, "m.vgf")]
 
 
-def with_item(vgf: Vgf, table: str, index: int, **changes: Any) -> Vgf:
-    """``vgf`` with one entry of one of its tables changed."""
-    items = list(getattr(vgf, table))
+def changed(table: str, index: int, **changes: Any) -> Vgf:
+    """The sound file with one entry of one of its tables changed."""
+    items = list(getattr(SOUND, table))
     items[index] = replace(items[index], **changes)
-    return replace(vgf, **{table: tuple(items)})
+    return replace(SOUND, **{table: tuple(items)})
 
 
 def test_sound_files_have_no_problems() -> None:
@@ -40,123 +32,90 @@ def test_sound_files_have_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    "table, index, changes, expected",
+    "model, expected",
     [
-        ("constants", 1, {"resource_index": 8}, "/constants/1: the resource index is 8, but the file has 8 of them"),
         (
-            "segments",
-            1,
-            {"module_index": 4},
+            changed("constants", 1, resource_index=8),
+            "/constants/1: the resource index is 8, but the file has 8 of them",
+        ),
+        (
+            changed("segments", 1, module_index=4),
             "/segments/1/module_index: the module index is 4, but the file has 4 of them",
         ),
         (
-            "segments",
-            3,
-            {"inputs": (Slot(0, 2**32 - 1),)},
+            changed("segments", 3, inputs=(Slot(0, 2**32 - 1),)),
             "/segments/3/inputs/0: the resource index is 4294967295, but the file has 8 of them",
         ),
         (
-            "segments",
-            3,
-            {"outputs": (Slot(0, 9),)},
+            changed("segments", 3, outputs=(Slot(0, 9),)),
             "/segments/3/outputs/0: the resource index is 9, but the file has 8 of them",
         ),
         (
-            "segments",
-            0,
-            {"constants": (GraphConstant(0, 2),)},
+            changed("segments", 0, constants=(GraphConstant(0, 2),)),
             "/segments/0/constants/0: the constant index is 2, but the file has 2 of them",
         ),
         (
-            "resources",
-            2,
-            {"shape": (4, 0)},
+            changed("resources", 2, shape=(4, 0)),
             "/resources/2: has the shape [4, 0]; a dimension is 1 or more, or -1 when dynamic",
         ),
         (
-            "resources",
-            2,
-            {"shape": (2**63 - 1, -2)},
+            changed("resources", 2, shape=(2**63 - 1, -2)),
             "/resources/2: has the shape [9223372036854775807, -2]; a dimension is 1 or more, or -1 when dynamic",
         ),
         (
-            "resources",
-            4,
-            {"shape": (4, 4)},
+            changed("resources", 4, shape=(4, 4)),
             "/resources/4: is an image of the shape [4, 4], expected [H, W, components] or [1, H, W, components]",
         ),
         (
-            "resources",
-            4,
-            {"shape": ()},
+            changed("resources", 4, shape=()),
             "/resources/4: is an image of the shape [], expected [H, W, components] or [1, H, W, components]",
         ),
         (
-            "resources",
-            4,
-            {"shape": (2, 4, 4, 4)},
+            changed("resources", 4, shape=(2, 4, 4, 4)),
             "/resources/4: is an image of the shape [2, 4, 4, 4], expected [H, W, components] or [1, H, W, components]",
         ),
         (
-            "resources",
-            4,
-            {"shape": (4, 4, 3)},
+            changed("resources", 4, shape=(4, 4, 3)),
             "/resources/4: is an image of the shape [4, 4, 3], but VK_FORMAT_R32G32B32A32_SFLOAT has 4 components",
         ),
         (
-            "resources",
-            1,
-            {"shape": (4, 8)},
+            changed("resources", 1, shape=(4, 8)),
             "/resources/1: has 128 bytes (shape [4, 8], VK_FORMAT_R32_SFLOAT), but shares the memory of"
             " resource 0, which has 256 bytes (alias group 0)",
         ),
         (
-            "resources",
-            6,
-            {"shape": (-1, 8)},
+            changed("resources", 6, shape=(-1, 8)),
             "/constants/0: has the dynamic shape [-1, 8], but the shape of a constant is fixed",
         ),
         (
-            "resources",
-            6,
-            {"format": 100},
+            changed("resources", 6, format=100),
             "/constants/0: has 24 bytes of data, but shape [3, 8] of VK_FORMAT_R32_SFLOAT takes 96",
         ),
         (
-            "constants",
-            1,
-            {"size_bytes": 19},
+            changed("constants", 1, size_bytes=19),
             "/constants/1: has 19 bytes of data, but shape [5] of VK_FORMAT_R32_SFLOAT takes 20",
         ),
         (
-            "segments",
-            1,
-            {"module_index": 0},
+            changed("segments", 1, module_index=0),
             "/segments/1: is a compute segment, but its module 'graph_0' is a graph module",
         ),
         (
-            "modules",
-            0,
-            {"language": None, "code": None},
+            changed("modules", 0, language=None, code=None),
             "/segments/0: is a graph, but its module 'graph_0' has no code, expected SPIR-V",
         ),
         (
-            "modules",
-            0,
-            {"language": "GLSL", "code": "x"},
+            changed("modules", 0, language="GLSL", code="x"),
             "/segments/0: is a graph, but its module 'graph_0' has GLSL code, expected SPIR-V",
         ),
         (
-            "resources",
-            5,
-            {"descriptor_type": None},
+            changed("resources", 5, descriptor_type=None),
             "/segments/2/descriptor_sets/0/slots/1: binds resource 5, which has no descriptor type",
         ),
     ],
 )
-def test_a_contradiction_is_reported_once(table: str, index: int, changes: dict[str, Any], expected: str) -> None:
+def test_a_contradiction_is_reported_once(model: Vgf, expected: str) -> None:
     """A changed entry is reported at its place, with what was found and what was expected."""
-    assert said(with_item(SOUND, table, index, **changes)) == [f"m.vgf: {expected}"]
+    assert said(model) == [f"m.vgf: {expected}"]
 
 
 def test_an_input_that_no_caller_can_supply_is_reported() -> None:
@@ -174,7 +133,7 @@ def test_an_input_that_no_caller_can_supply_is_reported() -> None:
 def test_segments_number_as_they_like() -> None:
     """Numbers of a segment may be those of its shader: what is bound where is said by the descriptor sets."""
     for inputs in ((Slot(0, 0), Slot(0, 2)), (Slot(0, 0), Slot(1, 1))):
-        assert said(with_item(SOUND, "segments", 3, inputs=inputs)) == []
+        assert said(changed("segments", 3, inputs=inputs)) == []
 
 
 def test_segments_out_of_order_are_found() -> None:
@@ -194,8 +153,8 @@ def test_equal_slots_are_accepted() -> None:
 
 def test_an_unknown_format_switches_size_checks_off() -> None:
     """A format that the converter did not know does not make the file invalid."""
-    assert said(with_item(SOUND, "resources", 6, format=-1)) == []
-    assert said(with_item(SOUND, "resources", 4, format=2**31 - 1, descriptor_type=SAMPLED_IMAGE)) == []
+    assert said(changed("resources", 6, format=-1)) == []
+    assert said(changed("resources", 4, format=2**31 - 1, descriptor_type=SAMPLED_IMAGE)) == []
 
 
 def test_at_most_twenty_problems_are_listed() -> None:

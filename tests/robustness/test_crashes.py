@@ -71,11 +71,7 @@ def test_the_rest_goes_on_after_a_crash(
         ("vkCreateInstance", ": ", "while starting the driver"),
         ("vkCreateDevice", ": ", "while opening the device"),
         ("vkCreateBuffer", ": ", "while creating its resources"),
-        (
-            "vkCreateComputePipelines",
-            ": /resources/0/shader: ",
-            "while creating the pipeline of shader 'add'",
-        ),
+        ("vkCreateComputePipelines", ": /resources/0/shader: ", "while creating the pipeline of shader 'add'"),
         ("vkAllocateDescriptorSets", ": ", "while creating its descriptor sets"),
         ("vkWaitForFences", ": /commands: ", "while running the commands 0 to 1"),
     ],
