@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from scenario_runner.codes import CODES
-from tests.codes import (
-    cluster_inputs,
-    conversion_inputs,
-    custom_inputs,
-    device_inputs,
-    drawing_inputs,
-    expect_inputs,
-    flow_inputs,
-    graph_inputs,
-    scenario_inputs,
-    shader_inputs,
-    suite_inputs,
-)
 from tests.codes.case import Case
 from tests.program import Program
 from tests.scenes import Scene
 
-TABLES = [
-    each.INPUTS
-    for each in (
-        scenario_inputs,
-        shader_inputs,
-        drawing_inputs,
-        graph_inputs,
-        flow_inputs,
-        expect_inputs,
-        custom_inputs,
-        conversion_inputs,
-        device_inputs,
-        suite_inputs,
-        cluster_inputs,
-    )
-]
+MODULES = sorted(path.stem for path in Path(__file__).parent.glob("*_inputs.py"))
+TABLES = [import_module(f"tests.codes.{name}").INPUTS for name in MODULES]
 INPUTS = {code: given for table in TABLES for code, given in table.items()}
 
 
