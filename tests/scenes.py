@@ -19,8 +19,25 @@ Bindings = Sequence[str] | Mapping[tuple[int, int], str]
 
 def assemble(text: str, target: str = "spv1.3") -> bytes:
     """SPIR-V assembly as a module, by the real spirv-as."""
-    command = ["spirv-as", "--target-env", target, "-o", "-", "-"]
+    command = ["spirv-as", "--preserve-numeric-ids", "--target-env", target, "-o", "-", "-"]
     return subprocess.run(command, input=text.encode(), check=True, capture_output=True).stdout
+
+
+def kernel(text: str = "") -> str:
+    """SPIR-V assembly of a module: its declarations in ``text`` and, behind a line "main:", the instructions of %main.
+
+    What every module has is added: %void, %uint, and %nothing, the type of %main; an entry point where there is none.
+    """
+    declared, _, body = text.partition("main:\n")
+    lines = ["OpCapability Shader", "OpMemoryModel Logical GLSL450"]
+    lines += [] if "OpEntryPoint" in text else ['OpEntryPoint GLCompute %main "main"']
+    lines += [] if "OpExecutionMode" in text else ["OpExecutionMode %main LocalSize 1 1 1"]
+    lines += ["%void = OpTypeVoid", "%nothing = OpTypeFunction %void", "%uint = OpTypeInt 32 0"]
+    lines += [line.strip() for line in declared.splitlines()]
+    order = ("OpCapability", "OpExtension", "OpMemoryModel", "OpEntryPoint", "OpExecutionMode", "Op", "{", "%", "")
+    lines.sort(key=lambda line: [line.startswith(each) for each in order].index(True))
+    end = [] if body.rstrip().endswith("OpFunctionEnd") else ["OpReturn", "OpFunctionEnd"]
+    return "\n".join([*lines, "%main = OpFunction %void None %nothing", "%start = OpLabel", body, *end])
 
 
 def glsl(body: str, declarations: str = "", *, local_size: int = 1) -> str:

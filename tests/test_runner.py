@@ -25,7 +25,7 @@ from scenario_runner.scenario import (
     SpecializationConstant,
 )
 from tests.program import python_path
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
 SCALE = glsl(
@@ -234,20 +234,7 @@ def test_device_by_uuid() -> None:
 
 def test_spirv_source_in_code(runner: Runner) -> None:
     """A shader may be SPIR-V bytes; text for SPIR-V is an error of ours."""
-    code = assemble(
-        """
-        OpCapability Shader
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %f "main"
-        OpExecutionMode %f LocalSize 1 1 1
-        %void = OpTypeVoid
-        %type = OpTypeFunction %void
-        %f = OpFunction %void None %type
-        %l = OpLabel
-        OpReturn
-        OpFunctionEnd
-        """
-    )
+    code = assemble(kernel())
     dispatch = DispatchCompute(shader_ref="s", bindings=[], rangeND=[1])
     runner.run(Scenario(resources=[Shader(uid="s", source=code)], commands=[dispatch]))
     for source, kind in (("OpNop", "SPIR-V"), (b"\xff\xfe void main", "GLSL"), ("void \ud800", "GLSL")):

@@ -14,7 +14,7 @@ from scenario_runner.scenario import load
 from scenario_runner.validation.reported_device import ReportedDevice
 from scenario_runner.vulkan.requirements import enabled_for
 from tests.drawings import COMMAND, FRAGMENT, VERTEX, drawing, found
-from tests.scenes import Scene, assemble
+from tests.scenes import Scene, assemble, kernel
 
 
 @pytest.fixture(autouse=True)
@@ -108,40 +108,31 @@ def test_an_input_inside_of_an_output(scene: Scene) -> None:
     assert found(drawing(scene, VERTEX, fragment)) == [("SR-STAGE-001", "error", REF, message + " begins elsewhere")]
 
 
-MODULE = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint Fragment %main "main" %color %first %second
-OpExecutionMode %main OriginUpperLeft
-OpName %color "color"
-OpName %first "first"
-OpName %second "second"
-OpDecorate %color Location 1
-OpDecorate %color Flat
-OpDecorate %first Location 0
-OpDecorate %second Location 1
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
-%float = OpTypeFloat 32
-%v4 = OpTypeVector %float 4
-%in = OpTypePointer Input %uint
-%out = OpTypePointer Output %v4
-%out2 = OpTypePointer Output %uint
-%color = OpVariable %in Input
-%first = OpVariable %out Output
-%second = OpVariable %out2 Output
-%main = OpFunction %void None %function
-%entry = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+MODULE = kernel("""
+    OpEntryPoint Fragment %main "main" %color %first %second
+    OpExecutionMode %main OriginUpperLeft
+    OpName %color "color"
+    OpName %first "first"
+    OpName %second "second"
+    OpDecorate %color Location 1
+    OpDecorate %color Flat
+    OpDecorate %first Location 0
+    OpDecorate %second Location 1
+    %float = OpTypeFloat 32
+    %v4 = OpTypeVector %float 4
+    %in = OpTypePointer Input %uint
+    %out = OpTypePointer Output %v4
+    %out2 = OpTypePointer Output %uint
+    %color = OpVariable %in Input
+    %first = OpVariable %out Output
+    %second = OpVariable %out2 Output
+""")
 
 
 @pytest.mark.parametrize(
     "old, new, code, message",
     [
-        ("nothing", "", "", ""),
+        ("nowhere", "", "", ""),
         (
             "OpDecorate %color Flat\n",
             "",

@@ -6,7 +6,7 @@ import pytest
 
 from scenario_runner.shaders.spirv_val import OFF, VARIABLE
 from scenario_runner.validation import validate_file
-from tests.scenes import Scene, assemble
+from tests.scenes import Scene, assemble, kernel
 
 
 def findings(scene: Scene) -> list[tuple[str | None, str, str | None, str]]:
@@ -15,36 +15,26 @@ def findings(scene: Scene) -> list[tuple[str | None, str, str | None, str]]:
     return [(each.code, each.severity, each.pointer, each.message) for each in found]
 
 
-HAND_MADE = """
-               OpCapability Shader
-               OpMemoryModel Logical GLSL450
-               OpEntryPoint GLCompute %main "main"
-               OpExecutionMode %main LocalSize 1 1 1
-               OpDecorate %block Block
-               OpMemberDecorate %block 0 Offset 0
-               OpDecorate %data DescriptorSet 0
-               OpDecorate %data Binding 0
-               {decorations}
-       %void = OpTypeVoid
-       %uint = OpTypeInt 32 0
-       %bool = OpTypeBool
-      %float = OpTypeFloat 32
-       %zero = OpConstant %uint 0
-       %vec4 = OpTypeVector %float 4
-     %matrix = OpTypeMatrix %vec4 4
+HAND_MADE = kernel("""
+    OpDecorate %block Block
+    OpMemberDecorate %block 0 Offset 0
+    OpDecorate %data DescriptorSet 0
+    OpDecorate %data Binding 0
+    {decorations}
+    %bool = OpTypeBool
+    %float = OpTypeFloat 32
+    %zero = OpConstant %uint 0
+    %vec4 = OpTypeVector %float 4
+    %matrix = OpTypeMatrix %vec4 4
     %endless = OpTypeRuntimeArray %uint
-      %block = OpTypeStruct {members}
+    %block = OpTypeStruct {members}
     %pointer = OpTypePointer {kind} %block
     %to_uint = OpTypePointer {kind} %uint
-       %data = OpVariable %pointer {kind}
-    %nothing = OpTypeFunction %void
-       %main = OpFunction %void None %nothing
-      %first = OpLabel
-     %target = OpAccessChain %to_uint %data %zero
-      %value = OpLoad %uint %target
-               OpReturn
-               OpFunctionEnd
-"""
+    %data = OpVariable %pointer {kind}
+    main:
+    %target = OpAccessChain %to_uint %data %zero
+    %value = OpLoad %uint %target
+""")
 STRIDE = "OpDecorate %endless ArrayStride 4"
 
 

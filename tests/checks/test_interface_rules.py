@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.validation import validate_file
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 
@@ -349,66 +349,38 @@ def test_drawings_are_checked_without_being_run(scene: Scene) -> None:
     assert found["SR-BIND-002"].endswith("binding 5, which the shaders 'v' and 'f' do not use")
 
 
-UNBOUND = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpName %data "data"
-OpDecorate %block Block
-OpMemberDecorate %block 0 Offset 0
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
-%block = OpTypeStruct %uint
-%to_block = OpTypePointer StorageBuffer %block
-%to_uint = OpTypePointer StorageBuffer %uint
-%zero = OpConstant %uint 0
-%data = OpVariable %to_block StorageBuffer
-%main = OpFunction %void None %function
-%entry = OpLabel
-%at = OpAccessChain %to_uint %data %zero
-OpStore %at %zero
-OpReturn
-OpFunctionEnd
-"""
-FRAGMENT = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint Fragment %main "main"
-OpExecutionMode %main OriginUpperLeft
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%main = OpFunction %void None %function
-%entry = OpLabel
-OpReturn
-OpFunctionEnd
-"""
-LAYOUT = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpName %block "Data"
-OpMemberName %block 0 "a"
-OpMemberName %block 1 "b"
-OpDecorate %block Block
-OpMemberDecorate %block 0 Offset 0
-OpMemberDecorate %block 1 Offset 6
-OpDecorate %data DescriptorSet 0
-OpDecorate %data Binding 0
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
-%block = OpTypeStruct %uint %uint
-%to_block = OpTypePointer StorageBuffer %block
-%to_uint = OpTypePointer StorageBuffer %uint
-%zero = OpConstant %uint 0
-%data = OpVariable %to_block StorageBuffer
-%main = OpFunction %void None %function
-%entry = OpLabel
-%at = OpAccessChain %to_uint %data %zero
-OpStore %at %zero
-OpReturn
-OpFunctionEnd
-"""
+UNBOUND = kernel("""
+    OpName %data "data"
+    OpDecorate %block Block
+    OpMemberDecorate %block 0 Offset 0
+    %block = OpTypeStruct %uint
+    %to_block = OpTypePointer StorageBuffer %block
+    %to_uint = OpTypePointer StorageBuffer %uint
+    %zero = OpConstant %uint 0
+    %data = OpVariable %to_block StorageBuffer
+    main:
+    %at = OpAccessChain %to_uint %data %zero
+    OpStore %at %zero
+""")
+FRAGMENT = kernel("""
+    OpEntryPoint Fragment %main "main"
+    OpExecutionMode %main OriginUpperLeft
+""")
+LAYOUT = kernel("""
+    OpName %block "Data"
+    OpMemberName %block 0 "a"
+    OpMemberName %block 1 "b"
+    OpDecorate %block Block
+    OpMemberDecorate %block 0 Offset 0
+    OpMemberDecorate %block 1 Offset 6
+    OpDecorate %data DescriptorSet 0
+    OpDecorate %data Binding 0
+    %block = OpTypeStruct %uint %uint
+    %to_block = OpTypePointer StorageBuffer %block
+    %to_uint = OpTypePointer StorageBuffer %uint
+    %zero = OpConstant %uint 0
+    %data = OpVariable %to_block StorageBuffer
+    main:
+    %at = OpAccessChain %to_uint %data %zero
+    OpStore %at %zero
+""")

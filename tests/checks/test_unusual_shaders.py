@@ -10,7 +10,7 @@ import numpy as np
 from scenario_runner import Runner
 from scenario_runner.spirv import read_module
 from scenario_runner.validation import validate_file
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 
@@ -56,43 +56,35 @@ def test_a_module_of_the_other_byte_order(scene: Scene) -> None:
     assert scene.output("x", "uint32")[0] == 7
 
 
-HANDED_BACK = """
-               OpCapability Shader
-               OpCapability VariablePointersStorageBuffer
-               OpMemoryModel Logical GLSL450
-               OpEntryPoint GLCompute %main "main"
-               OpExecutionMode %main LocalSize 1 1 1
-               OpDecorate %block Block
-               OpMemberDecorate %block 0 Offset 0
-               OpDecorate %from DescriptorSet 0
-               OpDecorate %from Binding 0
-               OpDecorate %to DescriptorSet 0
-               OpDecorate %to Binding 1
-       %void = OpTypeVoid
-       %uint = OpTypeInt 32 0
-       %zero = OpConstant %uint 0
-      %block = OpTypeStruct %uint
-   %to_block = OpTypePointer StorageBuffer %block
+HANDED_BACK = kernel("""
+    OpCapability VariablePointersStorageBuffer
+    OpDecorate %block Block
+    OpMemberDecorate %block 0 Offset 0
+    OpDecorate %from DescriptorSet 0
+    OpDecorate %from Binding 0
+    OpDecorate %to DescriptorSet 0
+    OpDecorate %to Binding 1
+    %zero = OpConstant %uint 0
+    %block = OpTypeStruct %uint
+    %to_block = OpTypePointer StorageBuffer %block
     %to_uint = OpTypePointer StorageBuffer %uint
-       %from = OpVariable %to_block StorageBuffer
-         %to = OpVariable %to_block StorageBuffer
-    %nothing = OpTypeFunction %void
-   %pointers = OpTypeFunction %to_uint %to_uint
-       %main = OpFunction %void None %nothing
-      %first = OpLabel
-     %source = OpAccessChain %to_uint %from %zero
-       %same = OpFunctionCall %to_uint %handed %source
-      %value = OpLoad %uint %same
-     %target = OpAccessChain %to_uint %to %zero
-               OpStore %target %value
-               OpReturn
-               OpFunctionEnd
-     %handed = OpFunction %to_uint None %pointers
+    %from = OpVariable %to_block StorageBuffer
+    %to = OpVariable %to_block StorageBuffer
+    %pointers = OpTypeFunction %to_uint %to_uint
+    main:
+    %source = OpAccessChain %to_uint %from %zero
+    %same = OpFunctionCall %to_uint %handed %source
+    %value = OpLoad %uint %same
+    %target = OpAccessChain %to_uint %to %zero
+    OpStore %target %value
+    OpReturn
+    OpFunctionEnd
+    %handed = OpFunction %to_uint None %pointers
     %pointer = OpFunctionParameter %to_uint
-     %second = OpLabel
-               OpReturnValue %pointer
-               OpFunctionEnd
-"""
+    %second = OpLabel
+    OpReturnValue %pointer
+    OpFunctionEnd
+""")
 
 
 def test_a_pointer_that_a_function_hands_back_is_no_write(scene: Scene) -> None:

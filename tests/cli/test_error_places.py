@@ -7,23 +7,14 @@ import re
 import pytest
 
 from tests.program import Program
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 WRITES = glsl("x[0] = 1u;", "layout(set = 0, binding = 0) buffer X { uint x[]; };")
 # A capability that no device of the software driver has.
-KERNEL = """OpCapability Shader
-OpCapability CooperativeMatrixNV
-OpExtension "SPV_NV_cooperative_matrix"
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-%void = OpTypeVoid
-%type = OpTypeFunction %void
-%main = OpFunction %void None %type
-%label = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+KERNEL = kernel("""
+    OpCapability CooperativeMatrixNV
+    OpExtension "SPV_NV_cooperative_matrix"
+""")
 
 
 def refused(scene: Scene) -> Scene:

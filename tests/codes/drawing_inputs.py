@@ -6,30 +6,21 @@ from typing import Any
 
 from tests.codes.case import Case, Codes, Input
 from tests.drawings import FRAGMENT, VERTEX, drawing, image
-from tests.scenes import assemble
+from tests.scenes import assemble, kernel
 
-MODULE = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint Fragment %main "main" %color %first
-OpExecutionMode %main OriginUpperLeft
-OpDecorate %color Location 1
-OpDecorate %color Flat
-OpDecorate %first Location 0
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
-%float = OpTypeFloat 32
-%v4 = OpTypeVector %float 4
-%in = OpTypePointer Input %uint
-%out = OpTypePointer Output %v4
-%color = OpVariable %in Input
-%first = OpVariable %out Output
-%main = OpFunction %void None %function
-%entry = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+MODULE = kernel("""
+    OpEntryPoint Fragment %main "main" %color %first
+    OpExecutionMode %main OriginUpperLeft
+    OpDecorate %color Location 1
+    OpDecorate %color Flat
+    OpDecorate %first Location 0
+    %float = OpTypeFloat 32
+    %v4 = OpTypeVector %float 4
+    %in = OpTypePointer Input %uint
+    %out = OpTypePointer Output %v4
+    %color = OpVariable %in Input
+    %first = OpVariable %out Output
+""")
 
 
 def vertex(old: str, new: str, **keys: Any) -> Input:

@@ -10,38 +10,30 @@ import pytest
 from scenario_runner.shaders.spirv_val import find_validator
 from scenario_runner.validation import Options
 from tests.codes.case import Case, Codes, Input
-from tests.scenes import assemble, glsl
+from tests.scenes import assemble, glsl, kernel
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 TWO = DATA + "layout(set = 0, binding = 1) buffer Other { uint other[]; };"
 PUSH = "layout(push_constant) uniform Push { uint a; uint b; };" + DATA
 NOTHING_ELSE: dict[str, Any] = {}
 
-MODULE = """
-               OpCapability Shader
-               OpMemoryModel Logical GLSL450
-               OpEntryPoint {stage} %main "main"
-               OpExecutionMode %main {mode}
-               OpDecorate %block Block
-               OpMemberDecorate %block 0 Offset 0
-               {offset}
-               OpDecorate %data DescriptorSet 0
-               OpDecorate %data Binding 0
-       %void = OpTypeVoid
-       %uint = OpTypeInt 32 0
-       %zero = OpConstant %uint 0
-      %block = OpTypeStruct %uint %uint
+MODULE = kernel("""
+    OpEntryPoint {stage} %main "main"
+    OpExecutionMode %main {mode}
+    OpDecorate %block Block
+    OpMemberDecorate %block 0 Offset 0
+    {offset}
+    OpDecorate %data DescriptorSet 0
+    OpDecorate %data Binding 0
+    %zero = OpConstant %uint 0
+    %block = OpTypeStruct %uint %uint
     %pointer = OpTypePointer StorageBuffer %block
     %to_uint = OpTypePointer StorageBuffer %uint
-       %data = OpVariable %pointer StorageBuffer
-    %nothing = OpTypeFunction %void
-       %main = OpFunction %void None %nothing
-      %first = OpLabel
-     %target = OpAccessChain %to_uint %data %zero
-               OpStore %target %zero
-               OpReturn
-               OpFunctionEnd
-"""
+    %data = OpVariable %pointer StorageBuffer
+    main:
+    %target = OpAccessChain %to_uint %data %zero
+    OpStore %target %zero
+""")
 _WORDS = {"stage": "GLCompute", "mode": "LocalSize 1 1 1", "offset": "OpMemberDecorate %block 1 Offset 4"}
 
 

@@ -13,7 +13,7 @@ from scenario_runner.custom_shader.attributes import ValueType
 from scenario_runner.custom_shader.parsing import parse_attributes
 from scenario_runner.custom_shader.variables import laid_out
 from tests.custom_shader.attributes import SOURCE, examined, messages, resource, text_of
-from tests.scenes import assemble
+from tests.scenes import assemble, kernel
 
 TWO = {"workgroup_sizes": [2, 1, 1]}
 
@@ -208,18 +208,9 @@ def test_code_that_does_not_compile() -> None:
 def test_spirv_modules() -> None:
     """A module is taken as it is: its entry points are looked up, and what is not SPIR-V is refused."""
     module = assemble(
-        """
-        OpCapability Shader
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %main "other"
-        OpExecutionMode %main LocalSize 1 1 1
-        %void = OpTypeVoid
-        %nothing = OpTypeFunction %void
-        %main = OpFunction %void None %nothing
-        %first = OpLabel
-        OpReturn
-        OpFunctionEnd
-        """
+        kernel("""
+            OpEntryPoint GLCompute %main "other"
+        """)
     )
 
     def change(code: bytes) -> dict[str, Any]:

@@ -10,26 +10,18 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.plan.plan_cache import PlanCache, Settings
 from tests.gpu.fragment_scenes import WHOLE, draw, fragment, output, target, vertex
-from tests.scenes import Scene, assemble
+from tests.scenes import Scene, assemble, kernel
 
-FIVE = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint Fragment %main "main" %color
-OpExecutionMode %main OriginUpperLeft
-OpDecorate %color Location 0
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
-%pointer = OpTypePointer Output %uint
-%color = OpVariable %pointer Output
-%value = OpConstant %uint 5
-%main = OpFunction %void None %function
-%entry = OpLabel
-OpStore %color %value
-OpReturn
-OpFunctionEnd
-"""
+FIVE = kernel("""
+    OpEntryPoint Fragment %main "main" %color
+    OpExecutionMode %main OriginUpperLeft
+    OpDecorate %color Location 0
+    %pointer = OpTypePointer Output %uint
+    %color = OpVariable %pointer Output
+    %value = OpConstant %uint 5
+    main:
+    OpStore %color %value
+""")
 
 
 @pytest.fixture

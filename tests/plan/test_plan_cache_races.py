@@ -16,7 +16,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import ScenarioRunnerError
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
 from tests.plan.test_kept_graphs import settle
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 _MOST_OPENINGS = 40
 
@@ -125,32 +125,24 @@ def equal_sources(scene: Scene) -> Case:
     return Case(path, scene.folder / "second.comp", (scene.folder / "third.comp").read_bytes(), [10], [25])
 
 
-MODULE = """OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpDecorate %array ArrayStride 4
-OpDecorate %block BufferBlock
-OpMemberDecorate %block 0 Offset 0
-OpDecorate %c DescriptorSet 0
-OpDecorate %c Binding 0
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%int = OpTypeInt 32 1
-%zero = OpConstant %int 0
-%value = OpConstant %int 7
-%array = OpTypeRuntimeArray %int
-%block = OpTypeStruct %array
-%pointer = OpTypePointer Uniform %block
-%element = OpTypePointer Uniform %int
-%c = OpVariable %pointer Uniform
-%main = OpFunction %void None %function
-%label = OpLabel
-%place = OpAccessChain %element %c %zero %zero
-OpStore %place %value
-OpReturn
-OpFunctionEnd
-"""
+MODULE = kernel("""
+    OpDecorate %array ArrayStride 4
+    OpDecorate %block BufferBlock
+    OpMemberDecorate %block 0 Offset 0
+    OpDecorate %c DescriptorSet 0
+    OpDecorate %c Binding 0
+    %int = OpTypeInt 32 1
+    %zero = OpConstant %int 0
+    %value = OpConstant %int 7
+    %array = OpTypeRuntimeArray %int
+    %block = OpTypeStruct %array
+    %pointer = OpTypePointer Uniform %block
+    %element = OpTypePointer Uniform %int
+    %c = OpVariable %pointer Uniform
+    main:
+    %place = OpAccessChain %element %c %zero %zero
+    OpStore %place %value
+""")
 
 
 def module(scene: Scene) -> Case:

@@ -13,21 +13,12 @@ import numpy
 import pytest
 
 from tests.program import COMMAND, Program, python_path
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
-MODULE = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %f "start"
-OpExecutionMode %f LocalSize 1 1 1
-%void = OpTypeVoid
-%type = OpTypeFunction %void
-%f = OpFunction %void None %type
-%l = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+MODULE = kernel("""
+    OpEntryPoint GLCompute %main "start"
+""")
 
 
 def refused(program: Program, scene: Scene, code: int, message: str, *files: str) -> None:
@@ -169,10 +160,10 @@ def test_missing_files_are_reported_together(program: Program, scene: Scene) -> 
             bytes(range(256)) * 16,
             "a SPIR-V module begins with the word 0x07230203, this one with the bytes 00 01 02 03",
         ),
-        (assemble(MODULE)[:-3], "the size of a SPIR-V module is a multiple of 4 bytes, this one has 137 bytes"),
-        (assemble(MODULE)[:-8], "the function at word 26 has no end: the module is cut off"),
-        (assemble(MODULE) + b"\0", "the size of a SPIR-V module is a multiple of 4 bytes, this one has 141 bytes"),
-        (assemble(MODULE) + b"\0\0\0\0", "the instruction at word 35 has a word count of 0"),
+        (assemble(MODULE)[:-3], "the size of a SPIR-V module is a multiple of 4 bytes, this one has 153 bytes"),
+        (assemble(MODULE)[:-8], "the function at word 30 has no end: the module is cut off"),
+        (assemble(MODULE) + b"\0", "the size of a SPIR-V module is a multiple of 4 bytes, this one has 157 bytes"),
+        (assemble(MODULE) + b"\0\0\0\0", "the instruction at word 39 has a word count of 0"),
         (
             b"\x7fELF" + bytes(1000),
             "a SPIR-V module begins with the word 0x07230203, this one with the bytes 7f 45 4c 46",

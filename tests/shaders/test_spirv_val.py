@@ -11,37 +11,28 @@ import pytest
 from scenario_runner.errors import UsageError
 from scenario_runner.shaders.spirv_val import VARIABLE, complaint, find_validator
 from tests.program import Program
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 FIXTURES = Path(__file__).resolve().parents[1] / "spirv" / "fixtures"
 # Loads a float and stores it as an integer: every id is defined, and the types are wrong.
-WRONG = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpDecorate %array ArrayStride 4
-OpMemberDecorate %block 0 Offset 0
-OpDecorate %block Block
-OpDecorate %data DescriptorSet 0
-OpDecorate %data Binding 0
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%float = OpTypeFloat 32
-%int = OpTypeInt 32 1
-%zero = OpConstant %int 0
-%array = OpTypeRuntimeArray %float
-%block = OpTypeStruct %array
-%pointer = OpTypePointer StorageBuffer %block
-%element = OpTypePointer StorageBuffer %float
-%data = OpVariable %pointer StorageBuffer
-%main = OpFunction %void None %function
-%label = OpLabel
-%place = OpAccessChain %element %data %zero %zero
-OpStore %place %zero
-OpReturn
-OpFunctionEnd
-"""
+WRONG = kernel("""
+    OpDecorate %array ArrayStride 4
+    OpMemberDecorate %block 0 Offset 0
+    OpDecorate %block Block
+    OpDecorate %data DescriptorSet 0
+    OpDecorate %data Binding 0
+    %float = OpTypeFloat 32
+    %int = OpTypeInt 32 1
+    %zero = OpConstant %int 0
+    %array = OpTypeRuntimeArray %float
+    %block = OpTypeStruct %array
+    %pointer = OpTypePointer StorageBuffer %block
+    %element = OpTypePointer StorageBuffer %float
+    %data = OpVariable %pointer StorageBuffer
+    main:
+    %place = OpAccessChain %element %data %zero %zero
+    OpStore %place %zero
+""")
 RIGHT = WRONG.replace("OpStore %place %zero", "%one = OpLoad %float %place\nOpStore %place %one")
 
 
@@ -129,8 +120,8 @@ def test_without_the_validator(scene: Scene, program: Program, tmp_path: Path) -
 @pytest.mark.parametrize("decoration, code", [("BuiltIn WorkgroupId", 0), ("Location 0", 5), ("Restrict", 5)])
 def test_inputs_of_compute_shaders(scene: Scene, program: Program, decoration: str, code: int) -> None:
     """They are built in: spirv-val lets others pass, and drivers crash on them."""
-    declared = ("%uint = OpTypeInt 32 0", "%vector = OpTypeVector %uint 3", "%of_input = OpTypePointer Input %vector",
-                "%input = OpVariable %of_input Input", "%main = ")  # fmt: skip
+    declared = ("%vector = OpTypeVector %uint 3", "%of_input = OpTypePointer Input %vector")
+    declared += ("%input = OpVariable %of_input Input", "%main = ")
     changes = {
         '"main"': '"main" %input',
         "OpDecorate %block": f"OpDecorate %input {decoration}\nOpDecorate %block",

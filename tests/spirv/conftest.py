@@ -27,20 +27,6 @@ def glsl(tmp_path: Path) -> Compile:
 
 
 @pytest.fixture
-def assemble(tmp_path: Path) -> Callable[..., bytes]:
-    """``assemble(text, environment)`` assembles with spirv-as, without validating, and gives the module's bytes."""
-
-    def run(text: str, environment: str = "spv1.3") -> bytes:
-        binary = tmp_path / "assembled.spv"
-        command = ["spirv-as", "--preserve-numeric-ids", "--target-env", environment, "-o", str(binary), "-"]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return binary.read_bytes()
-
-    return run
-
-
-@pytest.fixture
 def disassemble() -> Callable[[bytes], str]:
     """``disassemble(data)`` gives the text that spirv-dis prints, with plain numbers for ids."""
 

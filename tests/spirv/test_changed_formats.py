@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,72 +11,67 @@ import pytest
 from scenario_runner.shaders import CompileRequest, compile_all
 from scenario_runner.spirv import DescriptorBinding, Module, read_module
 from scenario_runner.spirv.image_formats import ChangedFormats, change_formats
+from tests.scenes import assemble, kernel
 
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\n"
 # put(p) writes, get(p) reads, both(p, q) calls them; main does put(a), both(b, c).
-FUNCTIONS = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main" %a %b %c
-OpExecutionMode %main LocalSize 1 1 1
-OpName %a "a"
-OpName %b "b"
-OpName %c "c"
-OpDecorate %a DescriptorSet 0
-OpDecorate %a Binding 0
-OpDecorate %b DescriptorSet 0
-OpDecorate %b Binding 1
-OpDecorate %c DescriptorSet 0
-OpDecorate %c Binding 2
-%void = OpTypeVoid
-%float = OpTypeFloat 32
-%int = OpTypeInt 32 1
-%v4 = OpTypeVector %float 4
-%i2 = OpTypeVector %int 2
-%image = OpTypeImage %float 2D 0 0 0 2 Rgba16f
-%pointer = OpTypePointer UniformConstant %image
-%nothing = OpTypeFunction %void
-%writing = OpTypeFunction %void %pointer %v4
-%reading = OpTypeFunction %v4 %image
-%copying = OpTypeFunction %void %pointer %pointer
-%one = OpConstant %float 1
-%ones = OpConstantComposite %v4 %one %one %one %one
-%zero = OpConstant %int 0
-%origin = OpConstantComposite %i2 %zero %zero
-%a = OpVariable %pointer UniformConstant
-%b = OpVariable %pointer UniformConstant
-%c = OpVariable %pointer UniformConstant
-%main = OpFunction %void None %nothing
-%l1 = OpLabel
-%r1 = OpFunctionCall %void %put %a %ones
-%r2 = OpFunctionCall %void %both %b %c
-OpReturn
-OpFunctionEnd
-%both = OpFunction %void None %copying
-%p = OpFunctionParameter %pointer
-%q = OpFunctionParameter %pointer
-%l2 = OpLabel
-%qi = OpLoad %image %q
-%copy = OpCopyObject %image %qi
-%texel = OpFunctionCall %v4 %get %copy
-%r3 = OpFunctionCall %void %put %p %texel
-OpReturn
-OpFunctionEnd
-%put = OpFunction %void None %writing
-%pp = OpFunctionParameter %pointer
-%value = OpFunctionParameter %v4
-%l3 = OpLabel
-%pi = OpLoad %image %pp
-OpImageWrite %pi %origin %value
-OpReturn
-OpFunctionEnd
-%get = OpFunction %v4 None %reading
-%gi = OpFunctionParameter %image
-%l4 = OpLabel
-%got = OpImageRead %v4 %gi %origin
-OpReturnValue %got
-OpFunctionEnd
-"""
+FUNCTIONS = kernel("""
+    OpEntryPoint GLCompute %main "main" %a %b %c
+    OpName %a "a"
+    OpName %b "b"
+    OpName %c "c"
+    OpDecorate %a DescriptorSet 0
+    OpDecorate %a Binding 0
+    OpDecorate %b DescriptorSet 0
+    OpDecorate %b Binding 1
+    OpDecorate %c DescriptorSet 0
+    OpDecorate %c Binding 2
+    %float = OpTypeFloat 32
+    %int = OpTypeInt 32 1
+    %v4 = OpTypeVector %float 4
+    %i2 = OpTypeVector %int 2
+    %image = OpTypeImage %float 2D 0 0 0 2 Rgba16f
+    %pointer = OpTypePointer UniformConstant %image
+    %writing = OpTypeFunction %void %pointer %v4
+    %reading = OpTypeFunction %v4 %image
+    %copying = OpTypeFunction %void %pointer %pointer
+    %one = OpConstant %float 1
+    %ones = OpConstantComposite %v4 %one %one %one %one
+    %zero = OpConstant %int 0
+    %origin = OpConstantComposite %i2 %zero %zero
+    %a = OpVariable %pointer UniformConstant
+    %b = OpVariable %pointer UniformConstant
+    %c = OpVariable %pointer UniformConstant
+    main:
+    %r1 = OpFunctionCall %void %put %a %ones
+    %r2 = OpFunctionCall %void %both %b %c
+    OpReturn
+    OpFunctionEnd
+    %both = OpFunction %void None %copying
+    %p = OpFunctionParameter %pointer
+    %q = OpFunctionParameter %pointer
+    %l2 = OpLabel
+    %qi = OpLoad %image %q
+    %copy = OpCopyObject %image %qi
+    %texel = OpFunctionCall %v4 %get %copy
+    %r3 = OpFunctionCall %void %put %p %texel
+    OpReturn
+    OpFunctionEnd
+    %put = OpFunction %void None %writing
+    %pp = OpFunctionParameter %pointer
+    %value = OpFunctionParameter %v4
+    %l3 = OpLabel
+    %pi = OpLoad %image %pp
+    OpImageWrite %pi %origin %value
+    OpReturn
+    OpFunctionEnd
+    %get = OpFunction %v4 None %reading
+    %gi = OpFunctionParameter %image
+    %l4 = OpLabel
+    %got = OpImageRead %v4 %gi %origin
+    OpReturnValue %got
+    OpFunctionEnd
+""")
 EXTENDED = "StorageImageExtendedFormats"
 READ, WRITE = "StorageImageReadWithoutFormat", "StorageImageWriteWithoutFormat"
 
@@ -176,7 +170,7 @@ def test_images_of_several_formats_become_one_type(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [("a",), ("b",), ("a", "b", "c")])
-def test_functions_that_take_images(named: tuple[str, ...], assemble: Callable[..., bytes], tmp_path: Path) -> None:
+def test_functions_that_take_images(named: tuple[str, ...], tmp_path: Path) -> None:
     """What is handed to one parameter has one type: those variables change together, the others do not."""
     module = read_module(assemble(FUNCTIONS, "spv1.5"))
     after = formats(changed(module, *named, folder=tmp_path))

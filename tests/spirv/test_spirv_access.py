@@ -8,6 +8,7 @@ import pytest
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.spirv import DescriptorBinding, Interface, read_module
+from tests.scenes import assemble, kernel
 
 Glsl = Callable[..., bytes]
 
@@ -20,7 +21,7 @@ def by_name(data: bytes) -> dict[str, DescriptorBinding]:
     return {binding.name: binding for binding in interface_of(data).bindings}
 
 
-def test_static_use_goes_through_the_call_graph(assemble: Callable[..., bytes]) -> None:
+def test_static_use_goes_through_the_call_graph() -> None:
     """Each entry point has the bindings that its own call tree names, and no others."""
     data = assemble(
         """
@@ -129,42 +130,33 @@ def test_atomics_read_and_write(glsl: Glsl) -> None:
     assert (bindings["b"].used, bindings["b"].reads, bindings["b"].writes) == (True, False, False)
 
 
-def test_selected_pointers_reach_every_buffer(assemble: Callable[..., bytes]) -> None:
+def test_selected_pointers_reach_every_buffer() -> None:
     """With variable pointers, a store through a selected pointer writes both candidates."""
     bindings = by_name(
         assemble(
-            """
-            OpCapability Shader
-            OpCapability VariablePointers
-            OpMemoryModel Logical GLSL450
-            OpEntryPoint GLCompute %1 "main"
-            OpName %10 "left"
-            OpName %11 "right"
-            OpDecorate %10 DescriptorSet 0
-            OpDecorate %10 Binding 0
-            OpDecorate %11 DescriptorSet 0
-            OpDecorate %11 Binding 1
-            OpDecorate %6 Block
-            OpMemberDecorate %6 0 Offset 0
-            %2 = OpTypeVoid
-            %3 = OpTypeFunction %2
-            %4 = OpTypeBool
-            %5 = OpTypeInt 32 0
-            %6 = OpTypeStruct %5
-            %7 = OpTypePointer StorageBuffer %6
-            %8 = OpTypePointer StorageBuffer %5
-            %9 = OpConstant %5 0
-            %12 = OpConstantTrue %4
-            %10 = OpVariable %7 StorageBuffer
-            %11 = OpVariable %7 StorageBuffer
-            %1 = OpFunction %2 None %3
-            %13 = OpLabel
-            %14 = OpSelect %7 %12 %10 %11
-            %15 = OpAccessChain %8 %14 %9
-            OpStore %15 %9
-            OpReturn
-            OpFunctionEnd
-            """
+            kernel("""
+                OpCapability VariablePointers
+                OpName %10 "left"
+                OpName %11 "right"
+                OpDecorate %10 DescriptorSet 0
+                OpDecorate %10 Binding 0
+                OpDecorate %11 DescriptorSet 0
+                OpDecorate %11 Binding 1
+                OpDecorate %6 Block
+                OpMemberDecorate %6 0 Offset 0
+                %4 = OpTypeBool
+                %6 = OpTypeStruct %uint
+                %7 = OpTypePointer StorageBuffer %6
+                %8 = OpTypePointer StorageBuffer %uint
+                %9 = OpConstant %uint 0
+                %12 = OpConstantTrue %4
+                %10 = OpVariable %7 StorageBuffer
+                %11 = OpVariable %7 StorageBuffer
+                main:
+                %14 = OpSelect %7 %12 %10 %11
+                %15 = OpAccessChain %8 %14 %9
+                OpStore %15 %9
+            """)
         )
     )
     assert {name: (item.reads, item.writes) for name, item in bindings.items()} == {
@@ -183,25 +175,17 @@ def test_debug_information_is_no_use(glsl: Glsl) -> None:
     assert [item.name for item in bindings if item.used] == ["A"]
 
 
-def test_recursion_and_missing_functions_are_refused(assemble: Callable[..., bytes]) -> None:
+def test_recursion_and_missing_functions_are_refused() -> None:
     """A function that calls itself, or one that does not exist, ends the reading with a sentence."""
-    text = """
-        OpCapability Shader
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %1 "main"
-        %2 = OpTypeVoid
-        %3 = OpTypeFunction %2
-        %1 = OpFunction %2 None %3
-        %4 = OpLabel
-        %5 = OpFunctionCall %2 CALLEE
+    text = kernel("""
+        main:
+        %5 = OpFunctionCall %void CALLEE
         OpReturn
         OpFunctionEnd
-        %6 = OpFunction %2 None %3
+        %6 = OpFunction %void None %nothing
         %7 = OpLabel
-        %8 = OpFunctionCall %2 %1
-        OpReturn
-        OpFunctionEnd
-    """
+        %8 = OpFunctionCall %void %main
+    """)
     with pytest.raises(SpirvError, match=r"the function 1 calls itself, which SPIR-V forbids"):
         interface_of(assemble(text.replace("CALLEE", "%6")))
     with pytest.raises(SpirvError, match=r"the function 3 is called or named as an entry point, but it does not exist"):

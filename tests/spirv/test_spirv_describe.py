@@ -8,6 +8,7 @@ from pathlib import Path
 
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.describe import describe
+from tests.scenes import assemble
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -95,7 +96,7 @@ def test_a_graph_is_described() -> None:
     ]
 
 
-def test_infinite_defaults_are_text(assemble: Callable[..., bytes]) -> None:
+def test_infinite_defaults_are_text() -> None:
     """A default that JSON has no number for becomes text."""
     described = describe(
         read_module(

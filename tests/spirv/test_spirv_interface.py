@@ -9,6 +9,7 @@ import pytest
 from scenario_runner.errors import SpirvError
 from scenario_runner.spirv import DescriptorBinding, Interface, read_module
 from scenario_runner.spirv.types import Scalar
+from tests.scenes import assemble, kernel
 
 Glsl = Callable[..., bytes]
 
@@ -194,26 +195,16 @@ def test_the_workgroup_size_follows_the_specialization(glsl: Glsl, target: str) 
         interface.local_size({4: -1})
 
 
-def test_local_size_id_is_read(assemble: Callable[..., bytes]) -> None:
+def test_local_size_id_is_read() -> None:
     """The execution mode LocalSizeId names constants that the specialization may set."""
     module = read_module(
         assemble(
-            """
-            OpCapability Shader
-            OpMemoryModel Logical GLSL450
-            OpEntryPoint GLCompute %1 "main"
-            OpExecutionModeId %1 LocalSizeId %10 %11 %11
-            OpDecorate %10 SpecId 2
-            %3 = OpTypeVoid
-            %4 = OpTypeFunction %3
-            %5 = OpTypeInt 32 0
-            %10 = OpSpecConstant %5 8
-            %11 = OpConstant %5 2
-            %1 = OpFunction %3 None %4
-            %6 = OpLabel
-            OpReturn
-            OpFunctionEnd
-            """,
+            kernel("""
+                OpExecutionModeId %main LocalSizeId %10 %11 %11
+                OpDecorate %10 SpecId 2
+                %10 = OpSpecConstant %uint 8
+                %11 = OpConstant %uint 2
+            """),
             "spv1.5",
         )
     )
@@ -282,31 +273,23 @@ def test_two_variables_on_one_binding_are_both_there(glsl: Glsl) -> None:
     assert [(item.binding, item.name) for item in bindings] == [(3, "A"), (3, "B")]
 
 
-def test_declarations_that_cannot_be_bound_are_problems(assemble: Callable[..., bytes]) -> None:
+def test_declarations_that_cannot_be_bound_are_problems() -> None:
     """A resource without a binding is a sentence, and the rest of the interface is still read."""
     interface = interface_of(
         assemble(
-            """
-            OpCapability Shader
-            OpMemoryModel Logical GLSL450
-            OpEntryPoint GLCompute %1 "main"
-            OpName %10 "lonely"
-            OpDecorate %10 DescriptorSet 0
-            %2 = OpTypeVoid
-            %3 = OpTypeFunction %2
-            %4 = OpTypeSampler
-            %5 = OpTypePointer UniformConstant %4
-            %6 = OpTypeFloat 32
-            %7 = OpTypePointer UniformConstant %6
-            %10 = OpVariable %5 UniformConstant
-            %11 = OpVariable %7 UniformConstant
-            %1 = OpFunction %2 None %3
-            %8 = OpLabel
-            %9 = OpLoad %4 %10
-            %12 = OpLoad %6 %11
-            OpReturn
-            OpFunctionEnd
-            """
+            kernel("""
+                OpName %10 "lonely"
+                OpDecorate %10 DescriptorSet 0
+                %4 = OpTypeSampler
+                %5 = OpTypePointer UniformConstant %4
+                %6 = OpTypeFloat 32
+                %7 = OpTypePointer UniformConstant %6
+                %10 = OpVariable %5 UniformConstant
+                %11 = OpVariable %7 UniformConstant
+                main:
+                %9 = OpLoad %4 %10
+                %12 = OpLoad %6 %11
+            """)
         )
     )
     assert interface.bindings == ()
@@ -316,7 +299,7 @@ def test_declarations_that_cannot_be_bound_are_problems(assemble: Callable[..., 
     )
 
 
-def test_decoration_groups_count(assemble: Callable[..., bytes]) -> None:
+def test_decoration_groups_count() -> None:
     """Decorations that come through a group are the variable's own."""
     (binding,) = interface_of(
         assemble(

@@ -12,6 +12,7 @@ import pytest
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.spirv import read_module
+from tests.scenes import assemble
 
 EMPTY = "OpCapability Shader\nOpMemoryModel Logical GLSL450\n"
 COMPUTE = (
@@ -50,7 +51,7 @@ def test_the_version_is_what_the_compiler_was_asked_for(
     assert binding.block.runtime_stride_bytes == 4
 
 
-def test_the_head_is_read(assemble: Callable[..., bytes]) -> None:
+def test_the_head_is_read() -> None:
     """Capabilities, extensions, imports and models have the names of the specification."""
     module = read_module(
         assemble(
@@ -90,7 +91,7 @@ def test_big_endian_modules_are_read(glsl: Callable[..., bytes]) -> None:
     assert big.entry_points[0].interface.bindings == little.entry_points[0].interface.bindings
 
 
-def test_any_kind_of_buffer_is_read(assemble: Callable[..., bytes]) -> None:
+def test_any_kind_of_buffer_is_read() -> None:
     """Bytes, bytearrays and memoryviews of bytes or of words will do."""
     data = assemble(EMPTY)
     views = [data, bytearray(data), memoryview(data), memoryview(data).cast("I")]
@@ -136,7 +137,7 @@ def test_an_error_begins_with_the_name() -> None:
     assert refusal(b"", "add.spv") == "add.spv: a SPIR-V module has at least 20 bytes, this one has 0"
 
 
-def test_an_entry_point_is_found_by_name_and_stage(assemble: Callable[..., bytes]) -> None:
+def test_an_entry_point_is_found_by_name_and_stage() -> None:
     """Two entry points may share a name when their stages differ."""
     module = read_module(
         assemble(

@@ -14,6 +14,7 @@ from scenario_runner.spirv import read_module
 from scenario_runner.spirv.constants import decode
 from scenario_runner.spirv.module import SpecConstant
 from scenario_runner.spirv.types import Scalar
+from tests.scenes import assemble, kernel
 
 CONSTANTS = """
     #version 450
@@ -214,43 +215,33 @@ def test_constant_arithmetic_follows_the_values(
     assert block.size_bytes == 4 * expected(12, 5)
 
 
-def test_vectors_and_64_bits_are_computed(assemble: Callable[..., bytes]) -> None:
+def test_vectors_and_64_bits_are_computed() -> None:
     """Shuffles, extracts, inserts, selects and conversions between widths follow the specialization."""
     entry_point = read_module(
         assemble(
-            """
-            OpCapability Shader
-            OpCapability Int64
-            OpMemoryModel Logical GLSL450
-            OpEntryPoint GLCompute %1 "main"
-            OpDecorate %10 SpecId 0
-            OpDecorate %30 BuiltIn WorkgroupSize
-            %2 = OpTypeVoid
-            %3 = OpTypeFunction %2
-            %4 = OpTypeInt 32 0
-            %5 = OpTypeInt 64 1
-            %6 = OpTypeVector %4 3
-            %7 = OpTypeVector %4 2
-            %10 = OpSpecConstant %5 -4294967290
-            %11 = OpConstant %4 2
-            %12 = OpSpecConstantOp %4 UConvert %10
-            %13 = OpSpecConstantComposite %7 %12 %11
-            %14 = OpSpecConstantOp %7 IMul %13 %13
-            %15 = OpSpecConstantOp %6 VectorShuffle %14 %13 1 0 2
-            %16 = OpSpecConstantOp %4 CompositeExtract %15 1
-            %30 = OpSpecConstantOp %6 CompositeInsert %16 %15 2
-            %1 = OpFunction %2 None %3
-            %8 = OpLabel
-            OpReturn
-            OpFunctionEnd
-            """
+            kernel("""
+                OpCapability Int64
+                OpDecorate %10 SpecId 0
+                OpDecorate %30 BuiltIn WorkgroupSize
+                %5 = OpTypeInt 64 1
+                %6 = OpTypeVector %uint 3
+                %7 = OpTypeVector %uint 2
+                %10 = OpSpecConstant %5 -4294967290
+                %11 = OpConstant %uint 2
+                %12 = OpSpecConstantOp %uint UConvert %10
+                %13 = OpSpecConstantComposite %7 %12 %11
+                %14 = OpSpecConstantOp %7 IMul %13 %13
+                %15 = OpSpecConstantOp %6 VectorShuffle %14 %13 1 0 2
+                %16 = OpSpecConstantOp %uint CompositeExtract %15 1
+                %30 = OpSpecConstantOp %6 CompositeInsert %16 %15 2
+            """)
         )
     ).entry_points[0]
     assert entry_point.interface.local_size() == (4, 36, 36)
     assert entry_point.interface.local_size({0: 2**40 + 3}) == (4, 9, 9)
 
 
-def test_int_defaults_are_read_from_their_words(assemble: Callable[..., bytes]) -> None:
+def test_int_defaults_are_read_from_their_words() -> None:
     """A 64-bit literal is its two words, low one first."""
     module = read_module(
         assemble(

@@ -8,6 +8,7 @@ import pytest
 
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.stage_interface import StageInterface, StageVariable
+from tests.scenes import assemble, kernel
 
 Source = Callable[..., bytes]
 
@@ -79,31 +80,23 @@ def test_compute_shaders_have_none(glsl: Source) -> None:
     assert found.inputs_built_in == ("GlobalInvocationId",)
 
 
-MODULE = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint Fragment %main "main" %a %b
-OpExecutionMode %main OriginUpperLeft
-OpName %a "a"
-OpName %b "b"
-OpDecorate %a Location 0
-OpDecorate %b Location 1
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%bool = OpTypeBool
-%float = OpTypeFloat 32
-%double = OpTypeFloat 64
-%v2 = OpTypeVector %float 2
-%d2 = OpTypeVector %double 2
-%m2 = OpTypeMatrix %v2 2
-%ptr = OpTypePointer Output %v2
-%a = OpVariable %ptr Output
-%b = OpVariable %ptr Output
-%main = OpFunction %void None %function
-%entry = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+MODULE = kernel("""
+    OpEntryPoint Fragment %main "main" %a %b
+    OpExecutionMode %main OriginUpperLeft
+    OpName %a "a"
+    OpName %b "b"
+    OpDecorate %a Location 0
+    OpDecorate %b Location 1
+    %bool = OpTypeBool
+    %float = OpTypeFloat 32
+    %double = OpTypeFloat 64
+    %v2 = OpTypeVector %float 2
+    %d2 = OpTypeVector %double 2
+    %m2 = OpTypeMatrix %v2 2
+    %ptr = OpTypePointer Output %v2
+    %a = OpVariable %ptr Output
+    %b = OpVariable %ptr Output
+""")
 
 
 @pytest.mark.parametrize(
@@ -115,14 +108,14 @@ OpFunctionEnd
         ("Output %v2", "Output %bool", "output 'a' has the type bool, which stages cannot hand on"),
     ],
 )
-def test_declarations_that_cannot_be(assemble: Source, old: str, new: str, problem: str) -> None:
+def test_declarations_that_cannot_be(old: str, new: str, problem: str) -> None:
     """What the rules of locations and components forbid is a sentence; the same module without it has none."""
     assert stage(assemble(MODULE)).problems == ()
     assert old in MODULE
     assert problem in stage(assemble(MODULE.replace(old, new))).problems
 
 
-def test_shared_locations(assemble: Source) -> None:
+def test_shared_locations() -> None:
     """Two outputs may share a location where their components, or their indices, differ."""
     for decoration in ("Component 2", "Index 1"):
         text = MODULE.replace("%b Location 1", f"%b Location 0\nOpDecorate %b {decoration}")

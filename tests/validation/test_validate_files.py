@@ -20,7 +20,7 @@ from scenario_runner.validation.reported_device import read_device
 from scenarios.generate import HERE, cases
 from tests.effort import calls_of
 from tests.program import Program
-from tests.scenes import Scene, assemble, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 
@@ -311,26 +311,16 @@ def test_names_of_a_module_do_not_reach_the_terminal_as_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tables show control characters of names by their codes, and the beginning of long names."""
-    text = f"""
-               OpCapability Shader
-               OpExtension "SPV_\x1b]0;title\x07"
-               OpMemoryModel Logical GLSL450
-               OpEntryPoint GLCompute %main "m\x1b[31mn"
-               OpExecutionMode %main LocalSize 1 1 1
-               OpName %size "{"n" * 5000}"
-               OpName %other "red \x1b[31m"
-               OpDecorate %size SpecId 0
-               OpDecorate %other SpecId 1
-       %void = OpTypeVoid
-       %uint = OpTypeInt 32 0
-       %size = OpSpecConstant %uint 1
-      %other = OpSpecConstant %uint 1
-    %nothing = OpTypeFunction %void
-       %main = OpFunction %void None %nothing
-      %first = OpLabel
-               OpReturn
-               OpFunctionEnd
-    """
+    text = kernel(f"""
+        OpExtension "SPV_\x1b]0;title\x07"
+        OpEntryPoint GLCompute %main "m\x1b[31mn"
+        OpName %size "{"n" * 5000}"
+        OpName %other "red \x1b[31m"
+        OpDecorate %size SpecId 0
+        OpDecorate %other SpecId 1
+        %size = OpSpecConstant %uint 1
+        %other = OpSpecConstant %uint 1
+    """)
     path = tmp_path / "shader.spv"
     path.write_bytes(assemble(text))
     assert main(["shader", "show", str(path)]) == 0
