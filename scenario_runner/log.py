@@ -47,17 +47,13 @@ def hears(logger: str, level: str) -> bool:
 def info(logger: str, message: str, *arguments: object) -> None:
     """A record for people who want to follow what is done."""
     if hears(logger, "INFO"):
-        import logging
-
-        logging.getLogger(logger).info(message, *arguments)
+        _record("info", logger, message, arguments)
 
 
 def debug(logger: str, message: str, *arguments: object) -> None:
     """A record for people who look into a failure."""
     if hears(logger, "DEBUG"):
-        import logging
-
-        logging.getLogger(logger).debug(message, *arguments)
+        _record("debug", logger, message, arguments)
 
 
 def silence(package: str) -> None:
@@ -65,5 +61,5 @@ def silence(package: str) -> None:
     import logging
 
     for name in list(logging.root.manager.loggerDict):
-        if name == package or name.startswith(f"{package}."):
+        if name.partition(".")[0] == package:
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-INTERRUPTING: tuple[int, ...] = tuple(
-    getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)
-)
+INTERRUPTING: dict[int, str] = {
+    getattr(_signal, name): name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)
+}
+"""The signals that interrupt a run, and their names."""
 END = _signal.SIG_DFL
 """The handler that ends the process, without a word."""
 # A shell's exit status for a process that a signal ended.

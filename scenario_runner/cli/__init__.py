@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from scenario_runner import progress, signals, temporary
+from scenario_runner import log, progress, signals, temporary
 from scenario_runner.cli.messages import show_error, write
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
@@ -18,9 +17,6 @@ from scenario_runner.errors import (
     UsageError,
 )
 from scenario_runner.text import close_names, did_you_mean
-
-if TYPE_CHECKING:
-    from scenario_runner.run.driver_start import InstanceStart
 
 COMMANDS = {
     "run": "run scenarios (the default command)",
@@ -114,10 +110,11 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
     return "run", arguments
 
 
-def _start_driver(argv: Sequence[str]) -> InstanceStart | None:
-    """Start the driver before anything else is imported: it takes as long as the rest, and mostly beside it.
+def _start_driver(argv: Sequence[str]) -> object:
+    """An `InstanceStart`: it takes as long as all that is imported after it, and mostly beside that.
 
-    After a crash of the process before this one (see `supervisor`) the driver waits until that is said."""
+    None where no driver is needed, or not like this. After a crash (see `supervisor`) the driver waits until that is
+    said."""
     if not argv or progress.number(progress.ENDED) or not _WITHOUT_DRIVER.isdisjoint(argv):
         return None
     if any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
@@ -135,11 +132,9 @@ def _no_command(word: str) -> UsageError:
 
 
 def _interrupted() -> int:
-    from signal import SIGINT, Signals
-
-    number = signals.exit_code() - signals.EXIT_CODE_BASE
+    name = signals.INTERRUPTING[signals.exit_code() - signals.EXIT_CODE_BASE]
     try:
-        print("interrupted" if number == SIGINT else f"interrupted by {Signals(number).name}", file=sys.stderr)
+        print("interrupted" if name == "SIGINT" else f"interrupted by {name}", file=sys.stderr)
     except OSError:
         pass  # the terminal has gone, hence SIGHUP
     return signals.exit_code()
@@ -160,10 +155,9 @@ def _system_refused(error: OSError) -> int:
 
 def _internal_error(error: BaseException) -> int:
     """Say that the fault is ours, without a traceback unless the log level asks for one; returns the exit code."""
-    import logging
     import traceback
 
-    if logging.getLogger("scenario_runner").isEnabledFor(logging.DEBUG):
+    if log.hears("scenario_runner", "DEBUG"):
         traceback.print_exception(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     write(

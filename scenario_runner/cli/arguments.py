@@ -6,14 +6,11 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from scenario_runner.errors import UsageError
 from scenario_runner.system_limits import processors
 from scenario_runner.text import close_names, did_you_mean
-
-if TYPE_CHECKING:
-    from scenario_runner.viewing.element import Element
 
 REPEATED: Final[Mapping[str, Any]] = {"action": "append", "default": []}
 """Settings of an option that can be given several times."""
@@ -217,8 +214,8 @@ def shape(text: str) -> tuple[int, ...]:
     return sizes
 
 
-def element(text: str) -> Element:
-    """The kind of number of this name."""
+def element(text: str) -> Any:
+    """The `Element` of this name."""
     from scenario_runner.viewing.element import ELEMENTS  # which takes a third of the time of --help
 
     found = ELEMENTS.get(text)
@@ -227,7 +224,7 @@ def element(text: str) -> Element:
     return found
 
 
-def typed(text: str) -> tuple[str | None, Element]:
+def typed(text: str) -> tuple[str | None, Any]:
     """The uid of a buffer, None for all, and the type of its bytes."""
     uid, equals, name = text.rpartition("=")
     return (uid if equals else None), element(name)

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Container, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, ScenarioRunnerError
-from scenario_runner.text import one_line, visible
+from scenario_runner.text import Span, one_line, visible
 
 if TYPE_CHECKING:
-    import logging
+    from logging import LogRecord
 
-    from rich.segment import Segment
+    from scenario_runner.cli.terminal import Terminal
 
 _LONGEST_LINE, _MOST_LINES = 4000, 200
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "debug": "dim"}
@@ -45,15 +45,13 @@ def write_finding(finding: Diagnostic) -> None:
     write(finding.severity, f"{first} [{finding.code}]{newline}{rest}", finding.help)
 
 
-def show(*spans: str | tuple[str, str], stream: TextIO | None = None) -> None:
+def show(*spans: Span, stream: TextIO | None = None) -> None:
     """Print a line of texts, some of them with the style that they have on a terminal (default: standard output)."""
     stream = stream or sys.stdout
     if stream is None:
         return  # whoever started us closed it
     if is_terminal(stream):
-        from rich.text import Text
-
-        rich_console(stream).print(Text.assemble(*spans), soft_wrap=True)
+        terminal(stream).show(*spans)
         return
     print("".join(span if isinstance(span, str) else span[0] for span in spans), file=stream)
 
@@ -88,18 +86,11 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def rich_console(stream: TextIO) -> Any:
-    """A rich console on ``stream`` that escapes what `visible` does; rich takes a while to import, so only terminals
-    pay for it."""
-    from rich.console import Console
-    from rich.segment import Segment
+def terminal(stream: TextIO) -> Terminal:
+    """The terminal that ``stream`` is."""
+    from scenario_runner.cli.terminal import Terminal
 
-    class VisibleConsole(Console):
-        def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
-            for text, style, control in super().render(*arguments, **options):
-                yield Segment(text if control else visible(text), style, control)
-
-    return VisibleConsole(file=getattr(stream, "styled", stream))
+    return Terminal(stream)
 
 
 def read_standard_input() -> bytes:
@@ -128,7 +119,7 @@ def _listen(level: str, lines: bool) -> None:
     formatter = logging.Formatter("%(asctime)s [Scenario-Runner] %(levelname)s: %(message)s")
 
     class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
+        def emit(self, record: LogRecord) -> None:
             problem = record.args[0] if isinstance(record.args, tuple) and record.args else None
             help = getattr(problem, "help", None)
             if not lines:

@@ -18,21 +18,17 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TextIO
 
 from scenario_runner.cli import messages
 from scenario_runner.errors import MissingToolError
+from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.records import Item, Result
 from scenario_runner.suite.reports.text import SuiteInfo, details, headline, missing_tools, seconds_text
+from scenario_runner.suite.session import Session
 from scenario_runner.suite.verdicts import not_run
-from scenario_runner.text import counted, one_line
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from scenario_runner.suite.merging import MergedJournals
-    from scenario_runner.suite.session import Session
+from scenario_runner.text import Span, counted, one_line
 
 _TERMINAL_INTERVAL_S: Final = 0.25
 _LOG_INTERVAL_S: Final = 30.0
@@ -67,7 +63,7 @@ class SuiteDisplay:
         self._stream = stream = stream or sys.stdout
         self._verbose = verbose
         is_terminal = stream is not None and messages.is_terminal(stream)
-        self._console = messages.rich_console(stream) if is_terminal else None
+        self._terminal = messages.terminal(stream) if is_terminal else None
         self.interval_s = _TERMINAL_INTERVAL_S if is_terminal else _LOG_INTERVAL_S
         self._live: Any = None
         self._total: int | None = None
@@ -77,7 +73,7 @@ class SuiteDisplay:
         self._workers: dict[str, str] = {}  # by the item that runs there
         self._begin = time.monotonic()
         self._samples: deque[tuple[float, int]] = deque()
-        self._lines: deque[tuple[str, str]] = deque()  # a style and a line, to be shown
+        self._lines: deque[tuple[str, str]] = deque()  # lines to be shown, with their styles
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -88,13 +84,8 @@ class SuiteDisplay:
         if self._thread is None:
             self._begin = time.monotonic()
             self._samples.append((self._begin, 0))
-            if self._console is not None:
-                from rich.live import Live
-
-                self._live = Live(
-                    get_renderable=self._picture, console=self._console, auto_refresh=False, transient=True,
-                    redirect_stdout=False, redirect_stderr=False,
-                )  # fmt: skip
+            if self._terminal is not None:
+                self._live = self._terminal.live(self._rows)
                 self._live.start()
             self._thread = threading.Thread(target=self._keep_showing, name="suite display", daemon=True)
             self._thread.start()
@@ -116,13 +107,13 @@ class SuiteDisplay:
 
     def note(self, label: str, text: str, help: str | None = None) -> None:
         """A message ('warning', 'error', 'info') while the suite runs."""
-        if self._console is None:
+        if self._terminal is None:
             self._flush()
             messages.write(label, text, help)
             return
-        self._lines.append(("yellow" if label == "warning" else "bold", one_line(f"{label}: {text}")))
+        self._lines.append((one_line(f"{label}: {text}"), "yellow" if label == "warning" else "bold"))
         if help:
-            self._lines.append(("green", one_line(f"  help: {help}")))
+            self._lines.append((one_line(f"  help: {help}"), "green"))
 
     def end(self, *lines: str) -> None:
         """Show what is still to be shown, the counts, and these lines. Calling it again does nothing."""
@@ -131,8 +122,8 @@ class SuiteDisplay:
         self._stop()
         elapsed = time.monotonic() - self._begin
         of = "" if self._total in (None, self._done) else f" of {self._total}"
-        self._lines.append(("bold", f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}"))
-        self._lines.extend(("", one_line(line)) for line in lines)
+        self._lines.append((f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}", "bold"))
+        self._lines.extend((one_line(line), "") for line in lines)
         self._flush()
 
     def __enter__(self) -> SuiteDisplay:
@@ -148,7 +139,7 @@ class SuiteDisplay:
         if self._live is not None:
             self._live.refresh()
         else:
-            self._write([("", self._progress_text())])
+            self._write([(self._progress_text(), "")])
 
     def _flush(self) -> None:
         with self._lock:
@@ -157,28 +148,25 @@ class SuiteDisplay:
                 self._write(lines)
 
     def _write(self, lines: list[tuple[str, str]]) -> None:
-        if self._console is not None:
-            from rich.text import Text
-
-            self._console.print(Text("\n").join(Text(text, style) for style, text in lines), soft_wrap=True)
+        if self._terminal is not None:
+            self._terminal.lines(lines)
         elif self._stream is not None:
-            print("\n".join(text for _, text in lines), file=self._stream, flush=True)
+            print("\n".join(text for text, _ in lines), file=self._stream, flush=True)
 
     def _show(self, result: Result, lines: Iterable[str]) -> None:
         line = headline(result)
         if self._verbose:
             line += f" ({seconds_text(result.seconds)})"
-        self._lines.append((_style(result.verdict), line))
+        self._lines.append((line, _style(result.verdict)))
         if result.is_bad:
             self._failures += 1
             if self._failures <= _DETAILED_FAILURES_MAX:
-                self._lines.extend(("", f"  {each}") for each in details(result))
-                self._lines.extend(("", one_line(each)) for each in lines)
+                self._lines.extend((f"  {each}", "") for each in details(result))
+                self._lines.extend((one_line(each), "") for each in lines)
             if self._failures == _DETAILED_FAILURES_MAX:
-                self._lines.append(
-                    ("", f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown")
-                )
-        if self._console is None:
+                note = f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown"
+                self._lines.append((note, ""))
+        if self._terminal is None:
             self._flush()
 
     def _keep_showing(self) -> None:
@@ -219,16 +207,11 @@ class SuiteDisplay:
             text += f"; {item.id} has been running for {seconds_text(time.monotonic() - begin)}"
         return one_line(text)
 
-    def _picture(self) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        def row(*parts: str | tuple[str, str]) -> Text:
-            return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
-
-        assert self._console is not None
-        width, rate, now = self._console.width, self._rate(), time.monotonic()
-        bar: list[str | tuple[str, str]] = [counted(self._done, "item")]
+    def _rows(self) -> Iterator[list[Span]]:
+        """The bar, the counts, and what runs; each text with its style."""
+        assert self._terminal is not None
+        width, rate, now = self._terminal.width, self._rate(), time.monotonic()
+        bar: list[Span] = [counted(self._done, "item")]
         if self._total:
             cells = max(min(40, width - 60), 10)
             filled = min(cells * self._done // self._total, cells)
@@ -237,17 +220,15 @@ class SuiteDisplay:
         bar.append(f"  {rate:.0f}/s" if rate >= 10 else f"  {rate:.1f}/s")
         if self._total and rate:
             bar.append((f"  {_left_text((self._total - self._done) / rate)} left", "dim"))
-        rows = [row(*bar)]
+        yield bar
         if self._counts:
-            counts = _in_order(dict(self._counts))
-            rows.append(row(*((f"{count} {verdict}  ", _style(verdict)) for verdict, count in counts)))
+            yield [(f"{count} {verdict}  ", _style(verdict)) for verdict, count in _in_order(dict(self._counts))]
         running = sorted(self._running.items(), key=lambda each: each[1][1])
         for worker, (item, begin) in running[:_WORKERS_SHOWN_MAX]:
             taken = f"{seconds_text(now - begin)}  " if now - begin >= 1 else ""
-            rows.append(row((f"{worker:>4}  ", "dim"), (taken, "yellow"), one_line(item.id, width)))
+            yield [(f"{worker:>4}  ", "dim"), (taken, "yellow"), one_line(item.id, width)]
         if len(running) > _WORKERS_SHOWN_MAX:
-            rows.append(Text(f"      and {len(running) - _WORKERS_SHOWN_MAX} more", "dim"))
-        return Group(*rows)
+            yield [(f"      and {len(running) - _WORKERS_SHOWN_MAX} more", "dim")]
 
 
 def _left_text(seconds: float) -> str:

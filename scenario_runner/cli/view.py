@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from scenario_runner.cli.messages import is_terminal, rich_console, show_error, show_table
+from scenario_runner.cli.messages import is_terminal, show_error, show_table, terminal
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.source import file_error
 from scenario_runner.text import counted, one_line
@@ -45,7 +45,7 @@ def _color_console() -> Any:
     """A rich console on standard output, where that can show colours; None where a picture would show nothing."""
     if not is_terminal(sys.stdout):
         return None
-    console = rich_console(sys.stdout)
+    console = terminal(sys.stdout)
     has_blocks = console.encoding.lower().startswith("utf")
     return console if has_blocks and console.color_system is not None and not console.no_color else None
 
@@ -55,17 +55,12 @@ def _draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
 
     ``brightest`` is as for `shrunk`.
     """
-    from rich.text import Text
-
     width, height = max(console.width, 1), max(2 * (console.height - 4), 8)
     small = shrunk(picture, width, height, brightest=brightest).tolist()
     for row in range(0, len(small), 2):
         lower = small[row + 1] if row + 1 < len(small) else None
-        line = Text(no_wrap=True)
-        for column, upper in enumerate(small[row]):
-            below = f" on {_color(lower[column])}" if lower else ""
-            line.append("▀", _color(upper) + below)
-        console.print(line, soft_wrap=True)
+        below = [f" on {_color(texel)}" for texel in lower] if lower else [""] * len(small[row])
+        console.show(*(("▀", _color(upper) + on) for upper, on in zip(small[row], below, strict=True)))
 
 
 def _color(texel: Sequence[int]) -> str:

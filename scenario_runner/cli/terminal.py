@@ -1,0 +1,47 @@
+"""Colours and pictures on a terminal, by `rich`: importing it takes a while, so only terminals pay for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.segment import Segment
+from rich.text import Text
+
+from scenario_runner.text import Span, visible
+
+
+class Terminal(Console):
+    """A console that escapes what `visible` does."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(file=getattr(stream, "styled", stream))
+
+    def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+        for text, style, control in super().render(*arguments, **options):
+            yield Segment(text if control else visible(text), style, control)
+
+    def show(self, *spans: Span) -> None:
+        """Print a line."""
+        self.print(Text.assemble(*spans), soft_wrap=True)
+
+    def lines(self, lines: Iterable[tuple[str, str]]) -> None:
+        """Print several lines at once, each with its style."""
+        self.print(Text("\n").join(Text(*line) for line in lines), soft_wrap=True)
+
+    def live(self, rows: Callable[[], Iterable[Iterable[Span]]]) -> Live:
+        """Rows that stay below all other lines, as they are at each refresh."""
+
+        def picture() -> Group:
+            return Group(*(Text.assemble(*row, no_wrap=True, overflow="ellipsis") for row in rows()))
+
+        return Live(
+            get_renderable=picture,
+            console=self,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
