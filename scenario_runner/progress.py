@@ -170,6 +170,15 @@ class Clock:
         self._inner_ns: list[int] = []  # of each span that is open: what the spans inside of it took
 
     @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Measure what is called in this block."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    @contextmanager
     def span(self, phase: str, what: str, subject: str) -> Iterator[None]:
         """Measure the block."""
         self._inner_ns.append(0)
@@ -200,14 +209,6 @@ def phase(name: str, what: str = "", subject: str = "") -> Any:
     return _NOT_MEASURED if clock is None else clock.span(name, what, subject)
 
 
-@contextmanager
-def measuring(clock: Clock | None) -> Iterator[None]:
-    """Let ``clock`` measure what is called in this block; None leaves everything as it is."""
-    if clock is None:
-        yield
-        return
-    token = _current.set(clock)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+def measuring(clock: Clock | None) -> Any:
+    """A context manager: ``clock`` measures what is called in its block; None leaves everything as it is."""
+    return _NOT_MEASURED if clock is None else clock.measuring()

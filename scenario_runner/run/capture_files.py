@@ -24,7 +24,7 @@ from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error
 from scenario_runner.plan.plan import FramePlan, Plan, frame_folder
-from scenario_runner.run.resource_files import FileNames, ResourceWriter, create_resource_file, pointing_at
+from scenario_runner.run.resource_files import FileNames, ResourceWriter, at_resource, create_resource_file
 from scenario_runner.streams import read_file
 
 MANIFEST = "manifest.json"
@@ -104,8 +104,10 @@ def check_captures(plan: Plan, folder: str, repeat: int) -> None:
             for uid, files in names.files(iteration, frame).items():
                 for file in files:
                     refuse_taken(file.path, f"a frame of {uid!r}", "captures", taken)
-                    with pointing_at(plan.resources[uid].pointer):
+                    try:
                         check_destination(file.path)
+                    except FileError as error:
+                        raise at_resource(error, plan.resources[uid].pointer) from error.__cause__
     check_folder_to_write(folder)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from scenario_runner.errors import FileError
@@ -47,14 +47,10 @@ class FileNames:
         return name
 
 
-@contextmanager
-def pointing_at(pointer: str) -> Iterator[None]:
-    """Give problems of files the JSON pointer of the resource whose file it is."""
-    try:
-        yield
-    except FileError as error:
-        error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
-        raise
+def at_resource(error: FileError, pointer: str) -> FileError:
+    """Give problems of a file the JSON pointer of the resource whose file it is."""
+    error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
+    return error
 
 
 class ResourceWriter:
@@ -73,19 +69,18 @@ class ResourceWriter:
 
     def receive(self, uid: str, view: memoryview) -> None:
         """Write a piece. Raises FileError with the pointer of the resource."""
-        with pointing_at(f"{self._plan.resources[uid].pointer}{self._key}"):
-            self._write(uid, view)
-
-    def _write(self, uid: str, view: memoryview) -> None:
-        if not self._left:
-            self._left = self._plan.resources[uid].size_bytes
-            for writer in self._open_files(uid):  # one by one: what is open is closed where the next cannot be made
-                self._writers.append(writer)
-        self._left -= len(view)
-        for writer in self._writers:
-            writer.write(view)
-        while not self._left and self._writers:
-            self._writers.pop(0).__exit__(None, None, None)
+        try:
+            if not self._left:
+                self._left = self._plan.resources[uid].size_bytes
+                for writer in self._open_files(uid):  # one by one: what is open is closed where the next cannot be made
+                    self._writers.append(writer)
+            self._left -= len(view)
+            for writer in self._writers:
+                writer.write(view)
+            while not self._left and self._writers:
+                self._writers.pop(0).__exit__(None, None, None)
+        except FileError as error:
+            raise at_resource(error, f"{self._plan.resources[uid].pointer}{self._key}") from error.__cause__
 
     def finish(self) -> None:
         """All is there; nothing to do."""

@@ -157,39 +157,29 @@ class Result(Arrays):
         return ", ".join([super()._headline(), *(text for text in extra if text[0] != "0")])
 
 
-class _Receiver:
-    """Takes pieces of resources and keeps them."""
+class Collector:
+    """Keeps what a run hands back: pieces of the outputs in ``data``, ``frames`` by collectors of their own."""
 
-    def __init__(self) -> None:
+    captures = True  # frames are wanted
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self.data: dict[str, bytearray] = {}
+        self.frames: list[Frame] = []
+
+    def frame(self, iteration: int, frame: FramePlan) -> Collector:
+        collector = Collector(self._plan)
+        self.frames.append(Frame(collector.data, self._plan, frame.frame_id, iteration))
+        return collector
+
+    def outputs(self) -> Collector:
+        return self
 
     def receive(self, uid: str, view: memoryview) -> None:
         self.data.setdefault(uid, bytearray()).extend(view)
 
     def finish(self) -> None:
         """All is there; nothing to do."""
-
-
-class Collector:
-    """Gathers what a run hands back."""
-
-    captures = True  # frames are wanted
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._outputs = _Receiver()
-        self._frames: list[Frame] = []
-
-    def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
-        receiver = _Receiver()
-        self._frames.append(Frame(receiver.data, self._plan, frame.frame_id, iteration))
-        return receiver
-
-    def outputs(self) -> _Receiver:
-        return self._outputs
-
-    def result(self) -> Result:
-        return Result(self._outputs.data, self._plan, self._frames)
 
 
 class Prepared:
@@ -239,48 +229,34 @@ class Prepared:
         object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
         """
         folder = None if capture_dir is None else os.fspath(capture_dir)
-        options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run}
-        measured: Timings | None = None
-        if timings:
-            measured = Timings() if timings is True else timings
+        measured = Timings() if timings is True else timings or None
+        options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": measured}
         try:
-            return self._context.run(
-                self._run, self._by_uid(given_inputs(inputs, more)), folder, write_files, options, measured
-            )
+            given = self._by_uid(given_inputs(inputs, more))
+            result: Result = self._context.run(self._run, given, folder, write_files, options)
+            result.timings = measured
+            return result
         except ScenarioRunnerError as error:
             give_places(error, self._scenario)
             error.at(path=self._scenario.path)
             raise
 
     def _run(
-        self,
-        inputs: Mapping[str, Any],
-        capture_dir: str | None,
-        write_files: bool,
-        options: Mapping[str, Any],
-        timings: Timings | None,
-    ) -> Result:
-        with progress.measuring(timings.clock if timings else None):
-            result = self._measured(inputs, capture_dir, write_files, {**options, "timings": timings})
-        result.timings = timings
-        return result
-
-    def _measured(
         self, inputs: Mapping[str, Any], capture_dir: str | None, write_files: bool, options: Mapping[str, Any]
     ) -> Result:
-        plan = self._plan
-        if inputs:
-            from scenario_runner.plan.resources import with_inputs
+        plan, timings = self._plan, options["timings"]
+        with progress.measuring(timings.clock if timings else None):
+            if inputs:
+                from scenario_runner.plan.resources import with_inputs
 
-            plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
-        if self._warned and plan.warnings:
-            plan = plan._replace(warnings=())
-        collector = Collector(plan)
-        repeat: int = options["repeat"]
-        with FileWriter(plan, outputs=write_files, capture_dir=capture_dir, repeat=repeat) as writer:
-            self._execute(plan, (collector, writer), **options)
+                plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
+            if self._warned and plan.warnings:
+                plan = plan._replace(warnings=())
+            collector = Collector(plan)
+            with FileWriter(plan, outputs=write_files, capture_dir=capture_dir, repeat=options["repeat"]) as writer:
+                self._execute(plan, (collector, writer), **options)
         self._warned = True
-        return collector.result()
+        return Result(collector.data, plan, collector.frames)
 
     def __repr__(self) -> str:
         outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.vulkan.device import Checks, Device, Instance
 from scenario_runner.vulkan.execute import DeviceObjects
+from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.ml_emulation import Mode, reopen, wanted_layers
 from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
 from scenario_runner.vulkan.requirements import Enabled, enabled_for, with_graphics
@@ -138,20 +140,18 @@ class OpenedDevice:
                 raise
         return self._opened
 
-    def _instance_for(self, plan: Plan) -> tuple[Instance, PhysicalDevice]:
-        """The instance, made anew with the ML emulation layers where the plan and the device need them."""
-        instance, physical = self._open()
-        needed = plan.requirements.ml_extensions
-        if not needed or instance.layers:
-            return instance, physical
+    def _emulating(
+        self, instance: Instance, physical: PhysicalDevice, needed: Collection[str]
+    ) -> tuple[Instance, PhysicalDevice]:
+        """The instance, made anew with the ML emulation layers where the device lacks extensions."""
         progress.doing("starting the emulation layers")
         layers = wanted_layers(physical, needed, self._options.ml_emulation)
-        if layers:
-            self._close_device()
-            self._opened = reopen(instance, physical, layers, validation=self._validation)
-            self._listen(self._opened[0])
-            return self._opened
-        return instance, physical
+        if not layers:
+            return instance, physical
+        self._close_device()
+        self._opened = reopen(instance, physical, layers, validation=self._validation)
+        self._listen(self._opened[0])
+        return self._opened
 
     def _listen(self, instance: Instance) -> None:
         self.messages = instance.validation_messages
@@ -181,10 +181,14 @@ class OpenedDevice:
         if self._objects is not None and not self._objects.device.usable:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
             self.close()
-        instance, physical = self._instance_for(plan)
+        instance, physical = self._open()
+        ml_extensions = plan.requirements.ml_extensions
+        if ml_extensions and not instance.layers:
+            instance, physical = self._emulating(instance, physical, ml_extensions)
         self._check_limits(plan, physical)
         needed = self._needed(plan, instance, physical)
-        self._check_ml(plan, physical, emulated=bool(instance.layers))
+        if ml_extensions:
+            _check_ml(plan, physical, emulated=bool(instance.layers))
         objects = self._objects
         if objects is None or not objects.device.enabled.covers(needed):
             if objects is not None:
@@ -207,7 +211,8 @@ class OpenedDevice:
             physical,
             plan.requirements,
             robustness=options.robustness,
-            frame_boundaries=instance.labels or any(frame.boundary for frame in plan.frames),
+            frame_boundaries=FRAME_BOUNDARY in physical.extensions
+            and (instance.labels or any(frame.boundary for frame in plan.frames)),
             disabled_extensions=disabled,
             emulated=bool(instance.layers),
         )
@@ -229,27 +234,27 @@ class OpenedDevice:
         """Warn of what goes beyond recommended limits. Raises UnsupportedError for what goes beyond hard ones."""
         if self._limits is None or self._limits[0] is not physical:
             self._limits = physical, {name: _limit(physical.limits, name) for name in NAMES}
-        beyond = exceeded_limits(plan, self._limits[1], physical.name)
-        problems = [finding for finding in beyond if finding.severity == "error"]
-        for finding in beyond:
-            if finding.severity != "error":
+        problems = []
+        for finding in exceeded_limits(plan, self._limits[1], physical.name):
+            if finding.severity == "error":
+                problems.append(finding)
+            else:
                 log.warning(__name__, "%s", finding._replace(path=plan.name))
         if problems:
             raise error_of(problems)
 
-    def _check_ml(self, plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
-        """Raise UnsupportedError for tensors and optical flows that the device does not support."""
-        if not plan.requirements.ml_extensions:
-            return
-        from scenario_runner.vulkan.tensors import exceeded_tensor_limits
 
-        problems = exceeded_tensor_limits(plan, physical, emulated=emulated)
-        if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
-            from scenario_runner.vulkan.optical_flow import flow_problems
+def _check_ml(plan: Plan, physical: PhysicalDevice, *, emulated: bool) -> None:
+    """Raise UnsupportedError for tensors and optical flows that the device does not support."""
+    from scenario_runner.vulkan.tensors import exceeded_tensor_limits
 
-            problems += flow_problems(plan, physical)
-        if problems:
-            raise error_of(problems)
+    problems = exceeded_tensor_limits(plan, physical, emulated=emulated)
+    if any(pipeline.kind == "optical_flow" for pipeline in plan.graph_pipelines):
+        from scenario_runner.vulkan.optical_flow import flow_problems
+
+        problems += flow_problems(plan, physical)
+    if problems:
+        raise error_of(problems)
 
 
 def _limit(limits: Any, name: str) -> int | tuple[int, int, int]:

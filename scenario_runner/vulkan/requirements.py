@@ -239,7 +239,7 @@ def enabled_for(
     if frame_boundaries and FRAME_BOUNDARY not in disabled:
         found = list(physical.features.available([_FRAME_BOUNDARY], disabled))
         features.update(found)
-        if not found and FRAME_BOUNDARY in physical.extensions:  # of a layer, which need not report features
+        if not found:  # of a layer, which need not report features
             extensions.add(FRAME_BOUNDARY)
     if features or extensions:  # most scenarios need neither
         features = implied_features(physical, features)
