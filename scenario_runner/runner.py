@@ -180,8 +180,10 @@ class Runner:
 
         given = with_inputs(scenario, inputs, more, to_files=output_dir is not None)
         loaded = given.scenario
-        if outputs is None:
-            outputs = given.written
+        if outputs is None:  # what shaders may have written
+            outputs = [
+                each.uid for each in loaded.resources if getattr(each, "shader_access", "readonly") != "readonly"
+            ]
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
             with progress.phase("plan"):

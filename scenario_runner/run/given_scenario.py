@@ -55,13 +55,6 @@ class Given(NamedTuple):
     inputs: Mapping[str, Any]
     by_uid: Callable[[Inputs], Mapping[str, Any]]
 
-    @property
-    def written(self) -> list[str]:
-        """The resources that shaders may have written."""
-        return [
-            each.uid for each in self.scenario.resources if getattr(each, "shader_access", "readonly") != "readonly"
-        ]
-
 
 def is_model(scenario: AnyScenario) -> bool:
     """Return whether a scenario is the path of a model, by its extension."""

@@ -217,14 +217,12 @@ class Kept(Generic[_Object]):
 
     def trim(self) -> None:
         """Destroy the objects used longest ago. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
-        while len(self._entries) > self._most:
-            self._drop_oldest()
-        if self._most_bytes is not None:
-            while sum(made.size_bytes for made, _ in self._entries.values()) > self._most_bytes:  # type: ignore[attr-defined]
-                self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        self._entries.popitem(last=False)[1][1].close()
+        sizes: list[Any] = []
+        if self._most_bytes is not None and self._entries:
+            sizes = [made.size_bytes for made, _ in self._entries.values()]  # type: ignore[attr-defined]
+        while len(self._entries) > self._most or (sizes and sum(sizes) > (self._most_bytes or 0)):
+            self._entries.popitem(last=False)[1][1].close()
+            del sizes[:1]
 
     def close(self) -> None:
         """Destroy all objects, the newest first; calling it again does nothing."""

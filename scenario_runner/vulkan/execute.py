@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,7 @@ from scenario_runner.vulkan.pipeline import PipelineCache, allocate_sets
 from scenario_runner.vulkan.recording import CommandPool, Labels, Prepared, Submission, record_frame
 from scenario_runner.vulkan.resources import create_resources
 from scenario_runner.vulkan.structs import chain, new
-from scenario_runner.vulkan.transfer import Transfer
+from scenario_runner.vulkan.transfer import Pieces, Transfer
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.frame_capture import FrameCapture
@@ -59,8 +59,6 @@ class DeviceObjects:
         self._stack.close()
 
 
-# Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
-Pieces = Generator[tuple[str, memoryview], None, None]
 # Called at the end of each frame that a boundary ends or that captures: iteration (from 0), frame, what it captured.
 OnFrame = Callable[[int, FramePlan, Pieces], None]
 # Called once, at the end, with the outputs.
@@ -171,9 +169,10 @@ class Execution:
                 timer.iteration = None
             if options.on_outputs is not None and not options.dry_run:
                 # closed at once when the receiver fails: what is still being copied must end before its memory goes
+                outputs = [self._resources[output.uid] for output in self._plan.outputs]
                 with (
                     progress.phase("readback", "outputs"),
-                    closing(self._read([output.uid for output in self._plan.outputs])) as pieces,
+                    closing(self._transfer.read(outputs, options.timeout_s)) as pieces,
                 ):
                     options.on_outputs(pieces)
             if options.capture is not None:
@@ -237,9 +236,10 @@ class Execution:
         if self.instrumentation is not None:
             self.instrumentation.collect(iteration, index, frame)
         if self._options.on_frame is not None and (frame.boundary or frame.captures):
+            captured = [self._resources[uid] for uid in frame.captures]
             with (
                 progress.phase("readback", "frame", str(index)),
-                closing(self._read(frame.captures)) as pieces,
+                closing(self._transfer.read(captured, self._options.timeout_s)) as pieces,
             ):
                 self._options.on_frame(iteration, frame, pieces)
 
@@ -289,11 +289,6 @@ class Execution:
         )
         tensors = handles["tensor"]
         return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
-
-    def _read(self, uids: Sequence[str]) -> Pieces:
-        resources = [self._resources[uid] for uid in uids]
-        for resource, view in self._transfer.read(resources, self._options.timeout_s):
-            yield resource.plan.uid, view
 
 
 # What makes a pipeline of `Plan.graph_pipelines`, by its kind, and the descriptor sets of optical flows.

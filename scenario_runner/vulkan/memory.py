@@ -253,6 +253,7 @@ class MemoryBlocks:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._free: list[tuple[Allocation, ExitStack]] = []  # in the order in which they were given back
+        self._free_bytes = 0
 
     def take(self, stack: ExitStack, size_bytes: int, type_index: int, purpose: str) -> Allocation:
         """At least ``size_bytes`` of memory, mapped where the host uses the type in place, until ``stack`` is closed.
@@ -270,6 +271,7 @@ class MemoryBlocks:
                 block = each
         if block is not None:
             self._free.remove(block)
+            self._free_bytes -= block[0].size_bytes
         else:
             with ExitStack() as owner:
                 allocation = allocate(
@@ -281,10 +283,14 @@ class MemoryBlocks:
 
     def _give_back(self, block: tuple[Allocation, ExitStack]) -> None:
         self._free.append(block)
-        while len(self._free) > _KEPT or sum(each.size_bytes for each, _ in self._free) > _KEPT_BYTES:
-            self._free.pop(0)[1].close()
+        self._free_bytes += block[0].size_bytes
+        while len(self._free) > _KEPT or self._free_bytes > _KEPT_BYTES:
+            allocation, owner = self._free.pop(0)
+            self._free_bytes -= allocation.size_bytes
+            owner.close()
 
     def close(self) -> None:
         """Free all that is not in use; calling it again does nothing."""
+        self._free_bytes = 0
         while self._free:
             self._free.pop()[1].close()

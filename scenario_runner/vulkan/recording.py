@@ -179,18 +179,19 @@ def record_frame(
 ) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
     runs = [list(run) for _, run in groupby(frame.operations, type)]
-    kinds = {run[0].kind for run in runs}
-    alone = kinds <= {"dispatch", "barrier"}
-    recorders: dict[str, Recorder] = {
-        kind: load(OPERATIONS[kind].device)(prepared, command_buffer, alone) for kind in sorted(kinds)
-    }
+    kinds = sorted({run[0].kind for run in runs})
+    alone = {"dispatch", "barrier"}.issuperset(kinds)
+    recorders: dict[str, Recorder] = {}
+    for kind in kinds:
+        recorders[kind] = load(OPERATIONS[kind].device)(prepared, command_buffer, alone)
     latest: Recorder | None = None
     if timestamps is not None:
         timestamps.begin(command_buffer, runs)
     for run in runs:
         recorder = recorders[run[0].kind]
         if recorder.binds and recorder is not latest:
-            recorder.disturbed()
+            if latest is not None:
+                recorder.disturbed()
             latest = recorder
         timed = timestamps if timestamps is not None and timestamps.measures(run) else None
         size = len(run) if labels is None else labels.group

@@ -132,7 +132,7 @@ def companions(physical: PhysicalDevice, requirements: Requirements, disabled: C
         wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
     if requirements.graphics is not None:
         wanted += _STORES  # shaders that only read often do not say so
-    return physical.features.available(wanted, disabled)
+    return physical.features.available(wanted, disabled) if wanted else iter(())
 
 
 # The ML emulation layers' own shaders cannot do without these.

@@ -18,7 +18,7 @@ from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.loader import check
-from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
+from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type
 from scenario_runner.vulkan.structs import new
 
 
@@ -53,7 +53,7 @@ class Resource:
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """Bytes of the resource as the host sees them; only where ``mapped``."""
         assert self._allocation is not None, "bound before it is used"
-        return self._allocation.view(self._offset_bytes + offset_bytes, size_bytes)
+        return memoryview(ffi.buffer(self._allocation.mapped + self._offset_bytes + offset_bytes, size_bytes))
 
     def portion(self, offset_bytes: int, room_bytes: int) -> int:
         """The number of bytes from ``offset_bytes`` on to move at once, given room for ``room_bytes``; 0: too
@@ -109,7 +109,7 @@ class Buffer(Resource):
     def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
         """Raises OutOfMemoryError with the place."""
         super().__init__(device, plan)
-        purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
+        purpose = f"buffer {plan.uid!r}, {plan.size_bytes} bytes"
         try:
             self.handle, self.needs = create_buffer(
                 device, stack, align(plan.size_bytes, WORD_SIZE_BYTES), _USAGE, purpose
@@ -242,7 +242,7 @@ def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Ite
     for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
         for block in _blocks(members):
             last, offset = block[-1]
-            names = ", ".join(repr(resource.plan.uid) for resource, _ in block[:3]) + (", …" if len(block) > 3 else "")
+            names = ", ".join([repr(each.plan.uid) for each, _ in block[:3]]) + (", …" if len(block) > 3 else "")
             _bind(memory, stack, block, offset + last.needs.size_bytes, type_index, names)
     for group, members in groups.items():
         _place_group(device, memory, stack, group, members)

@@ -7,7 +7,7 @@ device copies from one half, the next bytes are read into the other. What fits i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
@@ -32,6 +32,10 @@ _PARALLEL_BYTES = 32 << 20
 _PIECE_BYTES = 8 << 20
 # The stage and the access of what was copied, for barriers.
 _COPIED = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
+
+
+# Pieces of resources, in order: (uid, bytes). A piece is valid until the next one is asked for.
+Pieces = Generator[tuple[str, memoryview], None, None]
 
 
 class Piece(NamedTuple):
@@ -100,10 +104,8 @@ class Transfer:
         if staged or to_prepare or to_clear:
             self._upload(staged, to_prepare, to_clear, timeout_s)
 
-    def read(
-        self, resources: Iterable[Resource], timeout_s: float | None = None
-    ) -> Iterator[tuple[Resource, memoryview]]:
-        """The bytes of every resource, in order and in pieces; a piece is valid until the next one is asked for."""
+    def read(self, resources: Iterable[Resource], timeout_s: float | None = None) -> Pieces:
+        """The bytes of every resource, in order and in pieces."""
         staged: list[Resource] = []
         for resource in resources:
             if not resource.mapped:
@@ -112,7 +114,7 @@ class Transfer:
             if staged:
                 yield from self._download(staged, timeout_s)
                 staged = []
-            yield resource, resource.view(0, resource.plan.size_bytes)
+            yield resource.plan.uid, resource.view(0, resource.plan.size_bytes)
         if staged:
             yield from self._download(staged, timeout_s)
 
@@ -182,9 +184,7 @@ class Transfer:
         if to_clear:
             self._device.barrier(commands, _COPIED)
 
-    def _download(
-        self, resources: Sequence[Resource], timeout_s: float | None
-    ) -> Iterator[tuple[Resource, memoryview]]:
+    def _download(self, resources: Sequence[Resource], timeout_s: float | None) -> Pieces:
         sizes = [resource.plan.size_bytes for resource in resources]
         staging, memory = self._provide(sizes)
         ready: tuple[int, list[Piece]] | None = None
@@ -205,12 +205,11 @@ class Transfer:
         finally:
             self._settle("reading back", timeout_s)
 
-    def _pieces(
-        self, memory: Allocation, half: int, batch: Sequence[Piece], timeout_s: float | None
-    ) -> Iterator[tuple[Resource, memoryview]]:
+    def _pieces(self, memory: Allocation, half: int, batch: Sequence[Piece], timeout_s: float | None) -> Pieces:
         self._submissions[half].wait("reading back", timeout_s)
         for piece in batch:
-            yield piece.resource, memory.view(half * self._half_size_bytes + piece.staging_offset, piece.size_bytes)
+            start = half * self._half_size_bytes + piece.staging_offset
+            yield piece.resource.plan.uid, memory.view(start, piece.size_bytes)
 
     def _settle(self, what: str, timeout_s: float | None) -> None:
         """Wait for what is still on its way, unless the device is past waiting for."""
@@ -271,11 +270,12 @@ def _fill_in_place(resources: Sequence[Resource], *, populating: bool) -> None:
 
 def _fill(source: Source | None, piece: memoryview, offset_bytes: int, populating: bool) -> None:
     """Read bytes of a source from ``offset_bytes`` on, or set them to zero: many of them without the interpreter."""
-    if populating:
+    many = piece.nbytes >= _MANY_BYTES
+    if populating and many:
         populate(piece)
     if source is not None:
         source.read_into(piece, offset_bytes)
-    elif piece.nbytes >= _MANY_BYTES:
+    elif many:
         import ctypes
 
         ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(piece)), 0, piece.nbytes)
