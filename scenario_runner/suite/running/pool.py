@@ -27,7 +27,7 @@ from functools import partial
 from importlib import import_module
 from itertools import count, starmap
 from multiprocessing.connection import Connection
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from scenario_runner.content_cache import program_version
@@ -98,8 +98,7 @@ class _Pool:
             while True:
                 self._hand_out()
                 if self._events and not (ready and self._is_supplied()):
-                    self._control.send((self._room(), self._events))
-                    self._events = []
+                    self._tell()
                 ready = self._selector.select(_TOLD_S if self._events else _TICK_S)
                 for key, _ in ready:
                     if key.fileobj in self._selector.get_map():  # else it has just been forgotten
@@ -153,24 +152,25 @@ class _Pool:
         if not usable:
             self._refuse()
             return
-        for idle in self._in_state("idle"):
-            job = next((job for job in self._waiting if job.where == "any" or not idle.count), None)
-            if job is not None and self._give(idle, job):
-                self._begin(idle)
+        for idle in sorted(self._in_state("idle"), key=attrgetter("count"), reverse=True):
+            if idle.device.jobs > sum(map(self._states(idle.device).count, ("busy", "hanging"))):
+                job = next((job for job in self._waiting if job.where == "any" or not idle.count), None)
+                if job is not None and self._give(idle, job):
+                    self._begin(idle)
         starting = len(self._in_state("starting"))
         unknown = sum(not each.uuid for each in usable) if self._is_finding else 0
         wanted = max(len(self._waiting), unknown) - starting
         while wanted > 0 and (device := self._next_device()) is not None and self._start(device):
             wanted -= 1
-        if wanted > 0 and device is None and not starting and (idlers := self._in_state("idle")):
-            self._kill(idlers[0])  # what waits is for a process that has run nothing
+        used = [each for each in self._in_state("idle") if each.count]
+        if wanted > 0 and device is None and not starting and used:
+            self._kill(used[0])  # what waits is for a process that has run nothing
         # A second item, so that a worker need not wait between two. What ran before has nothing behind it, since it
-        # may well end its process again; what waits for a worker that starts is left to that.
+        # may well end its process again; as many as there are workers that start are left to those.
+        ahead = [job for job in self._waiting if not job.is_repeated][len(self._in_state("starting")) :]
         for busy in self._in_state("busy"):
-            if starting or not self._waiting or self._waiting[0].is_repeated:
-                break
-            if busy.is_quick and len(busy.given) == 1 and not busy.given[0].is_repeated:
-                self._give(busy, self._waiting[0])
+            if ahead and busy.is_quick and len(busy.given) == 1 and not busy.given[0].is_repeated:
+                self._give(busy, ahead.pop(0))
 
     def _in_state(self, state: str) -> list[WorkerProcess]:
         return [each for each in self._workers if each.state == state]
@@ -236,6 +236,10 @@ class _Pool:
 
     # Messages to the user
 
+    def _tell(self) -> None:
+        self._control.send((self._room(), self._events))
+        self._events = []
+
     def _note(self, text: str) -> None:
         self._events.append(("note", text))
 
@@ -254,7 +258,7 @@ class _Pool:
     def _is_supplied(self) -> bool:
         """Return whether quick workers go on without further items: it is cheaper to tell of several outcomes at a
         time."""
-        return len(self._waiting) >= len(self._workers) and all(each.is_quick for each in self._workers)
+        return len(self._waiting) >= len(self._workers) and all(each.is_quick for each in self._in_state("busy"))
 
     # Messages of workers
 
@@ -326,6 +330,8 @@ class _Pool:
         job, outcome = worker.done(outcome)
         device = worker.device
         self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
+        if where == "fresh":
+            self._tell()  # it may run again at once
 
     # The end of workers
 
@@ -361,6 +367,7 @@ class _Pool:
     def _lose(self, worker: WorkerProcess, *, is_failure: bool, crashed: int = 0) -> None:
         """A worker has ended, or is about to: so has the item that it ran; the one that it was given ahead waits."""
         if is_failure and worker.has_begun:
+            worker.device.spares = 1
             self._finish(worker, worker.crashed(), "fresh", crashed)
         elif is_failure and not worker.count:
             worker.device.failed(worker.start_error(), worker.driver)

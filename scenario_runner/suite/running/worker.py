@@ -25,6 +25,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from scenario_runner import progress
@@ -100,6 +101,7 @@ _SPOILED: Final = frozenset(
 _SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
 _MOST_TEXT_BYTES: Final = 16 << 10
 _SAID: Final = 2  # the descriptor of standard error, and of standard output
+_USED: Final[tuple[dict[str, Any], ...]] = (sys.modules, known_types)
 _LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
 
 
@@ -179,7 +181,7 @@ class _Worker:
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
-        self._used = _all_used()
+        self._known = [len(names) for names in _USED]
         physical = self._runners.runner().physical_device
         self._tell_used()
         send("ready", {name: getattr(physical, name) for name in ("uuid", "name", "driver", "type")})
@@ -221,13 +223,21 @@ class _Worker:
 
     def _tell_used(self) -> None:
         """Tell what the next workers may begin with, and the manifest of the only driver that they need to open."""
-        used = _all_used()
-        if not self._driver:  # else the pool has them
-            used |= _shared_libraries()
-        driver = self._driver or _manifest_of(self._runners.runner().physical_device.library)
-        if (used, driver) != (self._used, self._driver):
-            self._send("used", sorted(used - self._used), driver)
-            self._used, self._driver = used, driver
+        # Only the latest names are read: a reference to any other one would copy its page from the pool.
+        new = [
+            name
+            for names, count in zip(_USED, self._known, strict=True)
+            for name in islice(reversed(names), max(0, len(names) - count))
+            if names is known_types or name.startswith("scenario_runner.")
+        ]
+        self._known = [len(names) for names in _USED]
+        driver = self._driver
+        if not driver:  # else the pool has the libraries
+            driver = _manifest_of(self._runners.runner().physical_device.library)
+            new += _shared_libraries()
+        if new or driver != self._driver:
+            self._send("used", new, driver)
+            self._driver = driver
 
     def _end(self, outcome: Outcome) -> str:
         """The reason why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
@@ -270,11 +280,6 @@ def _open_files() -> int:
 def _used_bytes() -> int:
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
-
-
-def _all_used() -> set[str]:
-    """Modules of this program, and types of Vulkan."""
-    return {name for name in sys.modules if name.startswith("scenario_runner.")} | known_types.keys()
 
 
 def _shared_libraries() -> set[str]:

@@ -49,6 +49,7 @@ class UsedDevice:
         self.given_up = ""
         self.error: ScenarioRunnerError | None = None
         self.jobs = jobs
+        self.spares = 0
         self.failures = 0
         self._manifest: str | None = None  # of its driver; empty where it is not to be used
 
@@ -67,10 +68,11 @@ class UsedDevice:
     def wanted(self, ready: int) -> int:
         """The number of workers to have now, of which so many are ready: those of a GPU start one after the
         other, since its driver's start takes a lock of the whole system for long, and the first ones do the work
-        meanwhile."""
+        meanwhile. After a crash there is one more, which has started when it is needed."""
         if self.given_up:
             return 0
-        return self.jobs if self.type == "cpu" else min(self.jobs or 1, ready + 1)
+        most = (self.jobs or 1) + self.spares
+        return most if self.type == "cpu" else min(most, ready + 1)
 
     def to_ask(self) -> tuple[worker.Asked, str]:
         """The device that a worker asks for, and the manifest of the only driver to open, or nothing."""
