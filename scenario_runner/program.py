@@ -78,13 +78,16 @@ class Program(subprocess.Popen[bytes]):
         """The way it ended when that was not by itself, as the end of a sentence; ``""`` when it exited."""
         if self.timed_out:
             return f"did not finish within {self._timeout_s:g} s"
-        if self.returncode >= 0:
-            return ""
-        try:
-            return f"was ended by {signal.Signals(-self.returncode).name}"
-        except ValueError:
-            return f"was ended by signal {-self.returncode}"
+        return f"was ended by {signal_name(-self.returncode)}" if self.returncode < 0 else ""
 
     def _time_out(self) -> None:
         self.timed_out = True
         self.kill()
+
+
+def signal_name(number: int) -> str:
+    """Its name, such as 'SIGSEGV'."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -20,7 +20,7 @@ from scenario_runner.cli.test_update import update
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.suite.discovery import Discovery, listed
-from scenario_runner.suite.hashes import Hasher, program_hash
+from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, header
 from scenario_runner.suite.lists import Lists, Selection, given_patterns, read_baselines, read_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
@@ -175,7 +175,7 @@ class _Suite:
         options = self._options
         if len(ahead) <= _LOOKED_AHEAD or options.strict:
             self._total = len(ahead)
-        journal, hasher, header = self._journal(stack, resume=options.resume and earlier is not None)
+        journal, header = self._journal(stack, resume=options.resume and earlier is not None)
         kept = EarlierResults(earlier) if options.resume and earlier is not None else None
         summary = Summary(self._display, self._info(), self._clock_start_s, quiet=options.quiet)
         session = Session(
@@ -184,8 +184,8 @@ class _Suite:
             Limits(options.fail_fast, options.max_failures, options.strict_environment),
             summary.add,
             journal=journal,
-            hasher=hasher,
-            earlier=kept,
+            program_hash=header and header.program_hash,
+            earlier=None if kept is None else kept.result,
         )
         ended: Ended = "complete"
         try:
@@ -291,7 +291,7 @@ class _Suite:
                 [each for each in problems if not issubclass(error_class(each.code), MissingToolError)]
             )
 
-    def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Hasher | None, Header | None]:
+    def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Header | None]:
         """A journal in --results, or in a temporary folder where reports are made of it."""
         options = self._options
 
@@ -300,20 +300,19 @@ class _Suite:
         elif wants_reports(options):
             self._folder = stack.enter_context(temporary_folder())
         else:
-            return None, None, None
+            return None, None
         arguments = runner_arguments(options)
-        hash = program_hash(arguments)
         journal = stack.enter_context(Journal(self._folder, resume=resume))
         begun = header(
-            hash,
-            ["scenario-runner", "test", *options.argv],
-            arguments,
-            options.repeating,
-            self._total,
-            self._worker_options().timeout_s,
+            program_hash(arguments),
+            command=("scenario-runner", "test", *options.argv),
+            runner=arguments,
+            repeat=options.repeating,
+            items=self._total,
+            timeout_s=self._worker_options().timeout_s,
         )
         journal.begin(begun)
-        return journal, Hasher(hash), begun
+        return journal, begun
 
     def _info(self) -> SuiteInfo:
 

@@ -35,23 +35,18 @@ def program_hash(options: Mapping[str, Any]) -> str:
     return hash.hexdigest()
 
 
-class Hasher:
-    """The hashes of items. The content of a file is read once while its size and its times stay the same.
+def item_hashes(item: Item, program: str) -> Hashes:
+    """Hash an item as its files are now, with the hash of the ``program``. A file that cannot be read counts as one
+    that is missing; a file is read once while its size and its times stay the same.
 
     What a scenario depends on is the files that it names as sources, and those that shader sources include; what its
     expectations depend on is the files that they name, and those in the folder ``expected``.
     """
-
-    def __init__(self, program: str) -> None:
-        self._program = program
-
-    def hashes(self, item: Item) -> Hashes:
-        """Hash an item as its files are now. A file that cannot be read counts as one that is missing."""
-        text, check = _content(item.path), _content(item.expectations)
-        scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
-        inputs = _of_files(_inputs(item.path, text or b""))
-        expected = _of_files(_expected(item.path, text or b"", check or b""), check or b"")
-        return Hashes(scenario, inputs, expected, self._program)
+    text, check = _content(item.path), _content(item.expectations)
+    scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
+    inputs = _of_files(_inputs(item.path, text or b""))
+    expected = _of_files(_expected(item.path, text or b"", check or b""), check or b"")
+    return Hashes(scenario, inputs, expected, program)
 
 
 class _Source(NamedTuple):

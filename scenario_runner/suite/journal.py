@@ -13,9 +13,8 @@ import json
 import mmap
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from socket import gethostname
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner import __version__
@@ -49,10 +48,10 @@ class Header(NamedTuple):
     program_hash: str
     host: str
     started: float
-    command: tuple[str, ...]
-    runner: Mapping[str, Any]
-    repeat: Repeat
-    items: int | None
+    command: tuple[str, ...] = ()
+    runner: Mapping[str, Any] = {}
+    repeat: Repeat = Repeat()
+    items: int | None = None
     timeout_s: float = 60.0
 
 
@@ -68,28 +67,9 @@ class End(NamedTuple):
     devices: Mapping[str, str] = {}
 
 
-def header(
-    program_hash: str,
-    command: Sequence[str] = (),
-    runner: Mapping[str, Any] = MappingProxyType({}),
-    repeat: Repeat = Repeat(),  # noqa: B008
-    items: int | None = None,
-    timeout_s: float = 60.0,
-) -> Header:
+def header(program_hash: str, **about: Any) -> Header:
     """The header of a suite that starts now, on this machine."""
-
-    return Header(
-        VERSION,
-        __version__,
-        program_hash,
-        gethostname(),
-        time.time(),
-        tuple(command),
-        dict(runner),
-        repeat,
-        items,
-        timeout_s,
-    )
+    return Header(VERSION, __version__, program_hash, gethostname(), time.time(), **about)
 
 
 class Journal:

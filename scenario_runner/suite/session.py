@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
-from scenario_runner.suite.hashes import Hasher
+from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.journal import Journal
 from scenario_runner.suite.lists import Lists
-from scenario_runner.suite.merging import EarlierResults
 from scenario_runner.suite.records import Hashes, Item, Outcome, Result, is_bad
 from scenario_runner.suite.running.options import Again, Finished
 from scenario_runner.suite.verdicts import Row, Rules
@@ -40,8 +39,8 @@ class Limits(NamedTuple):
 class Session:
     """Life cycle: made; `run` once; then ``rows`` has the verdict of every item, and ``bad`` the number of failures.
 
-    With a ``journal`` results are written there as they come, with the hashes of ``hasher``. Results of ``earlier``
-    are taken over where they still hold; lists may have changed meanwhile.
+    With a ``journal`` results are written there as they come, with hashes where that of the program is given.
+    Results that ``earlier`` has of an item with the same hashes are taken over; lists may have changed meanwhile.
     """
 
     def __init__(
@@ -52,8 +51,8 @@ class Session:
         take: Callable[[Result], None],
         *,
         journal: Journal | None = None,
-        hasher: Hasher | None = None,
-        earlier: EarlierResults | None = None,
+        program_hash: str | None = None,
+        earlier: Callable[[str, Hashes], Result | None] | None = None,
     ) -> None:
         self.rows: dict[str, Row] = {}
         self.bad = 0
@@ -64,7 +63,7 @@ class Session:
         self._limits = limits
         self._take = take
         self._journal = journal
-        self._hasher = hasher
+        self._program_hash = program_hash
         self._earlier = earlier
         self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
         self._stopped = False
@@ -93,7 +92,7 @@ class Session:
             if self.lists.skips.match(item.id):
                 self._add(Result(item, "Skip"))
                 continue
-            hashes = None if self._hasher is None else self._hasher.hashes(item)
+            hashes = None if self._program_hash is None else item_hashes(item, self._program_hash)
             if hashes is not None and self._take_over(item, hashes):
                 continue
             if most is not None and self.bad >= most:
@@ -107,7 +106,7 @@ class Session:
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:
         """Use the earlier result of an item, if there is one and nothing that it depends on has changed."""
-        before = None if self._earlier is None else self._earlier.result(item.id, hashes)
+        before = None if self._earlier is None else self._earlier(item.id, hashes)
         expected = self.lists.expected(item.id)
         attempts = None if before is None else self.rules.replayed(expected, before.attempts)
         if before is None or attempts is None:

@@ -62,6 +62,7 @@ for name in COMMANDS.keys() - {'help'}:
         ("import scenario_runner.cli", (*HEAVY, *STANDARD, "argparse")),
         (HELP_OF_ALL, (*HEAVY, *STANDARD)),
         (command_line("--version"), HEAVY),
+        ("import scenario_runner.cli.test", HEAVY),  # the rest is imported while the pool starts
     ],
 )
 def test_a_start_imports_only_what_it_needs(statements: str, forbidden: tuple[str, ...]) -> None:

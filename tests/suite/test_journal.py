@@ -26,7 +26,7 @@ def result(id: str, verdict: str = "Pass", reason: str = "") -> Result:
 
 def write(folder: Path, *results: Result, resume: bool = False, end: Ended | None = "complete") -> Path:
     with Journal(str(folder), resume=resume) as journal:
-        journal.begin(header("hash", ["x"]))
+        journal.begin(header("hash", command=["x"]))
         for each in results:
             journal.add(each)
         if end is not None:

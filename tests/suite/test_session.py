@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from scenario_runner.suite.discovery import expectations_file
-from scenario_runner.suite.hashes import Hasher
 from scenario_runner.suite.journal import FILE_NAME, Journal, header
 from scenario_runner.suite.lists import Lists, Place, Selection, given_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
@@ -122,8 +121,8 @@ class Suite:
                 Limits(),
                 lambda result: None,
                 journal=journal,
-                hasher=Hasher(program),
-                earlier=kept,
+                program_hash=program,
+                earlier=kept and kept.result,
             )
             paths = {id: str(self.folder / f"{id}.json") for id in self.ids}
             session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)

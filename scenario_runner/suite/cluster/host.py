@@ -17,15 +17,16 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from scenario_runner import __version__
 from scenario_runner.content_cache import bound, default_cache_dir, distrust, replace_own
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import reason_of
 from scenario_runner.streams import read_file
 from scenario_runner.suite.hashes import file_hash, files_of, program_hash
+from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import Device, Finished, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
@@ -114,17 +115,13 @@ def check_store() -> None:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             reason = distrust(os.stat(folder))
         except OSError as error:
-            raise _cannot_keep(folder, reason_of(error)) from error
+            reason = reason_of(error)
         if reason:
-            raise _cannot_keep(folder, reason)
+            _refuse_to_keep(folder, reason)
 
 
-def _cannot_keep(path: str, reason: str) -> ScenarioRunnerError:
-    return _refusal(HOST_CANNOT_KEEP_FILES, path, f"files of suites cannot be kept there: {reason}")
-
-
-def _refusal(code: str, path: str, message: str, help: str | None = None) -> ScenarioRunnerError:
-    return error_of([Diagnostic(code, "error", None, message, help, path)])
+def _refuse_to_keep(path: str, reason: str) -> NoReturn:
+    refuse(HOST_CANNOT_KEEP_FILES, path, f"files of suites cannot be kept there: {reason}")
 
 
 def describe() -> dict[str, str]:
@@ -151,7 +148,7 @@ def receive(files: Mapping[str, bytes]) -> None:
             try:
                 replace_own(kept_path(hash), data)
             except OSError as error:
-                raise _cannot_keep(kept_path(hash), reason_of(error)) from error
+                _refuse_to_keep(kept_path(hash), reason_of(error))
 
 
 def take(path: str) -> bytes:
@@ -180,7 +177,7 @@ class Layout:
         for path in job.absolute:
             if file_hash(path) != job.files[path]:
                 message = f"{path!r} is an absolute path, and this host has no such file with the same content"
-                raise _refusal("SR-CLUSTER-005", item.path, message, "name files relative to the scenario")
+                refuse("SR-CLUSTER-005", item.path, message, "name files relative to the scenario")
         for path, hash in job.files.items():
             if self._placed.get(path) == hash:
                 continue
@@ -189,15 +186,14 @@ class Layout:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 shutil.copyfile(kept_path(hash), target)
             except FileNotFoundError:
-                message = "it changed while the suite ran, so that this host has not got it"
-                raise _refusal("SR-CLUSTER-006", path, message) from None
+                refuse("SR-CLUSTER-006", path, "it changed while the suite ran, so that this host has not got it")
             except OSError as error:
-                raise _refusal(HOST_CANNOT_KEEP_FILES, path, f"it cannot be copied: {reason_of(error)}") from error
+                refuse(HOST_CANNOT_KEEP_FILES, path, f"it cannot be copied: {reason_of(error)}")
             self._placed[path] = hash
         if item.expectations is None:
             return Item(item.id, self.here(item.path))
         if item.expectations not in job.files:
-            raise _refusal("SR-CLUSTER-006", item.expectations, "the expectations cannot be read")
+            refuse("SR-CLUSTER-006", item.expectations, "the expectations cannot be read")
         return Item(item.id, self.here(item.path), self.here(item.expectations))
 
     def here(self, path: str) -> str:

@@ -73,41 +73,28 @@ def connected(address: str) -> Iterator[Client]:
             "pip install 'scenario-runner[cluster]'",
         )
     silence("distributed")  # what is lost is ours to report
-    if address.startswith(_LOCAL):
-        count = address.removeprefix(_LOCAL)
-        if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= 1000):
-            refuse("SR-CLUSTER-002", None, f"--cluster is {address!r}", _EXPECTED)
-        with _local(int(count)) as client:
-            yield client
-    else:
-        with _client(address) as client:
-            yield client
+    with ExitStack() as stack:
+        yield stack.enter_context(_local(address, stack) if address.startswith(_LOCAL) else _client(address))
 
 
-@contextmanager
-def _local(count: int) -> Iterator[Client]:
+def _local(address: str, stack: ExitStack) -> Client:
     from distributed import Client, LocalCluster
 
-    with (
-        LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=50,  # logging.CRITICAL
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    count = address.removeprefix(_LOCAL)
+    if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= 1000):
+        refuse("SR-CLUSTER-002", None, f"--cluster is {address!r}", _EXPECTED)
+    # 50 is logging.CRITICAL
+    cluster = LocalCluster(n_workers=int(count), threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
+    return Client(stack.enter_context(cluster), set_as_default=False)
 
 
-@contextmanager
-def _client(address: str) -> Iterator[Client]:
+def _client(address: str) -> Client:
     from distributed import Client
 
     until = time.monotonic() + _CONNECT_S
     try:
         found = _in_file(address, until) if address.endswith(".json") else address
-        client = Client(found, timeout=max(1, round(until - time.monotonic())), set_as_default=False)
+        return Client(found, timeout=max(1, round(until - time.monotonic())), set_as_default=False)
     except Exception as error:  # anything: what answers there may be no scheduler
         why = ": ".join(dict.fromkeys(str(each) or type(each).__name__ for each in (error, error.__cause__) if each))
         if isinstance(error, MemoryError):  # it has taken a greeting for a length
@@ -115,8 +102,6 @@ def _client(address: str) -> Iterator[Client]:
         is_encrypted = address.startswith("tls://") or "encryption" in why
         help = _ENCRYPTED if is_encrypted else _EXPECTED
         refuse("SR-CLUSTER-002", None, f"no scheduler of Dask answers at {address!r}: {why}", help)
-    with client:
-        yield client
 
 
 def _in_file(path: str, until: float) -> str:

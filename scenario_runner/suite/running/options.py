@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.suite.records import Item, Outcome
 
@@ -14,6 +14,9 @@ Again = Callable[[Item, tuple[Outcome, ...]], bool]
 
 OnStart = Callable[[Item, int], None]
 """Told that a worker (its number) starts with an item."""
+
+Where = Literal["any", "fresh", ""]
+"""Where an item may run: in any process, in one that has run nothing before, or nowhere again."""
 
 
 class WorkerOptions(NamedTuple):
@@ -47,6 +50,15 @@ class WorkerOptions(NamedTuple):
     most_files: int = 128
     kill_wait_s: float = 30.0
     core_dumps: bool = False
+
+
+class Job(NamedTuple):
+    """An item to run. ``is_repeated`` tells that it has run before."""
+
+    number: int
+    item: Item
+    where: Where
+    is_repeated: bool
 
 
 class Finished(NamedTuple):

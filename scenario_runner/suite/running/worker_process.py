@@ -12,19 +12,17 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from scenario_runner import progress
 from scenario_runner.errors import DriverCrashError, FenceTimeoutError, ScenarioRunnerError
-from scenario_runner.run.crash import Crash, crash_problem, signal_name
+from scenario_runner.program import signal_name
+from scenario_runner.run.crash import Crash, crash_problem
 from scenario_runner.run.isolated_process import IsolatedProcess
-from scenario_runner.suite.records import BAD, Item, Outcome
+from scenario_runner.suite.records import BAD, Outcome
 from scenario_runner.suite.running import worker
-from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.options import Job, WorkerOptions
 from scenario_runner.system_limits import processors
-
-Where = Literal["any", "fresh", ""]
-"""Where an item may run: in any process, in one that has run nothing before, or nowhere again."""
 
 # While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
 _JOBS_OF_GPU: Final = 2
@@ -50,6 +48,7 @@ class UsedDevice:
         self.error: ScenarioRunnerError | None = None
         self.jobs = jobs
         self.spares = 0
+        self.most_workers = 0  # where the system has refused another one
         self.failures = 0
         self._manifest: str | None = None  # of its driver; empty where it is not to be used
 
@@ -71,7 +70,7 @@ class UsedDevice:
         meanwhile. After a crash there is one more, which has started when it is needed."""
         if self.given_up:
             return 0
-        most = (self.jobs or 1) + self.spares
+        most = self.most_workers or (self.jobs or 1) + self.spares
         return most if self.type == "cpu" else min(most, ready + 1)
 
     def to_ask(self) -> tuple[worker.Asked, str]:
@@ -92,15 +91,6 @@ class UsedDevice:
 
     def __str__(self) -> str:
         return f"the device {self.name!r}" if self.name else "the device"
-
-
-class Job(NamedTuple):
-    """An item to run. ``is_repeated`` tells that it has run before."""
-
-    number: int
-    item: Item
-    where: Where
-    is_repeated: bool
 
 
 class WorkerProcess:

@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from scenario_runner.errors import DriverCrashError, UnsupportedError
-from scenario_runner.run.crash import signal_name
+from scenario_runner.program import signal_name
+from scenario_runner.run.crash import native_stack
 from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.core_files import native_stack
 from scenario_runner.suite.running.options import Again, Device, Finished, OnStart, WorkerOptions
 from scenario_runner.system_limits import refusal
 
