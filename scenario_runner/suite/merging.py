@@ -9,10 +9,8 @@ import sys
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
-from typing import Annotated, Any, BinaryIO, Final, NamedTuple
-
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from functools import cache, partial
+from typing import Annotated, Any, BinaryIO, Final, NamedTuple, TypeVar
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import reason_of
@@ -23,6 +21,8 @@ from scenario_runner.suite.records import Hashes, Result
 from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.verdicts import Row, is_verdict, not_run
 from scenario_runner.text import close_files_help, counted
+
+_Kind = TypeVar("_Kind", Header, End, Result)
 
 
 def _checked(result: Result) -> Result:
@@ -36,10 +36,22 @@ def _checked(result: Result) -> Result:
     return result
 
 
-_RESULT: Final = TypeAdapter[Result](Annotated[Result, AfterValidator(_checked)])
-_HEADER: Final = TypeAdapter(Header)
-_END: Final = TypeAdapter(End)
-_KINDS: Final[dict[bytes, TypeAdapter[Any]]] = {b'{"journal"': _HEADER, b'{"end"': _END}  # others are results
+@cache
+def _adapters() -> dict[type, Any]:
+    """The TypeAdapter of each kind of line."""
+    from pydantic import AfterValidator, TypeAdapter  # a suite starts its workers before it needs them
+
+    result = Annotated[Result, AfterValidator(_checked)]
+    return {Header: TypeAdapter(Header), End: TypeAdapter(End), Result: TypeAdapter(result)}
+
+
+def _validated(kind: type[_Kind], line: bytes) -> _Kind:
+    """Read a line. Raises ValueError, which is one of pydantic."""
+    validated: _Kind = _adapters()[kind].validate_json(line, strict=True)
+    return validated
+
+
+_KINDS: Final[dict[bytes, type]] = {b'{"journal"': Header, b'{"end"': End}  # others are results
 
 
 class Entry(NamedTuple):
@@ -172,8 +184,8 @@ class MergedJournals:
         file = self._open[journal]
         file.seek(entry.offset)
         try:
-            return _RESULT.validate_json(file.readline(), strict=True)
-        except ValidationError:
+            return _validated(Result, file.readline())
+        except ValueError:
             refuse("SR-SUITE-011", self._paths[journal], "the journal was changed while it was read")
 
     def repeat(self, result: Result) -> Repeat:
@@ -235,10 +247,10 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
         if len(text) == MAX_BYTES:
             refuse("SR-SUITE-011", path, f"the line has more than {MAX_BYTES >> 20} MiB", line=number)
         found: Header | End | Result | None = None
-        adapter = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), _RESULT)
+        kind = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), Result)
         try:
-            found = adapter.validate_json(text, strict=True)
-        except ValidationError as error:
+            found = _validated(kind, text)
+        except ValueError as error:
             _damaged(error, text, path, number, problems)
         yield found, offset
         offset += len(text)
@@ -262,12 +274,12 @@ def _header(text: bytes, path: str) -> Header:
             1,
         )
     try:
-        return _HEADER.validate_json(text, strict=True)
-    except ValidationError as error:
+        return _validated(Header, text)
+    except ValueError as error:
         refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
 
 
-def _damaged(error: ValidationError, text: bytes, path: str, line: int, problems: SuiteProblems) -> None:
+def _damaged(error: ValueError, text: bytes, path: str, line: int, problems: SuiteProblems) -> None:
     if text.endswith(b"\n"):
         message = f"the line is damaged, and is ignored: {_first(error)}"
     else:
@@ -275,7 +287,7 @@ def _damaged(error: ValidationError, text: bytes, path: str, line: int, problems
     problems.found("SR-SUITE-012", path, message, line=line, severity="warning")
 
 
-def _first(error: ValidationError) -> str:
+def _first(error: Any) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     place = "/".join(map(str, problem["loc"]))
     message = problem["msg"].removeprefix("Value error, ")
