@@ -16,7 +16,6 @@ from scenario_runner.cli.messages import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suite_display import SuiteDisplay, Summary
 from scenario_runner.cli.test_options import check_destinations, runner_arguments, settle, wants_reports, write_reports
-from scenario_runner.cli.test_update import update
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.suite.discovery import Discovery, listed
@@ -101,6 +100,8 @@ class _Suite:
                 self._report_unmatched(lists)
                 return self._problems.exit_code
             if options.update:
+                from scenario_runner.cli.test_update import update  # heavy: numpy and pydantic
+
                 chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
                 return update(options, chosen, self._worker_options(), self._problems) or self._problems.exit_code
             return self._run(ahead, items, lists, earlier, stack)
