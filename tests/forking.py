@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +28,7 @@ from tempfile import TemporaryFile
 # What Python and the libraries that are loaded by then have read already.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "OMP_", "OPENBLAS_")
 _MESSAGE_BYTES = 1 << 17
+_WATCHER_S = 2.0
 _PIPE_BYTES = 1 << 16  # what a pipe takes before somebody reads
 # Parts that a run of the program does not import, or that start threads.
 _LEFT_OUT = ("scenario_runner.__main__", "scenario_runner.suite.cluster", "scenario_runner.suite.pytest_plugin")
@@ -67,6 +69,9 @@ class Forks:
             status = self._answer(control)
             if not ready:
                 raise subprocess.TimeoutExpired(arguments, timeout_s)
+            until = time.monotonic() + _WATCHER_S
+            while os.WIFSIGNALED(status) and not os.fstat(err.fileno()).st_size and time.monotonic() < until:
+                time.sleep(0.01)  # the shell beside a run of one file says what was being done
             out.seek(0)
             err.seek(0)
             return os.waitstatus_to_exitcode(status), out.read(), err.read()
