@@ -45,7 +45,7 @@ def drawing(scene: Scene, vertex: str | bytes = VERTEX, fragment: str | bytes = 
     return scene.command("dispatch_fragment", **{**given, **keys})
 
 
-def found(scene: Scene, device: ReportedDevice | None = None) -> list[tuple[str | None, str, str | None, str]]:
-    """Everything that validation finds."""
+def found(scene: Scene, device: ReportedDevice | None = None) -> list[str]:
+    """Code, severity, pointer and message of everything that validation finds."""
     findings = validate_file(scene.write(), Options(device=device)).findings
-    return [(each.code, each.severity, each.pointer, each.message) for each in findings]
+    return [f"{each.code} {each.severity} {each.pointer}: {each.message}" for each in findings]

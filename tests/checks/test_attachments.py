@@ -24,103 +24,55 @@ def _cache(shader_cache: Path) -> None:
         (
             ["a"],
             [
-                (
-                    "SR-ATTACH-001",
-                    "warning",
-                    COMMAND,
-                    "output 'second' of shader 'f' goes to the attachment 1; the drawing has 1, so that it is lost",
-                )
+                f"SR-ATTACH-001 warning {COMMAND}: output 'second' of shader 'f' goes to the attachment 1; the drawing"
+                " has 1, so that it is lost"
             ],
         ),
         (
             ["a", "b", "d"],
             [
-                (
-                    "SR-ATTACH-002",
-                    "warning",
-                    f"{COMMAND}/color_attachment_refs/2",
-                    "shader 'f' has no output at location 2: the image stays as it is",
-                )
+                f"SR-ATTACH-002 warning {COMMAND}/color_attachment_refs/2: shader 'f' has no output at location 2: the"
+                " image stays as it is"
             ],
         ),
         (
             ["b", "d"],
             [
-                (
-                    "SR-ATTACH-003",
-                    "error",
-                    FIRST,
-                    "output 'first' of shader 'f' gives float32; image 'b' of VK_FORMAT_R32_UINT takes unsigned"
-                    " integers of 32 bits",
-                ),
-                (
-                    "SR-ATTACH-003",
-                    "error",
-                    SECOND,
-                    "output 'second' of shader 'f' gives uint32; image 'd' of VK_FORMAT_R8_UNORM takes floats of 32"
-                    " bits",
-                ),
+                f"SR-ATTACH-003 error {FIRST}: output 'first' of shader 'f' gives float32; image 'b' of"
+                " VK_FORMAT_R32_UINT takes unsigned integers of 32 bits",
+                f"SR-ATTACH-003 error {SECOND}: output 'second' of shader 'f' gives uint32; image 'd' of"
+                " VK_FORMAT_R8_UNORM takes floats of 32 bits",
             ],
         ),
         (
             ["a", "rg"],
             [
-                (
-                    "SR-ATTACH-004",
-                    "warning",
-                    SECOND,
-                    "'second' of shader 'f' does not give G of image 'rg' (VK_FORMAT_R8G8_UINT), which stays as it is",
-                )
+                f"SR-ATTACH-004 warning {SECOND}: 'second' of shader 'f' does not give G of image 'rg'"
+                " (VK_FORMAT_R8G8_UINT), which stays as it is"
             ],
         ),
         (
             ["plain", "b"],
-            [
-                (
-                    "SR-ATTACH-005",
-                    "warning",
-                    FIRST,
-                    "image 'plain' is drawn into, and its color_attachment is false",
-                )
-            ],
+            [f"SR-ATTACH-005 warning {FIRST}: image 'plain' is drawn into, and its color_attachment is false"],
         ),
         (
             ["depth", "b"],
             [
-                (
-                    "SR-ATTACH-006",
-                    "error",
-                    FIRST,
-                    "image 'depth' has the format VK_FORMAT_D32_SFLOAT, which cannot be drawn into as a colour",
-                )
+                f"SR-ATTACH-006 error {FIRST}: image 'depth' has the format VK_FORMAT_D32_SFLOAT, which cannot be drawn"
+                " into as a colour"
             ],
         ),
         (
             ["c", "b"],
-            [
-                (
-                    "SR-ATTACH-007",
-                    "error",
-                    SECOND,
-                    "image 'b' has 16 x 8 texels, attachment 0, 'c', has 32 x 16",
-                )
-            ],
+            [f"SR-ATTACH-007 error {SECOND}: image 'b' has 16 x 8 texels, attachment 0, 'c', has 32 x 16"],
         ),
         (
             ["a", "b", "b"],
             [
-                (
-                    "SR-ATTACH-002",
-                    "warning",
-                    f"{COMMAND}/color_attachment_refs/2",
-                    "shader 'f' has no output at location 2: the image stays as it is",
-                ),
-                (
-                    "SR-ATTACH-010",
-                    "error",
-                    f"{COMMAND}/color_attachment_refs/2",
-                    "image 'b' is attachment 1 already: which of the two values stays is undefined",
-                ),
+                f"SR-ATTACH-002 warning {COMMAND}/color_attachment_refs/2: shader 'f' has no output at location 2: the"
+                " image stays as it is",
+                f"SR-ATTACH-010 error {COMMAND}/color_attachment_refs/2: image 'b' is attachment 1 already: which of"
+                " the two values stays is undefined",
             ],
         ),
     ],
@@ -139,8 +91,8 @@ def test_another_extent(scene: Scene) -> None:
     """render_extent is the size of the attachments."""
     message = "image 'a' has 16 x 8 texels, the render_extent has 16 x 4"
     found_ones = found(drawing(scene, render_extent=[16, 4]))
-    assert found_ones[0] == ("SR-ATTACH-007", "error", FIRST, message)
-    assert [each[0] for each in found_ones] == ["SR-ATTACH-007", "SR-ATTACH-007"]
+    assert found_ones[0] == f"SR-ATTACH-007 error {FIRST}: {message}"
+    assert [each.split()[0] for each in found_ones] == ["SR-ATTACH-007", "SR-ATTACH-007"]
 
 
 def test_components_of_several_outputs(scene: Scene) -> None:
@@ -159,13 +111,10 @@ def test_an_attachment_that_is_also_read(scene: Scene) -> None:
     fragment = fragment.replace("first = color", "first = texture(s, vec2(0)) + color")
     bindings = [{"set": 0, "id": 0, "resource_ref": "c", "lod": 1}]
     targets: list[Any] = [{"resource_ref": "c", "lod": 1}, "b"]
-    ((code, severity, pointer, message),) = found(
-        drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)
-    )
-    assert (code, severity, pointer) == ("SR-ATTACH-008", "error", FIRST)
-    assert message == (
-        "image 'c', mip level 1, is drawn into while the shaders use it as a binding: what they see there is undefined"
-    )
+    assert found(drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)) == [
+        f"SR-ATTACH-008 error {FIRST}: image 'c', mip level 1, is drawn into while the shaders use it as a binding:"
+        " what they see there is undefined"
+    ]
 
 
 def test_another_level_of_an_attachment(scene: Scene) -> None:

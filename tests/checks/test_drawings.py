@@ -95,7 +95,7 @@ def test_inputs_without_their_output(scene: Scene, old: str, new: str, code: str
     assert old in VERTEX
     vertex = VERTEX.replace(old, new).replace("color = vec4(1);", "").replace("number = 7;", "")
     vertex = vertex.replace("block.place[0] = vec2(0);", "")
-    assert found(drawing(scene, vertex)) == [(code, "error", REF, message)]
+    assert found(drawing(scene, vertex)) == [f"{code} error {REF}: {message}"]
 
 
 def test_an_input_inside_of_an_output(scene: Scene) -> None:
@@ -105,7 +105,7 @@ def test_an_input_inside_of_an_output(scene: Scene) -> None:
     )
     fragment = fragment.replace("block.place[1], block.turn", "p, turn")
     message = "shader 'f' takes input 'p' at location 5; shader 'v' has output 'block.place' at location 4 there, which"
-    assert found(drawing(scene, VERTEX, fragment)) == [("SR-STAGE-001", "error", REF, message + " begins elsewhere")]
+    assert found(drawing(scene, VERTEX, fragment)) == [f"SR-STAGE-001 error {REF}: {message + ' begins elsewhere'}"]
 
 
 MODULE = kernel("""
@@ -173,7 +173,7 @@ MODULE = kernel("""
 )
 def test_modules_from_other_hands(scene: Scene, old: str, new: str, code: str, message: str) -> None:
     """What a compiler of GLSL would not let through is found in SPIR-V; the module as it is has nothing."""
-    expected = [(code, "error", "/resources/1/shader", message)] if code else []
+    expected = [f"{code} error /resources/1/shader: {message}"] if code else []
     assert found(drawing(scene, VERTEX, assemble(MODULE.replace(old, new)))) == expected
 
 
@@ -182,7 +182,7 @@ def test_a_depth_without_its_mode(scene: Scene) -> None:
     text = MODULE.replace("%second Location 1", "%second BuiltIn FragDepth").replace("Output %uint", "Output %float")
     message = "shader 'f' has the output FragDepth without the execution mode DepthReplacing"
     scene = drawing(scene, VERTEX, assemble(text), color_attachment_refs=["a"])
-    assert found(scene) == [("SR-STAGE-006", "error", "/resources/1/shader", message)]
+    assert found(scene) == [f"SR-STAGE-006 error /resources/1/shader: {message}"]
 
 
 def test_a_depth_with_its_mode(scene: Scene) -> None:
@@ -195,32 +195,30 @@ def test_vertex_buffers(scene: Scene) -> None:
     """A vertex shader with inputs has nothing to take them from."""
     vertex = VERTEX.replace("void", "layout(location = 3) in vec4 place;\nvoid")
     message = "shader 'v' takes input 'place' at location 3 from a vertex buffer; a drawing of a scenario has none"
-    assert found(drawing(scene, vertex)) == [("SR-STAGE-005", "error", f"{COMMAND}/vertex_shader_ref", message)]
+    assert found(drawing(scene, vertex)) == [f"SR-STAGE-005 error {COMMAND}/vertex_shader_ref: {message}"]
 
 
 def test_no_position(scene: Scene) -> None:
     """A vertex shader without gl_Position draws nobody knows what."""
     message = "shader 'v' never gives a position (gl_Position): what is drawn where is undefined"
     vertex = VERTEX.replace("gl_Position = vec4(0);", "")
-    assert found(drawing(scene, vertex)) == [("SR-STAGE-007", "warning", "/resources/0/shader", message)]
+    assert found(drawing(scene, vertex)) == [f"SR-STAGE-007 warning /resources/0/shader: {message}"]
 
 
 def test_shaders_of_the_wrong_stage(scene: Scene) -> None:
     """Shaders that are swapped are told where the command names them."""
     drawing(scene, vertex_shader_ref="f", fragment_shader_ref="v")
-    assert [each[:3] for each in found(scene) if each[0] == "SR-CONFLICT-006"] == [
-        ("SR-CONFLICT-006", "error", f"{COMMAND}/vertex_shader_ref"),
-        ("SR-CONFLICT-006", "error", f"{COMMAND}/fragment_shader_ref"),
+    assert [each.partition(": ")[0] for each in found(scene) if each.startswith("SR-CONFLICT-006")] == [
+        f"SR-CONFLICT-006 error {COMMAND}/vertex_shader_ref",
+        f"SR-CONFLICT-006 error {COMMAND}/fragment_shader_ref",
     ]
 
 
 def test_entry_points(scene: Scene) -> None:
     """A module without an entry point for its stage is told with those that it has."""
-    ((code, _, pointer, message),) = found(drawing(scene, assemble(MODULE)))
-    assert (code, pointer) == ("SR-SHADER-002", "/resources/0/shader")
-    assert message.endswith(
-        "no entry point 'main' for the vertex stage; the module's entry points are: 'main' (Fragment)"
-    )
+    (line,) = found(drawing(scene, assemble(MODULE)))
+    assert line.startswith("SR-SHADER-002 error /resources/0/shader: ")
+    assert line.endswith("no entry point 'main' for the vertex stage; the module's entry points are: 'main' (Fragment)")
 
 
 def test_against_a_device(scene: Scene, tmp_path: Path) -> None:
@@ -234,7 +232,7 @@ def test_against_a_device(scene: Scene, tmp_path: Path) -> None:
     report["features"]["VkPhysicalDeviceVulkan13Features"]["maintenance4"] = False
     report["features"].pop("VkPhysicalDeviceMaintenance4Features", None)
     name = repr(report["name"])
-    assert {each[3] for each in found(scene, ReportedDevice(report))} == {
+    assert {each.split(": ", 1)[1] for each in found(scene, ReportedDevice(report))} == {
         f"shader 'v' has outputs up to location 9; maxVertexOutputComponents of {name} is 36",
         f"shader 'f' has outputs up to location 1; maxFragmentOutputAttachments of {name} is 1",
         f"the drawing has 2 attachments; maxColorAttachments of {name} is 1",
@@ -249,9 +247,9 @@ def test_devices_without_dynamic_rendering(scene: Scene) -> None:
     drawing(scene)
     for structure in report["features"].values():
         structure.pop("dynamicRendering", None)
-    ((code, _, pointer, message),) = found(scene, ReportedDevice(report))
-    assert (code, pointer) == ("SR-FEATURE-002", COMMAND)
-    assert message.startswith("dispatch_fragment needs dynamicRendering (VkPhysicalDeviceVulkan13Features), which ")
+    (line,) = found(scene, ReportedDevice(report))
+    needs = "dispatch_fragment needs dynamicRendering (VkPhysicalDeviceVulkan13Features), which "
+    assert line.startswith(f"SR-FEATURE-002 error {COMMAND}: {needs}")
     report["api_version"] = "1.2.0"
     report["extensions"]["VK_KHR_dynamic_rendering"] = 1
     report["features"]["VkPhysicalDeviceDynamicRenderingFeatures"] = {"dynamicRendering": True}
