@@ -14,6 +14,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.records import ImageLayout, NeededFeature, Source
 from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.sources import content_of
 from scenario_runner.plan.special_records import TexelAccess
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.scenario import Problems
@@ -126,12 +127,11 @@ class PushConstants:
         if source is None:
             return None
         if uid not in self.read:
-            data = bytearray(source.size_bytes)
             try:
-                source.read_into(memoryview(data))
+                self.read[uid] = content_of(source)
             except ScenarioRunnerError as error:
                 self._problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/src")
-            self.read[uid] = bytes(data)
+                self.read[uid] = bytes(source.size_bytes)
         return self.read[uid]
 
 

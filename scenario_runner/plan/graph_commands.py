@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner.checks.bindings import RESOURCE_OF, check_data, check_size, declared_size, padded
 from scenario_runner.diagnostics import Diagnostic
@@ -26,23 +26,13 @@ from scenario_runner.plan.spirv_graphs import (
 )
 from scenario_runner.plan.tensors import report_unknown_shape
 from scenario_runner.plan.vgf_values import Values, kind_of
-from scenario_runner.scenario import DispatchGraph, Shader
+from scenario_runner.scenario import Binding, DispatchGraph, Shader
 from scenario_runner.scenario.scenario import Problems
 
 # The name of a segment that says nothing but its number.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")
 _TENSOR = "VK_DESCRIPTOR_TYPE_TENSOR_ARM"
 _THE_SHADER_DECIDES = "the type of the shader is used; the tables of the model should name it"
-
-
-class _SegmentBinding(NamedTuple):
-    """A binding of a segment, as a binding of a dispatch_compute would say it."""
-
-    set: int
-    id: int
-    resource_ref: str
-    lod: int | None = None
-    descriptor_type: str = "VK_DESCRIPTOR_TYPE_AUTO"
 
 
 class _Inside(Problems):
@@ -116,8 +106,6 @@ class VgfDispatch:
 
     def _row_shapes(self) -> dict[int, tuple[int, ...]]:
         """The shapes of rows that the file leaves open; what is wrong is noted."""
-        if not self._graph.is_open:
-            return {}
         plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
         bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
         try:
@@ -202,7 +190,7 @@ class VgfDispatch:
     def _operation(self, segment: Segment, barrier: bool) -> Operation | None:
         where = f"segment {segment.name or segment.index!r} of graph {self._graph.graph.uid!r}"
         inside = _Inside(self._problems, self._pointer, where)
-        bound: list[_SegmentBinding] = []
+        bound: list[Binding] = []  # as a dispatch_compute would say it
         for each in segment.descriptor_sets:
             for slot in dict.fromkeys(each.slots):
                 uid = self._values.uid(slot.resource_index)
@@ -210,13 +198,14 @@ class VgfDispatch:
                     return None
                 row = self._graph.vgf.resources[slot.resource_index]
                 kind = descriptor_type_name(row.descriptor_type) or "VK_DESCRIPTOR_TYPE_AUTO"
-                bound.append(_SegmentBinding(each.index, slot.binding, uid, descriptor_type=kind))
+                place: dict[str, Any] = {"set": each.index, "id": slot.binding}
+                bound.append(Binding.model_construct(**place, resource_ref=uid, descriptor_type=kind))
         if segment.type == "graph":
             return self._graph_segment(segment, bound, barrier, where, inside)
         return self._compute_segment(segment, bound, barrier, inside)
 
     def _compute_segment(
-        self, segment: Segment, bound: list[_SegmentBinding], barrier: bool, inside: _Inside
+        self, segment: Segment, bound: list[Binding], barrier: bool, inside: _Inside
     ) -> Dispatch | None:
         graph = self._graph
         name = graph.vgf.modules[segment.module_index].name
@@ -233,15 +222,14 @@ class VgfDispatch:
         if shader is None:
             return None  # it did not compile
         declared = declared_by([shader], shader.pointer, inside)
-        bindings: Any = bound
-        found = descriptors(declared, bindings, self._tables.resources, self._pointer, inside)
+        found = descriptors(declared, bound, self._tables.resources, self._pointer, inside)
         push_constants = self._push_constants(segment, name, wanted, shader)
         workgroups = segment.dispatch_shape
         if 0 in workgroups:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
         if declared.layouts is None or push_constants is None:
             return None
-        shader = fitted_to_images(shader, bindings, self._tables, self._pointer, inside)
+        shader = fitted_to_images(shader, bound, self._tables, self._pointer, inside)
         plan, sets = shader.pipeline(declared.layouts, len(push_constants)), DescriptorList(declared.layouts, found)
         pipeline = self._tables.pipelines.add(plan, plan.content)
         return Dispatch(pipeline, self._tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
@@ -273,7 +261,7 @@ class VgfDispatch:
         return bytes(max(size, declared))
 
     def _graph_segment(
-        self, segment: Segment, bound: list[_SegmentBinding], barrier: bool, where: str, inside: _Inside
+        self, segment: Segment, bound: list[Binding], barrier: bool, where: str, inside: _Inside
     ) -> GraphDispatch | None:
         graph = self._graph
         row = graph.vgf.modules[segment.module_index]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from scenario_runner.checks.resources import declared_otherwise, described, name_of_format
@@ -169,10 +169,10 @@ def with_usage(
                 usage.setdefault(descriptor.uid, set()).add(kind)
             if descriptor.kind in _WITH_SAMPLER:
                 filtered.add(descriptor.uid)
-    for uid in _drawn_into(frames):
+    drawn, moved = _used_by_operations(frames)
+    for uid in drawn:
         usage.setdefault(uid, set()).add("color_attachment")
     _share_in_groups(resources, usage)
-    moved = _moved_by_barriers(frames)
     result: dict[str, ResourcePlan] = {}
     features: list[NeededFeature] = []
     for uid, plan in resources.items():
@@ -218,24 +218,18 @@ def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set
             usage[uid] = shared
 
 
-def _drawn_into(frames: Iterable[FramePlan]) -> Iterator[str]:
-    """The images that drawings have as attachments."""
-    for frame in frames:
-        for operation in frame.operations:
-            if operation.kind == "draw":
-                yield from (target.uid for target in operation.targets)
-
-
-def _moved_by_barriers(frames: Iterable[FramePlan]) -> dict[str, set[str]]:
-    """The layouts that barriers move images to."""
+def _used_by_operations(frames: Iterable[FramePlan]) -> tuple[set[str], dict[str, set[str]]]:
+    """The images that drawings have as attachments, and the layouts that barriers move images to."""
+    drawn: set[str] = set()
     moved: dict[str, set[str]] = {}
-    for frame in frames:
-        for operation in frame.operations:
-            if operation.kind == "barrier":
-                for barrier in operation.barriers:
-                    if barrier.kind == "image":
-                        moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
-    return moved
+    for operation in (operation for frame in frames for operation in frame.operations):
+        if operation.kind == "draw":
+            drawn.update(target.uid for target in operation.targets)
+        elif operation.kind == "barrier":
+            for barrier in operation.barriers:
+                if barrier.kind == "image":
+                    moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
+    return drawn, moved
 
 
 def fitted_to_images(

@@ -103,9 +103,8 @@ class LayoutTracker(LevelLayouts):
 
     def check_bindings(self, command: Any, index: int) -> None:
         """Note an error where the command number ``index`` binds an image in a layout that is not for shaders."""
-        if self._moved:
-            bound = [(each.resource_ref, each.lod) for each in command.bindings]
-            self.check_shader_access(bound, f"{self._scenario.command_pointer(index)}/bindings")
+        bound = [(each.resource_ref, each.lod) for each in command.bindings]
+        self.check_shader_access(bound, f"{self._scenario.command_pointer(index)}/bindings")
 
     def check_shader_access(
         self, uids: Iterable[tuple[str, int | None]], pointer: str, names: Sequence[str] = ()
@@ -115,13 +114,9 @@ class LayoutTracker(LevelLayouts):
         ``pointer`` is that of the list that names the images, in this order, or of the object that names them by
         ``names``.
         """
-        if not self._moved:
-            return
         for index, (uid, level) in enumerate(uids):
-            layouts = self._moved.get(uid)
-            if layouts is None:
-                continue
-            for number in range(len(layouts)) if level is None else [level]:
+            layouts = self._moved.get(uid, ())
+            for number in range(len(layouts)) if level is None or not layouts else [level]:
                 if layouts[number] != "general":
                     message = (
                         f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
@@ -134,15 +129,18 @@ class LayoutTracker(LevelLayouts):
     def restoring(self, command: int) -> Barrier | None:
         """A barrier that brings every image back to "general", for the end of the last frame; None if all are."""
         barriers = [
-            ImageBarrier(
-                ("all",), ("all",), "memory_write", "memory_read", uid, layout, "general", level, 1
-            )
+            _move(uid, layout, "general", level)
             for uid, layouts in self.differing()
             for level, layout in enumerate(layouts)
             if layout != "general"
-        ]  # fmt: skip
+        ]
         self._moved.clear()
         return Barrier(tuple(barriers), command) if barriers else None
+
+
+def _move(uid: str, old: ImageLayout, new: ImageLayout, level: int = 0) -> ImageBarrier:
+    """A barrier that only changes the layout of a level."""
+    return ImageBarrier(("all",), ("all",), "memory_write", "memory_read", uid, old, new, level, 1)
 
 
 def _shares_in_general(image: ImagePlan) -> bool:
@@ -239,11 +237,7 @@ class _Moving:
     def _moved(self, wanted: Mapping[str, ImageLayout], command: int) -> list[Barrier]:
         """A barrier that moves the images to their layouts; none where they are there."""
         barriers = [
-            ImageBarrier(
-                ("all",), ("all",), "memory_write", "memory_read", uid, self._layouts[uid], layout, 0, 1
-            )
-            for uid, layout in wanted.items()
-            if self._layouts[uid] != layout
-        ]  # fmt: skip
+            _move(uid, self._layouts[uid], layout) for uid, layout in wanted.items() if self._layouts[uid] != layout
+        ]
         self._layouts.update(wanted)
         return [Barrier(tuple(barriers), command)] if barriers else []

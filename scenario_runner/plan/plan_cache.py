@@ -19,7 +19,7 @@ from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import Identity, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
-from scenario_runner.plan.sources import NpySource
+from scenario_runner.plan.sources import NpySource, content_of
 from scenario_runner.shaders import CompileRequest, compile_all
 
 _LARGEST_TEXT_BYTES = 16 << 20
@@ -106,7 +106,7 @@ def _is_current(facts: Facts, settings: Settings) -> bool:
     """Return whether the files are what they were when the plan was made."""
     if any(file_identity(path) != identity for path, identity in facts.models):
         return False
-    if any(content is not None and source.content() != content for source, content in facts.contents):
+    if any(content is not None and content_of(source) != content for source, content in facts.contents):
         return False
     for path, code in facts.binaries:
         with SourceFile(path) as file:

@@ -18,7 +18,7 @@ from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.context import ResourceContext, ResourceResolver
 from scenario_runner.plan.plan import Plan, ResourcePlan, span_of
 from scenario_runner.plan.records import BufferPlan, Source
-from scenario_runner.plan.sources import ArraySource, NpySource, source_of
+from scenario_runner.plan.sources import ArraySource, NpySource, content_of, source_of
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.scenario import Buffer, RawData, Scenario
 from scenario_runner.scenario.scenario import Problems
@@ -241,10 +241,7 @@ def _with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> P
                 return None
             resources[uid] = replaced
         else:
-            source = ArraySource(data, uid)
-            content = bytearray(source.size_bytes)
-            source.read_into(memoryview(content))
-            push_constants[uid] = bytes(content)
+            push_constants[uid] = content_of(ArraySource(data, uid))
     plan = plan._replace(resources=resources)
     return _with_push_constants(plan, scenario, push_constants) if push_constants else plan
 

@@ -16,7 +16,7 @@ from scenario_runner.files.npy import NpyReader, read_header
 from scenario_runner.files.npy_header import NpyHeader
 from scenario_runner.files.source import Identity, SourceFile, file_identity, lease
 from scenario_runner.formats import Format
-from scenario_runner.plan.records import ImagePart, image_parts
+from scenario_runner.plan.records import ImagePart, Source, image_parts
 
 
 class _FileSource:
@@ -26,14 +26,11 @@ class _FileSource:
     part of it was read.
     """
 
-    def __init__(self, path: str, divisible: bool) -> None:
+    def __init__(self, path: str, size_bytes: int, divisible: bool) -> None:
         self.path = path
+        self.size_bytes = size_bytes
         self.divisible = divisible
         self._whole: memoryview | None = None
-
-    @property
-    def size_bytes(self) -> int:
-        raise NotImplementedError
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         if self.divisible or len(destination) == self.size_bytes:
@@ -58,14 +55,10 @@ class NpySource(_FileSource):
     def __init__(self, path: str) -> None:
         """Reads the header. Raises FileError, which begins with the path."""
         self.header = read_header(path)
-        super().__init__(path, self.header.is_c_order)
+        super().__init__(path, self.header.data_size_bytes, self.header.is_c_order)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unchanged_npy, (self.path, self.header)
-
-    @property
-    def size_bytes(self) -> int:
-        return self.header.data_size_bytes
 
     def opened(self) -> NpyReader:
         """The file, to be closed by the caller. Raises FileError, also where its header is another one now."""
@@ -75,15 +68,16 @@ class NpySource(_FileSource):
             raise FileError(f"{self.path}: the file changed while the scenario was running")
         return reader
 
-    def content(self) -> bytes:
-        """All of it."""
-        data = bytearray(self.size_bytes)
-        self.read_into(memoryview(data))
-        return bytes(data)
-
     def _read(self, destination: memoryview, offset: int) -> None:
         with self.opened() as reader:
             reader.read_into(destination, offset, len(destination))
+
+
+def content_of(source: Source) -> bytes:
+    """All bytes of a source. Raises FileError."""
+    data = bytearray(source.size_bytes)
+    source.read_into(memoryview(data))
+    return bytes(data)
 
 
 def _unchanged_npy(path: str, header: NpyHeader) -> NpySource:
@@ -105,13 +99,10 @@ class ArraySource:
         """Raises UsageError when ``data`` is not an array of plain values."""
         data = array_of(data, name)
         self._view = plain_bytes(data, name)
+        self.size_bytes = len(self._view)
         dtype = getattr(data, "dtype", None)
         self.descr: str | None = None if dtype is None else str(dtype.str)
         self.shape: tuple[int, ...] | None = None if dtype is None else tuple(data.shape)
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self._view)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         destination[:] = self._view[offset : offset + len(destination)]
@@ -139,11 +130,7 @@ class ImageFileSource(_FileSource):
         with open_image(path, format, *self._extent) as reader:
             self.levels = reader.mip_count
         self._parts = tuple(part for part in parts if part.level < self.levels)
-        super().__init__(path, codec_of(path).is_divisible(path))
-
-    @property
-    def size_bytes(self) -> int:
-        return self._parts[-1].end_bytes
+        super().__init__(path, self._parts[-1].end_bytes, codec_of(path).is_divisible(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unchanged_image, (self.path, self._format, self._extent, self.levels)
@@ -171,7 +158,7 @@ def _unchanged_image(path: str, format: Format, extent: tuple[int, int, int], le
     return source
 
 
-class ImageArraySource:
+class ImageArraySource(ArraySource):
     """Level 0 of an image from an array of the shape (height, width, items), or from bytes in that order."""
 
     levels = 1
@@ -179,28 +166,20 @@ class ImageArraySource:
     def __init__(self, data: Any, uid: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
         """Raises UsageError when the array is not of the image's extent and type."""
         first = parts[0]
-        self._size_bytes = parts[len(format.aspects) - 1].end_bytes
         data = array_of(data, uid)
         _check_array(data, uid, format, first.width, first.height)
-        self._view = plain_bytes(data, uid)
+        super().__init__(data, uid)
+        self.size_bytes = parts[len(format.aspects) - 1].end_bytes
         if format.is_packed and len(format.aspects) > 1 and len(self._view) == first.size_bytes:
             self._view = memoryview(bytes(self._view) + bytes(self._view[3::4]))  # depth and stencil of each item
         # an array holds the first aspect; zeros follow where there is another that its items have no room for
-        if len(self._view) not in (first.size_bytes, self._size_bytes):
+        if len(self._view) not in (first.size_bytes, self.size_bytes):
             raise UsageError(
                 f"input {uid!r} holds {len(self._view)} bytes; {first.width}x{first.height} texels"
                 f" of {format.name} are {first.size_bytes}"
             )
-
-    @property
-    def size_bytes(self) -> int:
-        return self._size_bytes
-
-    def read_into(self, destination: memoryview, offset: int = 0) -> None:
-        found = self._view[offset : offset + len(destination)]
-        destination[: len(found)] = found
-        if len(found) < len(destination):
-            destination[len(found) :] = bytes(len(destination) - len(found))
+        if len(self._view) < self.size_bytes:
+            self._view = memoryview(bytes(self._view).ljust(self.size_bytes, b"\0"))
 
 
 class ZeroSource:
@@ -238,7 +217,6 @@ def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -
 
 # Above this much, constants are not copied but mapped where the file cannot change meanwhile.
 _LARGE_BYTES = 64 << 20
-_COMPARED_BYTES = 1 << 20
 
 
 class FilePart(NamedTuple):
@@ -251,33 +229,25 @@ class FilePart(NamedTuple):
 
 
 class ConstantData:
-    """The bytes of one constant; equal where they are known to be the same bytes, so that pipelines are found again.
+    """The bytes of one constant, in the ``part`` of a file or in ``view``.
+
+    They are equal where they are known to be the same bytes, so that pipelines are found again.
 
     Parts of files compare by the identity of the file, not by its content: that takes too long for large models.
     """
 
-    __slots__ = ("_hash", "_view", "part")
+    __slots__ = ("_hash", "part", "size_bytes", "view")
 
     def __init__(self, data: memoryview | FilePart) -> None:
-        self.part = data if isinstance(data, FilePart) else None
-        self._view = None
+        self.part: FilePart | None = None
+        self.view: memoryview | None = None
         if isinstance(data, FilePart):
-            self._hash = hash((data.identity, data.start_bytes, data.size_bytes))
+            self.part, self.size_bytes = data, data.size_bytes
+            self._hash = hash(data[1:])
         else:
-            self._view = data if data.readonly else memoryview(bytes(data))  # the caller may change it later
-            self._hash = zlib.crc32(self._view)
-
-    @property
-    def size_bytes(self) -> int:
-        if self.part is not None:
-            return self.part.size_bytes
-        assert self._view is not None
-        return self._view.nbytes
-
-    @property
-    def view(self) -> memoryview | None:
-        """The bytes, where they are in memory."""
-        return self._view
+            self.view = data if data.readonly else memoryview(bytes(data))  # the caller may change it later
+            self.size_bytes = data.nbytes
+            self._hash = zlib.crc32(self.view)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.part is None or not self.part.identity.settled:
@@ -294,13 +264,7 @@ class ConstantData:
             return False
         if self.part is not None and other.part is not None:
             return self.part.identity.settled and self.part[1:] == other.part[1:]
-        if self._view is None or other._view is None or self._view.nbytes != other._view.nbytes:
-            return False
-        one, two = self._view, other._view
-        return all(
-            bytes(one[at : at + _COMPARED_BYTES]) == bytes(two[at : at + _COMPARED_BYTES])
-            for at in range(0, one.nbytes, _COMPARED_BYTES)
-        )
+        return self.view is not None and other.view is not None and self.view == other.view
 
 
 def _unchanged_constant(part: FilePart) -> ConstantData:

@@ -18,7 +18,7 @@ from scenario_runner.graphs.tosa import merged
 from scenario_runner.plan.context import CommandContext
 from scenario_runner.plan.graph_models import SpirvGraph
 from scenario_runner.plan.records import Descriptor, DescriptorList, LayoutBinding, Source
-from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, source_of
+from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, content_of, source_of
 from scenario_runner.plan.special_records import (
     GraphConstantPlan,
     GraphDispatch,
@@ -170,9 +170,7 @@ def _data(source: Source) -> ConstantData:
     if isinstance(source, NpySource) and source.header.is_plain and source.size_bytes:
         with source.opened() as file:
             return ConstantData(FilePart(source.path, file.identity, file.header.data_offset, source.size_bytes))
-    content = bytearray(source.size_bytes)
-    source.read_into(memoryview(content))
-    return ConstantData(memoryview(content).toreadonly())
+    return ConstantData(memoryview(content_of(source)))
 
 
 def _binding_problems(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan]) -> Iterator[tuple[str, str]]:
