@@ -1,22 +1,51 @@
-"""Diagnosis of the data of a scenario that its models do not take."""
+"""What the models of a scenario do not take as it is: dialects of other programs are accepted, all else is diagnosed.
+
+The reference passes over every key that it does not know, so that its files hold keys of other kinds (the format of a
+buffer), comments, and whatever an older version had. Such a key is dropped with a warning, in every object of a
+scenario. What is close to a key of its object is a misspelling of that and stays an error; so does any unknown key of
+an object that lacks a required one. The reference also takes 16.0 for an integer, and more than three dimensions of a
+range.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, escape, warning
 from scenario_runner.errors import ScenarioError
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
-from scenario_runner.scenario.leniency import accepted_root
 from scenario_runner.scenario.model import Model, model_of
-from scenario_runner.scenario.model_base import at, close_match, findings, listed, shown, unknown_key
-from scenario_runner.scenario.scenario import MAX_PROBLEMS
+from scenario_runner.scenario.model_base import (
+    OTHER_NAMES,
+    ModelBase,
+    at,
+    close_match,
+    findings,
+    listed,
+    name_of,
+    part_of,
+    shown,
+    unknown_key,
+)
+from scenario_runner.scenario.scenario import MAX_PROBLEMS, with_article
 
+_ROOT = ("resources", "commands")
+_BESIDE = {"$schema": (str, "a string"), "expect": (dict, "an object")}
 _RENAMED_KINDS = {"vgf": "graph", "constant": "graph_constant"}
+_COMMENTS = frozenset({"comment", "comments", "description", "note", "notes"})
+_COMMENT_MARKS = ("_", "$", "//", "#")
+
+# Of one object; with more of them something else is wrong, and each takes a search for close names.
+_MOST_KEYS = 100
+# What is put right can hide what else is odd, such as a fraction in a range that is too long.
+_MOST_ROUNDS = 3
+_EXACT = 2**53  # up to here every integer is a number of its own among the floats
+_DIMENSIONS = 3  # of a range
 
 
 def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic]) -> dict[str, Any]:
@@ -24,36 +53,52 @@ def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic])
     if not isinstance(tree, dict):
         problems.append(at((), f"expected an object with the keys 'resources' and 'commands', got {shown(tree)}"))
         return {}
-    kept, oddities = accepted_root(tree)
-    warnings += oddities
-    for name in ("resources", "commands"):
-        if name not in kept:
+    for name in _ROOT:
+        if name not in tree:
             problems.append(at((), f"the required key {name!r} is missing", code="SR-JSON-004"))
-    for key, value in kept.items():
-        if key == "$schema":
-            if not isinstance(value, str):
-                problems.append(at((key,), f"expected a string, got {shown(value)}"))
-        elif key == "expect":
-            if not isinstance(value, dict):
-                problems.append(at((key,), f"expected an object, got {shown(value)}"))
-        elif key not in ("resources", "commands"):
-            hint = close_match(key, ("resources", "commands", "expect"))
+    complete = all(isinstance(tree.get(name), list) for name in _ROOT)
+    for index, (key, value) in enumerate(tree.items()):
+        if key in _BESIDE:
+            kind, words = _BESIDE[key]
+            if not isinstance(value, kind):
+                problems.append(at((key,), f"expected {words}, got {shown(value)}"))
+        elif key in _ROOT:
+            continue
+        elif complete and index < _MOST_KEYS and _is_ignored(key, (*_ROOT, "expect")):
+            warnings.append(_ignored((key,), "scenario", ""))
+        else:
+            hint = close_match(key, (*_ROOT, "expect"))
             advice = "the keys of a scenario: resources, commands, expect, $schema"
             problems.append(at((key,), f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003"))
             if len(problems) > 4 * MAX_PROBLEMS:
                 break
-    return kept
+    return tree
 
 
-def read_entry(
-    name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, in_code: bool
-) -> tuple[Any, str, list[Diagnostic]]:
-    """The model of an entry of the array ``name``, its key, and what is wrong with it; then there is no model."""
+class ReadEntry(NamedTuple):
+    """An ``entry`` as it is taken, its ``key`` and ``model`` (None where something is wrong), and findings about it."""
+
+    entry: Any
+    key: str = ""
+    model: Any = None
+    warnings: Sequence[Diagnostic] = ()
+    problems: Sequence[Diagnostic] = ()
+
+
+def read_entry(name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, in_code: bool) -> ReadEntry:
+    """The entry number ``index`` of the array ``name``."""
     here = (name, index)
     one = name[:-1]
+    known = [key for key in kinds if key in entry] if isinstance(entry, dict) else []
+    warnings: list[Diagnostic] = []
+    if len(known) == 1 and isinstance(entry[known[0]], dict) and 1 < len(entry) <= _MOST_KEYS:
+        beside = [key for key in entry if key != known[0]]
+        meant = (*RESOURCES, *COMMANDS, *model_of(kinds[known[0]]).model_fields)
+        if all(_is_ignored(key, meant) for key in beside):
+            warnings = [_ignored((*here, key), one, "") for key in beside]
+            entry = {known[0]: entry[known[0]]}
     advice: str | None = f"the kinds of {name}: {', '.join(kinds)}"
     pointed: tuple[str | int, ...] = here
-    known = [key for key in entry if key in kinds] if isinstance(entry, dict) else []
     if not isinstance(entry, dict):
         message = f"expected an object whose key is the kind of the {one}, got {shown(entry)}"
     elif not entry:
@@ -65,9 +110,11 @@ def read_entry(
     else:
         ((key, body),) = entry.items()
         if known:
-            model, problems = _read_body(model_of(kinds[key]), body, in_code)
-            above = "".join(f"/{step}" for step in (*here, key))
-            return model, key, [problem._replace(pointer=f"{above}{problem.pointer}") for problem in problems]
+            found = _read_body(model_of(kinds[key]), body, in_code)
+            above = _pointer((*here, key))
+            warnings += [warning._replace(pointer=f"{above}{warning.pointer}") for warning in found.warnings]
+            problems = [problem._replace(pointer=f"{above}{problem.pointer}") for problem in found.problems]
+            return ReadEntry({key: found.entry}, key, found.model, warnings, problems)
         pointed = (*here, key)
         other = "commands" if name == "resources" else "resources"
         if key in (COMMANDS if other == "commands" else RESOURCES):
@@ -76,29 +123,155 @@ def read_entry(
             renamed = _RENAMED_KINDS.get(key)
             hint = f" (did you mean {renamed!r}?)" if renamed in kinds else close_match(key, kinds)
             message = f"unknown kind of {one}: {shown(key)}{hint}"
-    return None, "", [at(pointed, message, advice, code="SR-JSON-006")]
+    return ReadEntry(entry, warnings=warnings, problems=[at(pointed, message, advice, code="SR-JSON-006")])
 
 
-def _read_body(model: type[Model], body: Any, in_code: bool) -> tuple[Any, list[Diagnostic]]:
-    """The body of an entry as its model, and what is wrong with it, with pointers into the body."""
+def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
+    """The body of an entry, with pointers into it: put right as far as its meaning is clear."""
     if not isinstance(body, dict):
-        return None, [at((), f"expected an object, got {shown(body)}")]
-    wrong: list[Diagnostic] = []
-    missing: frozenset[str] = frozenset()
-    if not in_code:
-        missing = model.required_in_json - body.keys()
-        wrong += [unknown_key(model, (name,)) for name in sorted(model.code_only & body.keys())]
-        wrong += [at((), f"the required key {name!r} is missing", code="SR-JSON-004") for name in sorted(missing)]
-        body = {name: value for name, value in body.items() if name not in model.code_only}
-    parsed = None
+        return ReadEntry(body, problems=[at((), f"expected an object, got {shown(body)}")])
+    warnings: list[Diagnostic] = []
+    for rounds in range(_MOST_ROUNDS + 1):
+        wrong: list[Diagnostic] = []
+        missing: frozenset[str] = frozenset()
+        given = body
+        if not in_code:
+            missing = model.required_in_json - body.keys()
+            wrong += [unknown_key(model, (name,)) for name in sorted(model.code_only & body.keys())]
+            wrong += [at((), f"the required key {name!r} is missing", code="SR-JSON-004") for name in sorted(missing)]
+            given = {name: value for name, value in body.items() if name not in model.code_only}
+        try:
+            parsed = model.model_validate(model.completed(given))
+            return ReadEntry(body, "", None if wrong else parsed, warnings, wrong)
+        except ScenarioError as error:
+            wrong += [problem._replace(pointer="") for problem in error.problems]
+            break
+        except ValidationError as error:
+            before = len(warnings)
+            if rounds < _MOST_ROUNDS:
+                body = _put_right(model, body, error.errors(include_url=False), bool(missing), warnings)
+            if len(warnings) == before:
+                wrong += [
+                    finding
+                    for finding in islice(findings(model, error), 4 * MAX_PROBLEMS)
+                    if finding.pointer or not any(finding.message.startswith(f"one of {name!r} ") for name in missing)
+                ]
+                break
+    return ReadEntry(body, "", None, warnings, wrong)
+
+
+def _put_right(
+    model: type[Model], body: dict[str, Any], details: Sequence[Any], is_incomplete: bool, found: list[Diagnostic]
+) -> dict[str, Any]:
+    """The body with less of what ``details`` of pydantic say; ``found`` gets a warning for each change."""
+    incomplete = {detail["loc"][:-1] for detail in details if detail["type"] == "missing"}
+    if is_incomplete:
+        incomplete.add(())
+    for detail in details[:_MOST_KEYS]:
+        loc = detail["loc"]
+        if detail["type"] == "extra_forbidden":
+            # where a required key is missing, this one may be it, under another name
+            owner = part_of(model, loc[:-1])
+            if loc[:-1] not in incomplete and _has_no_effect(owner, _inside(body, loc[:-1]), loc[-1]):
+                body = _changed(body, loc)
+                found.append(_ignored(loc, name_of(owner), _owners(str(loc[-1]))))
+            continue
+        odd = _integer(body, detail) if detail["type"] == "int_type" else None
+        odd = _range(body, loc) if detail["type"] == "too_long" else odd
+        if odd is not None:
+            body, problem = odd
+            found.append(problem)
+    return body
+
+
+def _integer(body: Any, detail: Any) -> tuple[Any, Diagnostic] | None:
+    """The same with an integer where a float stands that has no fraction."""
+    loc, value = _leading(body, detail["loc"]), detail["input"]
+    if not isinstance(value, float) or not value.is_integer() or abs(value) > _EXACT or _inside(body, loc) != value:
+        return None
+    number = int(value)
+    message = f"{shown(value)} is taken as the integer {number}"
+    return _changed(body, loc, number), warning("SR-JSON-008", _pointer(loc), message, f"write {number}")
+
+
+def _range(body: Any, loc: tuple[str | int, ...]) -> tuple[Any, Diagnostic] | None:
+    """The same with three dimensions of a range whose further ones are 1."""
+    counts = _inside(body, loc)
+    if loc != ("rangeND",) or any(type(count) not in (int, float) or count != 1 for count in counts[_DIMENSIONS:]):
+        return None
+    message = f"a range has {_DIMENSIONS} dimensions, got {len(counts)}: the last ones have no effect"
+    problem = warning("SR-JSON-008", _pointer(loc), message, f"keep the first {_DIMENSIONS}")
+    return _changed(body, loc, counts[:_DIMENSIONS]), problem
+
+
+def _changed(value: Any, loc: Sequence[str | int], to: Any = None) -> Any:
+    """A copy with another value at a place, or without the key there; code may have given these objects."""
+    copy: Any = list(value) if isinstance(value, (list, tuple)) else dict(value)
+    if len(loc) > 1:
+        copy[loc[0]] = _changed(value[loc[0]], loc[1:], to)
+    elif to is None:
+        del copy[loc[0]]
+    else:
+        copy[loc[0]] = to
+    return copy
+
+
+def _inside(value: Any, loc: Sequence[str | int]) -> Any:
+    for step in loc:
+        value = value[step]
+    return value
+
+
+def _leading(value: Any, loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The steps of a location that lead through a value; those that follow name alternatives of a type."""
+    for count, step in enumerate(loc):
+        if not isinstance(value, (dict, list, tuple)) or isinstance(value, dict) != isinstance(step, str):
+            return loc[:count]
+        if isinstance(value, dict) and step not in value:
+            return loc[:count]
+        value = value[step]  # type: ignore[index]
+    return loc
+
+
+def _has_no_effect(owner: type[ModelBase], part: Mapping[str, Any], key: Any) -> bool:
+    if key in owner.code_only or key in owner.retired:
+        return False
+    names = tuple(name for name in owner.model_fields if name not in owner.code_only)
+    other = OTHER_NAMES.get(key)
+    return other in part if other in names else _is_ignored(key, names)
+
+
+@lru_cache(256)
+def _is_ignored(key: Any, names: tuple[str, ...]) -> bool:
+    """Return whether a key is a comment, or none of the ``names`` was meant by it."""
     try:
-        parsed = model.model_validate(model.completed(body))
-    except ScenarioError as error:
-        wrong += [problem._replace(pointer="") for problem in error.problems]
-    except ValidationError as error:
-        wrong += [
-            finding
-            for finding in islice(findings(model, error), 4 * MAX_PROBLEMS)
-            if finding.pointer or not any(finding.message.startswith(f"one of {name!r} ") for name in missing)
-        ]
-    return (None if wrong else parsed), wrong
+        if not isinstance(key, str) or not key.encode():
+            return False
+    except UnicodeEncodeError:
+        return False  # half of a surrogate pair, which is an error of the file
+    is_comment = _is_comment(key)
+    return is_comment or not (key in names or close_match(key, names))
+
+
+def _is_comment(key: str) -> bool:
+    return key.startswith(_COMMENT_MARKS) or key.lower() in _COMMENTS
+
+
+@lru_cache(256)
+def _owners(key: str) -> str:
+    """The kinds that have a key, in the file's spelling."""
+    wanted = OTHER_NAMES.get(key, key)
+    kinds: list[Kind] = [*RESOURCES.values(), *COMMANDS.values()]
+    models = dict.fromkeys(map(model_of, kinds))
+    return ", ".join(model.kind for model in models if wanted in model.model_fields and wanted not in model.code_only)
+
+
+def _pointer(loc: Sequence[str | int]) -> str:
+    return "".join(f"/{escape(str(step))}" for step in loc)
+
+
+def _ignored(loc: Sequence[str | int], what: str, owners: str) -> Diagnostic:
+    key = str(loc[-1])
+    message = f"the key {shown(key)} is ignored: {with_article(what)} does not have it"
+    help = "remove it" if _is_comment(key) or not owners else f"remove it; it is a key of: {owners}"
+    return warning("SR-JSON-010", _pointer(loc), message, help)

@@ -169,10 +169,8 @@ class _Reading:
     def _read_odd(self, name: str, index: int, entry: Any, kinds: Mapping[str, Kind]) -> None:
         """An entry that the models do not take as it is."""
         from scenario_runner.scenario.diagnosis import read_entry
-        from scenario_runner.scenario.leniency import accepted_entry
 
-        entry, oddities = accepted_entry(entry, kinds, f"/{name}/{index}", self._in_code)
-        model, key, problems = read_entry(name, index, entry, kinds, in_code=self._in_code)
+        entry, key, model, oddities, problems = read_entry(name, index, entry, kinds, in_code=self._in_code)
         self.has_null = self.has_null or (self._may_have_null and _has_null(entry))
         self.models[name].append(model)
         self.keys[name].append(key)

@@ -1,7 +1,7 @@
 """The bases of all models, resources and commands, and the value types that several of them share.
 
 Models are frozen and strict: an unknown key, a fraction for an integer, or ``true`` for a number is an error; what
-files may hold beyond that is the business of `leniency`. Their fields have the names that the JSON has: only the
+files may hold beyond that is the business of `diagnosis`. Their fields have the names that the JSON has: only the
 spellings of enum values differ between the file and the code.
 """
 
