@@ -7,6 +7,7 @@ Assignment" and "Push Constant Interface".
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from scenario_runner.checks.resources import check_image, check_tensor, described, named, words
@@ -179,7 +180,7 @@ def check_bindings(
     names = " and ".join(map(repr, uids))
     shaders = f"shader {names} does" if len(uids) == 1 else f"the shaders {names} do"
     found: list[Diagnostic] = []
-    bound = {(binding.set, binding.id) for binding in bindings}
+    bound = set(map(attrgetter("set", "id"), bindings))
     missing = [slot for key, slot in slots.items() if slot.used and key not in bound]
     for index, binding in enumerate(bindings):
         slot = slots.get((binding.set, binding.id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.bindings import RESOURCE_OF, Slots, check_bindings, slots_of
@@ -49,8 +49,8 @@ class Declared(NamedTuple):
 
 def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
     """Look at the bindings of shaders; what is wrong with them is noted at ``pointer``."""
-    slots, findings = slots_of([(shader.uid, shader.interface) for shader in shaders], pointer)
-    stages = {shader.uid: shader.stage for shader in shaders}
+    slots, findings = slots_of(list(map(attrgetter("uid", "interface"), shaders)), pointer)
+    stages: dict[str, ShaderStage] = dict(map(attrgetter("uid", "stage"), shaders))
     if not problems.report(findings):
         return Declared(tuple(stages), slots, None)
     by_set: dict[int, list[LayoutBinding]] = {}
@@ -98,7 +98,7 @@ def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
 
 def binding_key(bindings: Iterable[Binding]) -> tuple[tuple[Any, ...], ...]:
     """All that tells the bindings of two commands apart."""
-    return tuple([(each.set, each.id, each.resource_ref, each.lod, each.descriptor_type) for each in bindings])
+    return tuple(map(attrgetter("set", "id", "resource_ref", "lod", "descriptor_type"), bindings))
 
 
 class Dispatches(CommandResolver):

@@ -7,6 +7,7 @@ finished results of the one before, and `Tables`, which commands add to.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.checks.bindings import check_data, check_size, padded
@@ -98,7 +99,7 @@ class PushConstants:
 
     def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
         """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
-        size = max([shader.push_constants_size for shader in shaders])
+        size: int = max(map(attrgetter("push_constants_size"), shaders))
         if size:  # those that leave it out have what their blocks need
             size = max([shader.push_constants_size or shader.block_size for shader in shaders])
         good = True

@@ -94,26 +94,19 @@ class VgfDispatch:
         self._graph = graph
         self._command = command
         self._index = index
-        self._scenario = scenario = context.scenario
-        self._pointer = scenario.command_pointer(index)
-        self._tables = tables = context.tables
-        self._shaders = context.shaders
-        self._push_data = context.push_constants
-        self._problems = problems = context.problems
-        self._failed = False
-        shapes = self._row_shapes()
-        self._values = Values(graph, self._pointer, tables, shapes, self._row_kinds(), problems)
+        self._pointer = context.scenario.command_pointer(index)
+        self._tables = context.tables
+        self._problems = context.problems
 
-    def _row_shapes(self) -> dict[int, tuple[int, ...]]:
-        """The shapes of rows that the file leaves open; what is wrong is noted."""
+    def _row_shapes(self) -> dict[int, tuple[int, ...]] | None:
+        """The shapes of rows that the file leaves open; None where something is wrong, which is noted."""
         plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
         bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
         try:
             return row_shapes(self._graph, bound)
         except ScenarioRunnerError as error:
             self._problems.add_error(error, f"{self._pointer}/bindings")
-            self._failed = True
-            return {}
+            return None
 
     def _row_kinds(self) -> dict[int, str]:
         """The kinds of resources that shaders and graphs take for rows where the tables of the model name another."""
@@ -121,8 +114,12 @@ class VgfDispatch:
         declared: dict[int, list[str]] = {}
         for segment in self._graph.vgf.segments:
             name = self._graph.vgf.modules[segment.module_index].name
-            wanted = self._graph.shader_of(self._command, name, self._scenario) if segment.type == "compute" else None
-            shader = None if wanted is None else self._shaders.get(wanted.uid)
+            wanted = (
+                self._graph.shader_of(self._command, name, self._context.scenario)
+                if segment.type == "compute"
+                else None
+            )
+            shader = None if wanted is None else self._context.shaders.get(wanted.uid)
             variables = () if shader is None else shader.interface.bindings
             kinds = {(each.set, each.binding): RESOURCE_OF.get(each.kind) for each in variables if each.used}
             for each in segment.descriptor_sets:
@@ -135,7 +132,11 @@ class VgfDispatch:
     def operations(self) -> list[Operation]:
         """The segments as operations; what is wrong is noted."""
         check_targets(self._graph, self._command, self._pointer, self._problems)
-        if self._failed or not self._bind():
+        shapes = self._row_shapes()
+        if shapes is None:
+            return []
+        self._values = Values(self._graph, self._pointer, self._tables, shapes, self._row_kinds(), self._problems)
+        if not self._bind():
             return []
         found: list[Operation] = []
         names: list[str] = []
@@ -209,7 +210,7 @@ class VgfDispatch:
     ) -> Dispatch | None:
         graph = self._graph
         name = graph.vgf.modules[segment.module_index].name
-        wanted = graph.shader_of(self._command, name, self._scenario)
+        wanted = graph.shader_of(self._command, name, self._context.scenario)
         if wanted is None:
             message = (
                 f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code, and nothing is"
@@ -218,7 +219,7 @@ class VgfDispatch:
             help = f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions'
             self._problems.error("SR-GRAPH-009", self._pointer, message, help)
             return None
-        shader = self._shaders.get(wanted.uid)
+        shader = self._context.shaders.get(wanted.uid)
         if shader is None:
             return None  # it did not compile
         declared = declared_by([shader], shader.pointer, inside)
@@ -245,7 +246,7 @@ class VgfDispatch:
         targets = self._graph.targets()
         for index, entry in enumerate(self._command.push_constants):
             if name in targets.get(entry.shader_target, ()):
-                data = self._push_data.data(entry.push_data_ref)
+                data = self._context.push_constants.data(entry.push_data_ref)
                 if data is None:
                     return None  # reported where it is
                 place = f"{self._pointer}/push_constants/{index}/push_data_ref"

@@ -7,7 +7,6 @@ it, as no format is written there.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -78,13 +77,11 @@ class Images(ResourceResolver):
 
     def __init__(self, context: ResourceContext) -> None:
         super().__init__(context)
-        groups = (getattr(resource, "memory_group", None) for resource in context.scenario.resources)
         # these are read back with all of their levels, also what the file of a dst does not hold
         self._shown = set(context.outputs)
         for command in context.scenario.commands:
             if isinstance(command, MarkBoundary):
                 self._shown.update(command.resources)
-        self._members = Counter(group.id for group in groups if group is not None)
 
     def resolve(self, resource: Image, pointer: str) -> ImagePlan | None:
         """All of the plan except for the use of the image, which the commands decide (`with_usage`)."""
@@ -141,7 +138,6 @@ class Images(ResourceResolver):
             tiling=resource.tiling,
             group=None if group is None else group.id,
             offset_bytes=0 if group is None else group.offset,
-            aliased=group is not None and self._members[group.id] > 1,
             source=source,
             source_levels=0 if source is None else source.levels,
         )

@@ -65,6 +65,8 @@ def check_groups(
         images: list[Any] = [plan for plan in members if plan.kind == "image"]
         if images:
             _check_images(group, members, images, problems)
+        for image in images:
+            resources[image.uid] = image._replace(aliased=True)
         _check_sources(group, members, problems)
         for tensor in members:
             if tensor.kind == "tensor":

@@ -1,6 +1,7 @@
 """The commands that run shaders and graphs, with their bindings, and the boundaries of frames."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -67,7 +68,7 @@ Bindings = Annotated[tuple[Binding, ...], Field(strict=False)]
 
 def binding_contradictions(bindings: Sequence[Binding], resources: Resources) -> Iterator[Diagnostic]:
     """Find contradictions in the ``bindings`` of a command."""
-    for index, first in repeated([(binding.set, binding.id) for binding in bindings]):
+    for index, first in repeated(map(attrgetter("set", "id"), bindings)):
         where = f"set {bindings[index].set}, id {bindings[index].id}"
         yield error("SR-CONFLICT-005", f"/bindings/{index}", f"{where} is already bound by entry {first}")
     for index, binding in enumerate(bindings):

@@ -1,4 +1,4 @@
-"""What the models of a scenario do not take as it is: dialects of other programs are accepted, all else is diagnosed.
+"""Entries that the models of a scenario do not take as they are: dialects are accepted, all else is diagnosed.
 
 The reference passes over every key that it does not know, so that its files hold keys of other kinds (the format of a
 buffer), comments, and whatever an older version had. Such a key is dropped with a warning, in every object of a

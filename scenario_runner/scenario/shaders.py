@@ -1,6 +1,7 @@
 """The resources that hold programs: shader, graph and graph_constant."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -119,7 +120,7 @@ class Shader(Resource):
 
 def constant_contradictions(constants: tuple[SpecializationConstant, ...], inside: str) -> Iterator[Diagnostic]:
     """Constants that get a value twice."""
-    for index, first in repeated(constant.id for constant in constants):
+    for index, first in repeated(map(attrgetter("id"), constants)):
         message = f"the constant {constants[index].id} already has a value in entry {first}"
         yield error("SR-CONFLICT-004", f"{inside}/{index}/id", message)
 
