@@ -50,7 +50,7 @@ class Declared(NamedTuple):
 def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
     """Look at the bindings of shaders; what is wrong with them is noted at ``pointer``."""
     slots, findings = slots_of(list(map(attrgetter("uid", "interface"), shaders)), pointer)
-    stages: dict[str, ShaderStage] = dict(map(attrgetter("uid", "stage"), shaders))
+    stages = dict(map(attrgetter("uid", "stage"), shaders))
     if not problems.report(findings):
         return Declared(tuple(stages), slots, None)
     by_set: dict[int, list[LayoutBinding]] = {}

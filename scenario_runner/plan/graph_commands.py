@@ -113,13 +113,11 @@ class VgfDispatch:
         rows = self._graph.vgf.resources
         declared: dict[int, list[str]] = {}
         for segment in self._graph.vgf.segments:
-            name = self._graph.vgf.modules[segment.module_index].name
-            wanted = (
-                self._graph.shader_of(self._command, name, self._context.scenario)
-                if segment.type == "compute"
-                else None
-            )
-            shader = None if wanted is None else self._context.shaders.get(wanted.uid)
+            shader = None
+            if segment.type == "compute":
+                name = self._graph.vgf.modules[segment.module_index].name
+                wanted = self._graph.shader_of(self._command, name, self._context.scenario)
+                shader = None if wanted is None else self._context.shaders.get(wanted.uid)
             variables = () if shader is None else shader.interface.bindings
             kinds = {(each.set, each.binding): RESOURCE_OF.get(each.kind) for each in variables if each.used}
             for each in segment.descriptor_sets:
