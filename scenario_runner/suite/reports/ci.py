@@ -22,8 +22,6 @@ from scenario_runner.text import one_line, visible
 
 SPECIFICATION_VERSION: Final = "0.0.0"
 
-_STATUS: Final = {"passed": "passed", "failed": "failed", "skipped": "skipped", "tolerated": "other"}
-
 
 def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[str]:
     """Write ``path``, one test a line, and return the files; the counts come last.
@@ -71,65 +69,62 @@ def _tests(results: Iterable[Result], info: SuiteInfo) -> Iterator[dict[str, Any
 
 
 def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
-    last = result.last
+    last, kind = result.last, kind_of(result)
     name = one_line(result.item.id, 4096) or "?"
+    *earlier, _ = result.attempts or (None,)
     test: dict[str, Any] = {
         "name": name,
-        "status": _STATUS[kind_of(result)],
+        "status": "other" if kind == "tolerated" else kind,
         "duration": round(result.seconds * 1000),
         "rawStatus": result.verdict,
         "filePath": visible(info.shown_path(result.item.path)),
+        "suite": [part for part in os.path.dirname(name).split("/") if part],
+        "device": visible(result.device),
+        "labels": {"driver": visible(result.driver)} if result.driver else {},
+        "retries": len(earlier),
+        "retryAttempts": [_attempt(at, each, info) for at, each in enumerate(earlier, 1)],
+        "flaky": result.verdict == "Flake",
     }
-    folders = [part for part in os.path.dirname(name).split("/") if part]
-    if folders:
-        test["suite"] = folders
-    if result.device:
-        test["device"] = visible(result.device)
-    if result.driver:
-        test["labels"] = {"driver": visible(result.driver)}
-    if len(result.attempts) > 1:
-        test["retries"] = len(result.attempts) - 1
-        test["retryAttempts"] = [_attempt(at, each, info) for at, each in enumerate(result.attempts[:-1], 1)]
-    if result.verdict == "Flake":
-        test["flaky"] = True
-    if last is None or result.verdict == "Pass":
-        return test
-    if last.reason:
-        test["message"] = visible(last.reason)
-    if kind_of(result) != "skipped":
-        test["trace"] = full_text(result, info)
-        test["extra"] = {
-            "command": visible(info.repeat_command(result)),
-            "exitCode": last.exit_code,
-            "diagnostics": [_visible(each) for each in last.diagnostics[:100]],
-            "outputs": [_output(output) for output in last.outputs if output.status != "Pass"][:100],
-        }
-    if last.output:
-        test["stderr"] = _lines(last.output)
-    attachments = list(_ctrf_attachments(last, info))
-    if attachments:
-        test["attachments"] = attachments
-    return test
+    if last is not None and result.verdict != "Pass":
+        test |= _about(last, info)
+        if kind != "skipped":
+            test["trace"] = full_text(result, info)
+            test["extra"] = {
+                "command": visible(info.repeat_command(result)),
+                "exitCode": last.exit_code,
+                "diagnostics": [_visible(each) for each in last.diagnostics[:100]],
+                "outputs": [_output(output) for output in last.outputs if output.status != "Pass"][:100],
+            }
+    return _given(test)
 
 
 def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
-    status = "failed" if attempt.status in BAD else "skipped" if attempt.status in NOT_RUN else "passed"
-    given: dict[str, Any] = {
+    attempted = {
         "attempt": number,
-        "status": status,
+        "status": "failed" if attempt.status in BAD else "skipped" if attempt.status in NOT_RUN else "passed",
         "duration": round(attempt.seconds * 1000),
         "extra": {"rawStatus": attempt.status},
+        "trace": visible(shortened(attempt.stack, FULL_TEXT_MAX)),
     }
-    if attempt.reason:
-        given["message"] = visible(attempt.reason)
-    if attempt.stack:
-        given["trace"] = visible(shortened(attempt.stack, FULL_TEXT_MAX))
-    if attempt.output:
-        given["stderr"] = _lines(attempt.output)
-    attachments = list(_ctrf_attachments(attempt, info))
-    if attachments:
-        given["attachments"] = attachments
-    return given
+    return _given(attempted | _about(attempt, info))
+
+
+def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, Any]:
+    """The reason, the end of standard error and the files of one run."""
+    kinds = ((name, path, mimetypes.guess_type(path)[0]) for name, path in _files(outcome, info))
+    return {
+        "message": visible(outcome.reason),
+        "stderr": visible(shortened(outcome.output, FULL_TEXT_MAX)).splitlines(),
+        "attachments": [
+            {"name": visible(name), "contentType": kind or "application/octet-stream", "path": visible(path)}
+            for name, path, kind in kinds
+        ],
+    }
+
+
+def _given(test: dict[str, Any]) -> dict[str, Any]:
+    """The keys that say something."""
+    return {name: value for name, value in test.items() if value or name == "duration"}
 
 
 def _files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
@@ -140,12 +135,6 @@ def _files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
                 yield f"{output.name}: {what}", info.shown_path(path)
 
 
-def _ctrf_attachments(outcome: Outcome, info: SuiteInfo) -> Iterator[dict[str, str]]:
-    for name, path in _files(outcome, info):
-        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
-        yield {"name": visible(name), "contentType": kind, "path": visible(path)}
-
-
 def _output(output: OutputCheck) -> dict[str, Any]:
     return {
         "name": visible(output.name),
@@ -154,10 +143,6 @@ def _output(output: OutputCheck) -> dict[str, Any]:
         "metrics": {name: value if math.isfinite(value) else str(value) for name, value in output.metrics.items()},
         "worst": [dict(zip(("index", "expected", "actual"), map(visible, each), strict=True)) for each in output.worst],
     }
-
-
-def _lines(text: str) -> list[str]:
-    return visible(shortened(text, FULL_TEXT_MAX)).splitlines()
 
 
 def _visible(given: dict[str, Any]) -> dict[str, Any]:
@@ -309,18 +294,14 @@ def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
         lines.append(f"<skipped{_attributes(message=one_line(message))}/>")
     elif result.verdict == "Flake":
         lines += _attempts("flakyFailure", result)
-    shown = "" if outcome == "failure" or outcome == "error" else _output_text(kind, result, info)
+    is_told = kind == "tolerated" or result.verdict in ("Warn", "Flake")
+    shown = full_text(result, info) + "\n" if is_told else ""
     attachments = "" if kind == "skipped" else _junit_attachments(result, info)
     if shown or attachments:
         lines.append(f"<system-out>{escape(shown + attachments)}</system-out>")
     if last is not None and last.output and kind == "failed":
         lines.append(f"<system-err>{escape(visible(shortened(last.output, FULL_TEXT_MAX)))}</system-err>")
     return outcome, lines
-
-
-def _output_text(kind: str, result: Result, info: SuiteInfo) -> str:
-    """The text of one that did not fail, where there is something to say."""
-    return full_text(result, info) + "\n" if kind == "tolerated" or result.verdict in ("Warn", "Flake") else ""
 
 
 def _attempts(tag: str, result: Result) -> Iterator[str]:

@@ -46,82 +46,59 @@ class Rule(NamedTuple):
 _BITWISE = Rule()
 
 
-class ElementCheck:
-    """Finds the wrong elements of pieces of one output, each of up to ``size`` elements.
+def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
+    """The indices of the wrong elements of a piece.
 
     Floats that are certainly right are told by their bits as integers (`_doubtful`), the others are judged in double
-    precision. Arrays of a piece's size are used again: new memory costs more than most passes over it.
+    precision.
     """
+    if rule.is_bitwise:
+        return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
+    if element.is_float:
+        doubtful = _doubtful(actual, expected, element, rule)
+        if doubtful.size <= actual.size // 4:  # to take out more of them would cost more
+            return doubtful[~_of_elements(_right, actual, expected, doubtful, element, rule)]
+    return numpy.flatnonzero(~_of_elements(_right, actual, expected, slice(None), element, rule))
 
-    def __init__(self, element: Element, rule: Rule, size: int) -> None:
-        self.size = size
-        self._element, self._rule = element, rule
-        self._by_bits = element.is_float and not rule.is_bitwise
-        if self._by_bits:
-            self._bounds = _bounds(element, rule)
-            self._integers = numpy.empty((4, size), f"<u{element.size_bytes}")
-            self._integers[3] = self._bounds.least_binade
-            self._flags = numpy.empty((3, size), bool)
 
-    def wrong(self, actual: Array, expected: Array) -> Array:
-        """The indices of the wrong elements of a piece."""
-        element, rule = self._element, self._rule
-        if rule.is_bitwise:
-            return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
-        if self._by_bits:
-            doubtful = self._doubtful(actual, expected)
-            if doubtful.size <= actual.size // 4:  # to take out more of them would cost more
-                return doubtful[~_of_elements(_right, actual, expected, doubtful, element, rule)]
-        return numpy.flatnonzero(~_of_elements(_right, actual, expected, slice(None), element, rule))
+def _doubtful(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
+    """The indices of the floats that may be wrong; the others are certainly right.
 
-    def _doubtful(self, actual: Array, expected: Array) -> Array:
-        """The indices of the floats that may be wrong; the others are certainly right.
-
-        The bits without the sign count the steps (representable values) from zero. All steps of a binade have one size,
-        which doubles from each to the next; so ``atol`` steps in the ``least_binade`` are half of that in the next one.
-        Finite values of different sign are further apart by their bits than any bound: none is more than a binade has.
-        """
-        bounds, size = self._bounds, self._element.size_bytes
-        apart, magnitudes, binades, least = self._integers[:, : actual.size]
-        near, more, third = self._flags[:, : actual.size]
-        sign, a, e = 1 << (8 * size - 1), actual.view(f"<i{size}"), expected.view(f"<i{size}")
-        numpy.subtract(a, e, out=apart.view(a.dtype))
-        numpy.abs(apart.view(a.dtype), out=apart.view(a.dtype))
-        numpy.bitwise_and(e.view(apart.dtype), sign - 1, out=magnitudes)
-        infinity = sign - (1 << bounds.fraction_bits)
-        furthest, greatest = int(apart.max()), int(magnitudes.max())
-        largest = max(greatest + bounds.most, int(a.max()), int(actual.view(apart.dtype).max()) - sign)
-        if largest < infinity and not self._rule.zero:
-            binade = max((greatest + furthest >> bounds.fraction_bits) - bounds.least_binade, 0)
-            if furthest <= max(bounds.always, bounds.atol >> binade):
-                return numpy.empty(0, numpy.intp)
-            if furthest <= bounds.normal:
-                small = numpy.flatnonzero(numpy.less(magnitudes, 1 << bounds.fraction_bits, out=near))
-                # the error and the value of a denormal are whole numbers of the smallest steps
-                allowed = min(self._rule.rtol * _NARROWER, 1.0) * magnitudes[small]
-                return numpy.compress(apart[small] > allowed, small)
-        if bounds.atol:
-            numpy.add(magnitudes, apart, out=binades)  # at least the magnitude of the actual value
-            numpy.right_shift(binades, bounds.fraction_bits, out=binades)
-            numpy.maximum(binades, least, out=binades)
-            numpy.subtract(binades, least, out=binades)
-            numpy.right_shift(bounds.atol, binades, out=binades)
-            numpy.less_equal(apart, binades, out=near)
-        else:
-            numpy.less_equal(apart, bounds.always, out=near)
-        if bounds.atol and bounds.always:
-            numpy.less_equal(apart, bounds.always, out=more)
-            numpy.logical_or(near, more, out=near)
-        if bounds.normal > bounds.always:
-            numpy.less_equal(apart, bounds.normal, out=more)
-            numpy.greater_equal(magnitudes, 1 << bounds.fraction_bits, out=third)
-            numpy.logical_and(more, third, out=more)
-            numpy.logical_or(near, more, out=near)
-        if self._rule.zero:
-            near &= magnitudes > bounds.zero_bits
-        if largest >= infinity:  # its bits are next to the zero of the other sign; no bound reaches it from below
-            near &= (magnitudes < infinity - bounds.most) & (a ^ e >= 0)
-        return numpy.flatnonzero(numpy.logical_not(near, out=near))
+    The bits without the sign count the steps (representable values) from zero. All steps of a binade have one size,
+    which doubles from each to the next; so ``atol`` steps in the ``least_binade`` are half of that in the next one.
+    Finite values of different sign are further apart by their bits than any bound: none is more than a binade has.
+    """
+    bounds, size = _bounds(element, rule), element.size_bytes
+    sign, a, e = 1 << (8 * size - 1), actual.view(f"<i{size}"), expected.view(f"<i{size}")
+    apart = a - e
+    apart = numpy.abs(apart, out=apart).view(f"<u{size}")
+    magnitudes = expected.view(apart.dtype) & (sign - 1)
+    infinity, values = sign - (1 << bounds.fraction_bits), 1 << bounds.fraction_bits
+    furthest, greatest = int(apart.max()), int(magnitudes.max())
+    largest = max(greatest + bounds.most, int(a.max()), int(actual.view(apart.dtype).max()) - sign)
+    if largest < infinity and not rule.zero:
+        binade = max((greatest + furthest >> bounds.fraction_bits) - bounds.least_binade, 0)
+        if furthest <= max(bounds.always, bounds.atol >> binade):
+            return numpy.empty(0, numpy.intp)
+        if furthest <= bounds.normal:
+            small = numpy.flatnonzero(magnitudes < values)
+            # the error and the value of a denormal are whole numbers of the smallest steps
+            allowed = min(rule.rtol * _NARROWER, 1.0) * magnitudes[small]
+            return numpy.compress(apart[small] > allowed, small)
+    near = apart <= bounds.always
+    if bounds.atol:
+        binades = magnitudes + apart  # at least the magnitude of the actual value
+        binades >>= bounds.fraction_bits
+        numpy.maximum(binades, bounds.least_binade, out=binades)
+        binades -= bounds.least_binade
+        near |= apart <= numpy.right_shift(bounds.atol, binades, out=binades)
+    if bounds.normal > bounds.always:
+        near |= (apart <= bounds.normal) & (magnitudes >= values)
+    if rule.zero:
+        near &= magnitudes > bounds.zero_bits
+    if largest >= infinity:  # its bits are next to the zero of the other sign; no bound reaches it from below
+        near &= (magnitudes < infinity - bounds.most) & (a ^ e >= 0)
+    return numpy.flatnonzero(~near)
 
 
 def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
@@ -181,6 +158,7 @@ class _Bounds(NamedTuple):
         return max(self.always, self.normal, self.atol)
 
 
+@lru_cache(8)
 def _bounds(element: Element, rule: Rule) -> _Bounds:
     limits = _limits(element)
     values = 1 << limits.nmant
@@ -263,13 +241,9 @@ def compare(
 ) -> Mismatch:
     """Count the wrong elements, and list the worst. ``ignored`` has a flag for each element of all planes, in order."""
     count = 0
-    checks: dict[Element, ElementCheck] = {}
     worst: list[tuple[float, tuple[str, str, str]]] = []
     for piece in _pieces(actual, source, planes, with_equal=rule.nan == "error"):
-        check = checks.get(piece.element)
-        if check is None or check.size < piece.actual.size:
-            check = checks[piece.element] = ElementCheck(piece.element, rule, piece.actual.size)
-        wrong = check.wrong(piece.actual, piece.expected)
+        wrong = wrong_elements(piece.actual, piece.expected, piece.element, rule)
         if ignored is not None:
             wrong = wrong[~ignored[piece.before + piece.first + wrong * piece.stride]]
         if wrong.size:

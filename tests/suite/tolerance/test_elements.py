@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, element_errors
+from scenario_runner.suite.tolerance.elements import Rule, element_errors, wrong_elements
 from scenario_runner.viewing.element import ELEMENTS
 
 TYPES: dict[str, Any] = {
@@ -32,7 +32,7 @@ def raw(name: str, *values: float) -> Any:
 
 
 def wrong(name: str, actual: Any, expected: Any, **rule: Any) -> list[int]:
-    return ElementCheck(ELEMENTS[name], Rule(**rule), actual.size).wrong(actual, expected).tolist()
+    return wrong_elements(actual, expected, ELEMENTS[name], Rule(**rule)).tolist()
 
 
 @pytest.mark.parametrize("name", TYPES)

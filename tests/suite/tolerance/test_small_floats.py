@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.expectations.outputs import held_content
-from scenario_runner.suite.tolerance.elements import ElementCheck, Rule, compare
+from scenario_runner.suite.tolerance.elements import Rule, compare, wrong_elements
 from scenario_runner.suite.tolerance.planes import planes_of
 from scenario_runner.viewing.element import ELEMENTS
 
@@ -94,9 +94,8 @@ def test_all_values_of_two_bytes(name: str, rule: Rule) -> None:
         wrong = check(name, actual, expected, rule)
         for start in range(0, actual.size, 64 * 61):
             part = slice(start, start + 64)
-            found = ElementCheck(ELEMENTS[name], rule, 64).wrong(
-                *(each[part].view(ELEMENTS[name].dtype) for each in (actual, expected))
-            )
+            pieces = (each[part].view(ELEMENTS[name].dtype) for each in (actual, expected))
+            found = wrong_elements(*pieces, ELEMENTS[name], rule)
             assert found.tolist() == np.flatnonzero(wrong[part]).tolist()
 
 
