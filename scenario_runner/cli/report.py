@@ -18,7 +18,7 @@ from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Outcome, Result, is_bad
 from scenario_runner.suite.reports.text import SuiteInfo, headline, missing_tools, seconds_text
-from scenario_runner.suite.verdicts import Comparison, compare, write_tables
+from scenario_runner.suite.verdicts import compare, write_tables
 from scenario_runner.text import one_line
 
 _MOST_SHOWN: Final = 50
@@ -80,41 +80,28 @@ def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
 
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
     """Print what has changed since an older journal; the items that are failures only now."""
-
     with MergedJournals([old], problems) as before:
-        comparison = compare(before.rows(), merged.rows())
-    for title, lines in _parts(comparison):
+        found = compare(before.rows(), merged.rows())
+    changes = {"new failures": found.new_failures, "fixed": found.fixed, "changed": found.changed}
+    parts: dict[str, Sequence[str]] = {
+        title: [f"{each.id}: {each.before or 'new'} -> {each.after}" for each in changed]
+        for title, changed in changes.items()
+    }
+    parts[f"slower, where the typical item takes {found.factor:.2f} times as long"] = [
+        f"{each.id}: {seconds_text(each.before)} -> {seconds_text(each.after)}, {each.after / each.before:.1f} times"
+        for each in found.slower
+    ]
+    parts |= {"new items": found.added, "items without a result now": found.removed}
+    for title, lines in parts.items():
         if lines:
             print(f"{title} ({len(lines)}):")
             for line in lines[:_MOST_SHOWN]:
                 print(f"  {one_line(line)}")
             if len(lines) > _MOST_SHOWN:
                 print(f"  and {len(lines) - _MOST_SHOWN} more")
-    if not any(lines for _, lines in _parts(comparison)):
+    if not any(parts.values()):
         print("nothing has changed")
-    return [change.id for change in comparison.new_failures]
-
-
-def _parts(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    changes = (
-        ("new failures", comparison.new_failures),
-        ("fixed", comparison.fixed),
-        ("changed", comparison.changed),
-    )
-    slower = [
-        f"{each.id}: {seconds_text(each.before)} -> {seconds_text(each.after)}, {each.after / each.before:.1f} times"
-        for each in comparison.slower
-    ]
-    note = f"slower, where the typical item takes {comparison.factor:.2f} times as long"
-    return [
-        *(
-            (title, [f"{each.id}: {each.before or 'new'} -> {each.after}" for each in each_kind])
-            for title, each_kind in changes
-        ),
-        (note, slower),
-        ("new items", list(comparison.added)),
-        ("items without a result now", list(comparison.removed)),
-    ]
+    return [change.id for change in found.new_failures]
 
 
 class _Placed:

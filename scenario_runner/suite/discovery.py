@@ -6,9 +6,9 @@ import os
 import re
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Final
 
 from scenario_runner.files.source import reason_of
 from scenario_runner.streams import read_file
@@ -24,8 +24,6 @@ NOT_SEARCHED: Final = ".not-searched"
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
 _MOST_BYTES_LOOKED_AT: Final = 1 << 20
-
-_Identity: TypeAlias = tuple[int, int]
 
 
 class Discovery:
@@ -43,7 +41,7 @@ class Discovery:
         self._problems = problems
         self._input = standard_input  # a descriptor
         self._ids: set[str] = set()
-        self._searched: dict[_Identity, str] = {}
+        self._searched: dict[str, str] = {}
 
     @property
     def count(self) -> int:
@@ -69,7 +67,8 @@ class Discovery:
         if is_folder:
             folder = os.path.abspath(path)
             self._searched = {}
-            yield from self._folder(folder, _identities_above(folder))
+            above = frozenset(os.path.realpath(parent) for parent in Path(folder).parents)
+            yield from self._folder(folder, above)
         else:
             path = os.path.abspath(path)
             yield from self._item(path, expectations_file(path))
@@ -102,22 +101,21 @@ class Discovery:
                 path = os.path.join(folder, text)
             yield from self._path(path)
 
-    def _folder(self, folder: str, above: frozenset[_Identity]) -> Iterator[Item]:
-        """The items below a folder; ``above`` are the folders above it."""
+    def _folder(self, folder: str, above: frozenset[str]) -> Iterator[Item]:
+        """The items below a folder; ``above`` are the real paths of the folders above it."""
         try:
-            status = os.stat(folder)
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
             self._problems.found("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
             return
         names = frozenset(entry.name for entry in entries)
-        identity = status.st_dev, status.st_ino
-        if identity in above:
+        place = os.path.realpath(folder)
+        if place in above:
             message = "this link leads to a folder above it, and is not followed"
             self._problems.found("SR-SUITE-007", folder, message, severity="warning")
             return
-        if self._searched.setdefault(identity, folder) != folder:
+        if self._searched.setdefault(place, folder) != folder:
             return  # another link to it: its items have been found
         if len(self._searched) > 1 and NOT_SEARCHED in names:
             return
@@ -132,7 +130,7 @@ class Discovery:
             if not _is_plain(name):
                 self._not_plain(folder, name)
             elif is_folder:
-                yield from self._folder(entry.path, above | {identity})
+                yield from self._folder(entry.path, above | {place})
             elif not _is_other(name):
                 expectations = expectations_file(entry.path, names)
                 if expectations is not None or self._is_scenario(entry.path):
@@ -163,17 +161,6 @@ class Discovery:
             "rename it: lists and reports cannot hold this name",
             line=line,
         )
-
-
-def _identities_above(folder: str) -> frozenset[_Identity]:
-    """The identities of the folders above an absolute path, which a link must not lead back to."""
-    found = set()
-    while folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
-        with suppress(OSError):  # the search says so where it matters
-            status = os.stat(folder)
-            found.add((status.st_dev, status.st_ino))
-    return frozenset(found)
 
 
 def listed(item: Item) -> str:

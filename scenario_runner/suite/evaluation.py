@@ -46,10 +46,6 @@ _DEFAULT = EvaluationOptions()
 class _Refused(Exception):  # noqa: N818  (control flow inside this module)
     """The item ends before it runs, with this status and reason."""
 
-    def __init__(self, status: Status, reason: str) -> None:
-        self.status = status
-        self.reason = reason
-
 
 def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = None) -> Outcome:
     """Run an item and compare what it gives. Errors of ours become outcomes; others are raised."""
@@ -100,7 +96,8 @@ class _Evaluation:
 
             plan = runner.run_into(self._item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
         except _Refused as refused:
-            return Outcome(refused.status, reason=refused.reason)
+            status, reason = refused.args
+            return Outcome(status, reason=reason)
         except ScenarioRunnerError as error:
             if isinstance(error, DeviceError):
                 with suppress(ScenarioRunnerError):  # what it says about being closed matters less

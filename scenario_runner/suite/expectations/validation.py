@@ -291,7 +291,7 @@ class _Binder:
             return None
         if output.resource is None:
             if expected.values is None and path is not None and not os.path.isfile(path):
-                self._lacking(path, "/file")
+                self._add("SR-EXPECT-007", "/file", f"{path}: does not exist", close_files_help(path))
             return None
         is_held = self._content is not None or path is None or expected.values is not None
         content = self._content or (self._held(element) if is_held else self._opened(path or ""))
@@ -378,10 +378,6 @@ class _Binder:
                 self._problems.append(problem._replace(code=code))
             else:
                 self._add(code, key, f"{problem.path}: {problem.message}", problem.help)
-
-    def _lacking(self, path: str, key: str) -> None:
-
-        self._add("SR-EXPECT-007", key, f"{path}: does not exist", close_files_help(path))
 
     def _is_complete(self, bound: Bound) -> bool:
         """Return whether mask, border and metrics fit the output."""

@@ -71,7 +71,7 @@ def _tests(results: Iterable[Result], info: SuiteInfo) -> Iterator[dict[str, Any
 def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
     last, kind = result.last, kind_of(result)
     name = one_line(result.item.id, 4096) or "?"
-    *earlier, _ = result.attempts or (None,)
+    earlier = result.attempts[:-1]
     test: dict[str, Any] = {
         "name": name,
         "status": "other" if kind == "tolerated" else kind,

@@ -81,11 +81,7 @@ class Plane(NamedTuple):
 
     def place(self, flat: int) -> str:
         """The index of an element as text, behind the label of the plane."""
-        found = []
-        for size in reversed(self.shape):
-            flat, rest = divmod(flat, size)
-            found.append(rest)
-        text = f"[{', '.join(map(str, reversed(found)))}]"
+        text = str([int(place) for place in numpy.unravel_index(flat, self.shape)])
         return f"{self.label} {text}" if self.label else text
 
 
