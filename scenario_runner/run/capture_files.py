@@ -132,16 +132,12 @@ class CaptureNames:
     def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
         self._plan = plan
         self._folder = folder
-        self._repeat = repeat
-        self._seen: dict[tuple[int, int], int] = {}
+        self._folders = FrameFolders(repeat)
         self._file_names = FileNames()
 
     def files(self, iteration: int, frame: FramePlan) -> dict[str, list[_File]]:
         """By uid; ask once for each frame of a run, in order."""
-        count = self._seen[iteration, frame.frame_id] = self._seen.get((iteration, frame.frame_id), 0) + 1
-        name = frame_folder(frame.frame_id, count)
-        if self._repeat > 1:
-            name = os.path.join(f"iteration_{iteration}", name)
+        name = self._folders.name(iteration, frame.frame_id)
         found: dict[str, list[_File]] = {}
         for uid in frame.captures:
             paths = (os.path.join(name, self._file_names.of(uid) + extension) for extension in self._extensions(uid))
@@ -155,6 +151,23 @@ class CaptureNames:
             return [codec_for(plan.kind).extension]
         fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
         return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
+
+
+class FrameFolders:
+    """Names of the folders of the frames of a run; ask for each frame once, in order."""
+
+    def __init__(self, repeat: int) -> None:
+        self._repeat = repeat
+        self._iteration = 0
+        self._seen: dict[int, int] = {}
+
+    def name(self, iteration: int, frame_id: int) -> str:
+        """``frame_<id>``, under ``iteration_<n>/`` when repeating; the second one of an id gets a number."""
+        if iteration != self._iteration:
+            self._iteration, self._seen = iteration, {}
+        count = self._seen[frame_id] = self._seen.get(frame_id, 0) + 1
+        name = frame_folder(frame_id, count)
+        return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
 
 
 class CaptureFiles:

@@ -17,6 +17,7 @@ from scenario_runner.formats import find_format
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, image_parts
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
+from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.resource_files import FileNames, create_resource_file
 from scenario_runner.scenario import Scenario
 from scenario_runner.viewing.element import ELEMENTS, Element, element_of, trimmed
@@ -52,23 +53,6 @@ class Outputs(dict[str, Output]):
         return bool(self.left_out) and "/" in name
 
 
-class Frames:
-    """Names of the frames of a run, as captures name their folders; ask for each frame once, in order."""
-
-    def __init__(self, repeat: int) -> None:
-        self._repeat = repeat
-        self._iteration = 0
-        self._seen: dict[int, int] = {}
-
-    def name(self, iteration: int, frame_id: int) -> str:
-        """``frame_<id>``, under ``iteration_<n>/`` when repeating; the second one of an id gets a number."""
-        if iteration != self._iteration:
-            self._iteration, self._seen = iteration, {}
-        count = self._seen[frame_id] = self._seen.get(frame_id, 0) + 1
-        name = f"frame_{frame_id}" + (f"_{count}" if count > 1 else "")
-        return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
-
-
 def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
     """The outputs of a run."""
     found = Outputs()
@@ -93,7 +77,7 @@ def _add_frames(
     if count > MOST_CAPTURES:
         found.left_out = count
         return
-    names, folders = FileNames(), Frames(repeat)
+    names, folders = FileNames(), FrameFolders(repeat)
     for iteration in range(repeat):
         for frame_id, captures in each_iteration:
             if not captures:
@@ -171,7 +155,7 @@ class ResultsSink:
     def __init__(self, plan: Plan, repeat: int, take: Take, *, captures: bool) -> None:
         self._plan = plan
         self._take = take
-        self._frames = Frames(repeat)
+        self._frames = FrameFolders(repeat)
         self.captures = captures
 
     def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
