@@ -1,7 +1,5 @@
 """Items that run on the device of this machine, and their outcomes."""
 
-# ruff: noqa: E501 - a line for each case of a table
-
 from __future__ import annotations
 
 import json
@@ -17,6 +15,7 @@ from scenario_runner.suite.evidence import item_folder
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.worker import Runners
 from tests.scenes import Scene, glsl
+from tests.tables import cases
 
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
 VALUES = np.float32([1, 2, 3, 4])
@@ -57,47 +56,19 @@ def test_expectations_under_a_key_with_escapes(doubled: Scene, runners: Runners)
     assert run_item(Item("x", str(path)), runners).status == "Fail"
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {},
-        {"values": [2.001, 4, 6, 8], "atol": 0.01},
-        {"values": [2.001, 4, 6, 8], "rtol": 0.001},
-        {"values": [2.0000002, 4, 6, 8], "ulp": 1},
-        {"values": ["nan", 4, 6, 8], "nan": "any"},
-        {"values": [9, 4, 6, 8], "allowed_count": 1},
-        {"values": [9, 4, 6, 8], "allowed_share": 0.25},
-        {"values": [9, 4, 6, 8], "mask": "mask.npy"},
-        {"values": [2.001, 4, 6, 8], "metrics": {"rmse": {"max": 0.001}}},
-        {"metrics": {"rel_l2": {}, "cosine": {}, "scale_error": {}, "wasserstein_rel": {}, "atol_p999": {}}},
-    ],
-)
-def test_passes(doubled: Scene, run: Run, keys: dict[str, Any]) -> None:
+@pytest.mark.parametrize("keys", [keys for (keys,) in cases(__file__, "outputs.txt", "PASSES")])
+def test_passes(doubled: Scene, run: Run, keys: str) -> None:
     """Within what is allowed."""
     doubled.npy("mask.npy", np.array([1, 0, 0, 0], bool))
-    outcome = run(outputs=expected(**keys))
+    outcome = run(outputs=expected(**json.loads(keys)))
     assert (outcome.status, outcome.reason) == ("Pass", "")
     assert not (doubled.folder / "results").exists()
 
 
-@pytest.mark.parametrize(
-    "keys, status, message",
-    [
-        ({"values": [2, 4, 6, 9]}, "Fail", "1 of 4 elements (25 %) are wrong at [3]: 8.0 (0x41000000), expected 9.0 (0x41100000)"),
-        ({"values": [2, 4, 5, 9], "atol": 0.5}, "Fail", "2 of 4 elements (50 %) are wrong, the greatest error is 1 at [2]: 6.0 (0x40c00000), expected 5.0 (0x40a00000); allowed: atol 0.5"),
-        ({"values": [2, 4, 6, 8.000001], "atol": 9.536743e-07}, "Fail", "1 of 4 elements (25 %) are wrong, the greatest error is 9.5367432e-07 at [3]: 8.0 (0x41000000), expected 8.000001 (0x41000001); allowed: atol 9.536743e-07"),
-        ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"max": 0.4999999}}}, "Fail", "rmse is 0.5, expected at most 0.4999999"),
-        ({"values": [0, 0, 6, 8], "allowed_count": 1}, "Fail", "2 of 4 elements (50 %) are wrong, 1 may be at [1]: 4.0 (0x40800000), expected 0.0 (0x00000000)"),
-        ({"values": [2, 4, 6, "nan"], "nan": "equal"}, "Fail", "1 of 4 elements (25 %) are wrong, the greatest error is inf at [3]: 8.0 (0x41000000), expected nan (0x7fc00000); allowed: nan equal"),
-        ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"warn": 0.1, "max": 1}}}, "Warn", "rmse is 0.5, expected at most 0.1"),
-        ({"values": [2, 4, 6, 9], "metrics": {"rmse": {"max": 0.1}, "psnr": {"min": 90}}}, "Fail", "rmse is 0.5, expected at most 0.1; psnr is 6.0206, expected at least 90"),
-        ({"values": [2, 4, 6, "inf"], "metrics": {"rel_l2": {}}}, "Fail", "rel_l2 cannot be computed: what is expected has values that are not finite"),
-        ({"values": [2, 4, 6, 9], "atol": 2, "metrics": {"rmse": {"max": 0.1}}}, "Fail", "rmse is 0.5, expected at most 0.1"),
-    ],
-)  # fmt: skip
-def test_wrong_outputs(doubled: Scene, run: Run, keys: dict[str, Any], status: str, message: str) -> None:
+@pytest.mark.parametrize("keys, status, message", cases(__file__, "outputs.txt", "WRONG"))
+def test_wrong_outputs(doubled: Scene, run: Run, keys: str, status: str, message: str) -> None:
     """What is wrong is said in a sentence, with the worst elements and files about them."""
-    outcome = run(outputs=expected(**keys))
+    outcome = run(outputs=expected(**json.loads(keys)))
     assert (outcome.status, outcome.reason) == (status, f"x: {message}")
     (output,) = outcome.outputs
     assert output.worst

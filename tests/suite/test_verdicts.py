@@ -6,59 +6,21 @@ import pytest
 
 from scenario_runner.suite.records import Outcome
 from scenario_runner.suite.verdicts import Expected, Rules, expected_status, judged, listed
+from tests.tables import cases
+
+NOTHING: dict[str, str | None] = {"nothing": None, "flake": None}
 
 
-@pytest.mark.parametrize(
-    "status, expected, verdict",
-    [
-        ("Pass", None, "Pass"),
-        ("Fail", None, "Fail"),
-        ("NotSupported", None, "NotSupported"),
-        ("Fail", "Fail", "ExpectedFail"),
-        ("Crash", "Crash", "ExpectedFail"),
-        ("Timeout", "Timeout", "ExpectedFail"),
-        ("Missing", "Missing", "ExpectedFail"),
-        ("Pass", "Pass", "Pass"),
-        ("Warn", "Warn", "Warn"),
-        ("Fail", "Crash", "UnexpectedImprovement(Fail)"),
-        ("Fail", "Timeout", "UnexpectedImprovement(Fail)"),
-        ("Crash", "Fail", "Crash"),
-        ("Timeout", "Fail", "Timeout"),
-        ("Crash", "Timeout", "Crash"),
-        ("Timeout", "Crash", "Timeout"),
-        ("Missing", "Fail", "Missing"),
-        ("Pass", "Fail", "UnexpectedImprovement(Pass)"),
-        ("Pass", "Crash", "UnexpectedImprovement(Pass)"),
-        ("Skip", "Fail", "UnexpectedImprovement(Skip)"),
-        ("NotSupported", "Fail", "UnexpectedImprovement(Skip)"),
-        ("NotSupported", "Skip", "NotSupported"),
-        ("Warn", "Timeout", "UnexpectedImprovement(Warn)"),
-        ("Fail", "Pass", "Fail"),
-        ("Fail", "Skip", "Fail"),
-        ("Pass", "Warn", "Pass"),
-    ],
-)
-def test_a_status_meets_a_baseline(status: str, expected: str | None, verdict: str) -> None:
+@pytest.mark.parametrize("status, expected, verdict", cases(__file__, "verdicts.txt", "STATUSES"))
+def test_a_status_meets_a_baseline(status: str, expected: str, verdict: str) -> None:
     """The verdict on one run is that of the table in docs/suites.md."""
-    assert judged(status, expected) == verdict
+    assert judged(status, NOTHING.get(expected, expected)) == verdict
 
 
-@pytest.mark.parametrize(
-    "word, status",
-    [
-        ("Fail", "Fail"),
-        ("Crash", "Crash"),
-        ("UnexpectedImprovement(Fail)", "Fail"),
-        ("UnexpectedImprovement(Pass)", "Pass"),
-        ("UnexpectedImprovement", "Pass"),
-        ("ExpectedFail", "Fail"),
-        ("Flake", None),
-        ("KnownFlake", "KnownFlake"),
-    ],
-)
-def test_words_of_a_baseline(word: str, status: str | None) -> None:
+@pytest.mark.parametrize("word, status", cases(__file__, "verdicts.txt", "WORDS"))
+def test_words_of_a_baseline(word: str, status: str) -> None:
     """A failures.csv can be the next baseline: its verdicts say what happens without a change."""
-    assert expected_status(word) == status
+    assert expected_status(word) == NOTHING.get(status, status)
 
 
 @pytest.mark.parametrize("word", ["", "fail", "Broken", "UnexpectedImprovement(Odd)"])
@@ -68,49 +30,14 @@ def test_other_words_are_refused(word: str) -> None:
         expected_status(word)
 
 
-def attempts(text: str) -> tuple[Outcome, ...]:
-    return tuple(Outcome(word) for word in text.split())  # type: ignore[arg-type]
-
-
-FAIL, FLAKE = Expected("Fail"), Expected(is_flake=True)
-
-
-@pytest.mark.parametrize(
-    "rules, expected, ran, again, verdict",
-    [
-        (Rules(), Expected(), "Pass", False, "Pass"),
-        (Rules(), Expected(), "Fail", True, "Fail"),
-        (Rules(), Expected(), "Fail Fail", False, "Fail"),
-        (Rules(), Expected(), "Fail Pass", False, "Flake"),
-        (Rules(), Expected(), "Crash Pass", False, "Flake"),
-        (Rules(), Expected(), "Crash Fail", False, "Flake"),
-        (Rules(), Expected(), "NotSupported", False, "NotSupported"),
-        (Rules(), Expected(), "Missing", False, "Missing"),
-        (Rules(0), Expected(), "Fail", False, "Fail"),
-        (Rules(3), Expected(), "Fail Fail Fail", True, "Fail"),
-        (Rules(3), Expected(), "Fail Fail Pass", False, "Flake"),
-        (Rules(3), Expected(), "Fail Fail Fail Fail", False, "Fail"),
-        (Rules(), FAIL, "Fail", False, "ExpectedFail"),
-        (Rules(), FAIL, "Pass", True, "UnexpectedImprovement(Pass)"),
-        (Rules(), FAIL, "Pass Pass", False, "UnexpectedImprovement(Pass)"),
-        (Rules(), FAIL, "Pass Fail", False, "Flake"),
-        (Rules(), FAIL, "Crash Crash", False, "Crash"),
-        (Rules(), FLAKE, "Fail", False, "KnownFlake"),
-        (Rules(), FLAKE, "Crash", False, "KnownFlake"),
-        (Rules(), FLAKE, "Pass", False, "Pass"),
-        (Rules(), Expected("Fail", is_flake=True), "Fail", False, "ExpectedFail"),
-        (Rules(), Expected("Fail", is_flake=True), "Pass", False, "KnownFlake"),
-        (Rules(0, 3), Expected(), "Pass", True, "Pass"),
-        (Rules(0, 3), Expected(), "Pass Pass Pass", False, "Pass"),
-        (Rules(0, 3), Expected(), "Pass Fail", False, "Fail"),
-        (Rules(1, 3), Expected(), "Pass Fail", True, "Fail"),
-        (Rules(1, 3), Expected(), "Pass Fail Pass", False, "Flake"),
-        (Rules(0, 3), Expected(), "NotSupported", False, "NotSupported"),
-    ],
-)
-def test_attempts_give_a_verdict(rules: Rules, expected: Expected, ran: str, again: bool, verdict: str) -> None:
+@pytest.mark.parametrize("rules, expected, runs, result", cases(__file__, "verdicts.txt", "ATTEMPTS"))
+def test_attempts_give_a_verdict(rules: str, expected: str, runs: str, result: str) -> None:
     """Unexpected results are repeated, another status then is a flake, and a known flake is no failure."""
-    assert (rules.again(expected, attempts(ran)), rules.verdict(expected, attempts(ran))) == (again, verdict)
+    rule, words = Rules(*map(int, rules.split())), expected.split()
+    item = Expected(NOTHING.get(words[0], words[0]), "flake" in words)
+    attempts = tuple(Outcome(status) for status in runs.split())  # type: ignore[arg-type]
+    again = "again" if rule.again(item, attempts) else "done"
+    assert f"{again} {rule.verdict(item, attempts)}" == result
 
 
 def test_csv_files_have_one_word_for_what_did_not_run() -> None:

@@ -1,7 +1,5 @@
 """Texts of expectations: what each key means, and what is wrong with it, all at once and with its place."""
 
-# ruff: noqa: E501 - a line for each case of a table
-
 from __future__ import annotations
 
 import json
@@ -22,6 +20,7 @@ from scenario_runner.suite.discovery import (
 )
 from scenario_runner.suite.expectations.reading import Expectations, load, of_text
 from scenario_runner.suite.records import Item
+from tests.tables import cases
 
 
 def read(given: Any) -> Expectations:
@@ -72,82 +71,31 @@ def test_short_forms() -> None:
     assert read({"outputs": {"x": {"sha256": digest}}}).check.outputs["x"].sha256 == (digest.lower(),)
 
 
-@pytest.mark.parametrize(
-    "text, code, message",
-    [
-        ("", "001", "c.json:1:1: the file is empty"),
-        ("{", "001", "c.json:1:2: the file ends inside the object that begins at 1:1: expected a key in double quotes"),
-        ('{ "repeat": 1, "repeat": 2 }', "001", "c.json:1:16: /repeat: the key 'repeat' appears twice in one object, first on line 1"),
-        ('{ "timeout": NaN }', "001", "c.json:1:14: /timeout: "),
-        ('[ 1 ]', "003", "c.json:1:1: expected an object, got an array"),
-        ('{ "repeats": 3 }', "002", "c.json:1:3: /repeats: unknown key 'repeats' (did you mean 'repeat'?)"),
-        ('{ "version": 2 }', "003", "c.json:1:14: /version: expected "),
-        ('{ "repeat": 0 }', "003", "c.json:1:13: /repeat: expected an integer of at least 1, got 0"),
-        ('{ "timeout": 0 }', "003", "c.json:1:14: /timeout: expected a finite number above 0, got 0"),
-        ('{ "timeout": 1e999 }', "003", "c.json:1:14: /timeout: expected a finite number above 0, got inf"),
-        ('{ "robustness": 1 }', "003", "c.json:1:17: /robustness: expected true or false, got 1"),
-    ],
-)  # fmt: skip
+def check(given: Any, code: str, message: str) -> None:
+    """There is one error, with this code and message."""
+    ((found, whole),) = problems(given)
+    assert found == code
+    assert message in whole
+
+
+@pytest.mark.parametrize("text, code, message", cases(__file__, "wrong.txt", "TEXTS"))
 def test_wrong_texts(text: str, code: str, message: str) -> None:
-    """Each has one error with its place."""
+    """Each has one error with its place; nulls, unknown versions and unknown codes too, as the JSON Schema says."""
     ((found, whole),) = problems(text)
     assert found == code
     assert whole.startswith(message), whole
 
 
-@pytest.mark.parametrize(
-    "keys, code, message",
-    [
-        ({"atol": -1}, "003", "/atol: expected a finite number of at least 0, got -1"),
-        ({"rtol": "1%"}, "003", "/rtol: expected a number, got '1%'"),
-        ({"ulp": 1.5}, "003", "/ulp: expected an integer, got 1.5"),
-        ({"nan": "ok"}, "003", "/nan: expected one of 'equal', 'any', 'error', got 'ok'"),
-        ({"dtype": "float"}, "003", "/dtype: expected one of 'bool', 'int8'"),
-        ({"allowed_share": 1.5}, "003", "/allowed_share: expected a number from 0 to 1, got 1.5"),
-        ({"sha256": "12"}, "003", "/sha256/0: expected a SHA-256 of 64 hexadecimal digits, got '12'"),
-        ({"file": ""}, "003", "/file: expected the path of a file, got ''"),
-        ({"values": [[1], [1, 2]]}, "003", "/values: expected a number or arrays of one length, of numbers, got an array"),
-        ({"values": ["minus one"]}, "003", "/values: expected a number, 'nan', 'inf', '-inf' or bits such as '0x7fc00000'"),
-        ({"atoll": 1}, "002", "/atoll: unknown key 'atoll' (did you mean 'atol'?)"),
-        ({"metrics": {"rsme": {"max": 1}}}, "002", "/metrics/rsme: unknown key 'rsme' (did you mean 'rmse'?)"),
-        ({"metrics": {"rmse": {"min": 1}}}, "002", "/metrics/rmse/min: unknown key 'min'"),
-        ({"metrics": {"rmse": {}}}, "003", "/metrics/rmse: expected 'warn', 'max' or both"),
-        ({"metrics": {"psnr": {}}}, "003", "/metrics/psnr: expected 'warn', 'min' or both"),
-        ({"metrics": {"rmse": {"warn": 2, "max": 1}}}, "006", "/metrics/rmse/warn: lies beyond 'max' (1.0), so that nothing is a warning"),
-        ({"metrics": {"ssim": {"warn": 0.8, "min": 0.9}}}, "006", "/metrics/ssim/warn: lies beyond 'min' (0.9)"),
-        ({"file": "a.npy", "values": 1}, "006", ": 'file' and 'values' are given; one output has one of them"),
-        ({"sha256": "0" * 64, "atol": 1, "mask": "m.png"}, "006", "/sha256: a digest says only that bytes are equal, so that 'atol', 'mask' cannot be checked"),
-        ({"unchecked": True, "atol": 1}, "006", "/unchecked: is true, so that 'atol' would have no effect"),
-        ({"allowed_share": 0.5, "allowed_count": 1}, "006", "/allowed_share: is given beside 'allowed_count'"),
-    ],
-)  # fmt: skip
-def test_wrong_outputs(keys: dict[str, Any], code: str, message: str) -> None:
+@pytest.mark.parametrize("keys, code, message", cases(__file__, "wrong.txt", "OUTPUTS"))
+def test_wrong_outputs(keys: str, code: str, message: str) -> None:
     """Each has one error whose pointer leads into the output."""
-    ((found, whole),) = problems({"outputs": {"x/y": keys}})
-    assert found == code
-    assert f"/outputs/x~1y{message}" in whole
+    check({"outputs": {"x/y": json.loads(keys)}}, code, f"/outputs/x~1y{message}")
 
 
-@pytest.mark.parametrize(
-    "keys, code, message",
-    [
-        ({"exit_code": 3, "codes": ["SR-FEATURE-001"]}, "006", "/exit_code: is 3, but runs with these codes end with 6"),
-        ({"exit_code": 3, "codes": []}, "006", "/codes: is empty, but a run that ends with 3 has a code"),
-        ({"exit_code": 3, "outputs": {"x": {}}}, "006", "/outputs: a run that ends with an error has no outputs"),
-        ({"when": [{"outputs": {}}]}, "006", "/when/0: matches every device"),
-        ({"when": [{"vendor": "nvidea"}]}, "003", "/when/0/vendor: no vendor is called 'nvidea' (did you mean 'nvidia'?)"),
-        ({"when": [{"driver_version": "25"}]}, "003", "/when/0/driver_version: expected comparisons such as '>=24.1 <25'"),
-        ({"when": [{"type": "gpu"}]}, "003", "/when/0/type: expected one of 'discrete', "),
-        ({"when": [{"type": "cpu", "outputs": {"x": {"atol": -1}}}]}, "003", "/when/0/outputs/x/atol: expected a finite"),
-        ({"needs": {"features": "shaderInt65"}}, "003", "/needs/features: no feature of Vulkan is called 'shaderInt65' (did you mean 'shaderInt64'"),
-        ({"needs": {"capability": "Int64"}}, "002", "/needs/capability: unknown key 'capability' (did you mean 'capabilities'?)"),
-    ],
-)  # fmt: skip
-def test_wrong_items(keys: dict[str, Any], code: str, message: str) -> None:
+@pytest.mark.parametrize("keys, code, message", cases(__file__, "wrong.txt", "ITEMS"))
+def test_wrong_items(keys: str, code: str, message: str) -> None:
     """Contradictions and wrong conditions."""
-    ((found, whole),) = problems(keys)
-    assert found == code
-    assert message in whole
+    check(keys, code, message)
 
 
 def test_everything_wrong_is_said_at_once() -> None:
@@ -211,21 +159,6 @@ def test_any_text_is_read_or_refused(at: int, letter: str) -> None:
     )
     at %= len(text)
     assert all(each.line for each in refusals(text[:at] + letter + text[at + 1 :]))
-
-
-@pytest.mark.parametrize(
-    "given, code",
-    [
-        ('{"version": true}', "003"),
-        ('{"version": 2}', "003"),
-        ('{"outputs": {"x": {"atol": null}}}', "001"),
-        ('{"outputs": {"x": {"metrics": {"rmse": null}}}}', "001"),
-        ('{"codes": ["SR-REF-999"]}', "003"),
-    ],
-)
-def test_what_json_schema_refuses_too(given: str, code: str) -> None:
-    """Versions that are no number or not known, nulls, and codes that no error has."""
-    assert [found for found, _ in problems(given)] == [code]
 
 
 def test_files_that_cannot_be_read_are_not_overlooked(tmp_path: Path) -> None:

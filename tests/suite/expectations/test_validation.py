@@ -1,7 +1,5 @@
 """Expectations against the outputs of their scenario, without a device."""
 
-# ruff: noqa: E501 - a line for each case of a table
-
 from __future__ import annotations
 
 import json
@@ -23,6 +21,7 @@ from scenario_runner.viewing.element import ELEMENTS
 from scenarios.generate import HERE
 from tests.image_files import write_dds
 from tests.scenes import Scene
+from tests.tables import cases
 
 
 @pytest.fixture
@@ -140,36 +139,8 @@ def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
     assert found(scene, a__b={"unchecked": True}) == []
 
 
-@pytest.mark.parametrize(
-    "name, keys, code, message",
-    [
-        ("x", {"file": "x.npz"}, "008", "x.npz: has the extension '.npz', expected '.npy' for a buffer"),
-        ("x", {"file": "y.npy"}, "007", "y.npy: cannot be opened: no such file or directory"),
-        ("x", {"file": "small.npy"}, "008", "small.npy: holds 8 bytes, but the output has 24 bytes"),
-        ("x", {"file": "broken.npy"}, "007", "broken.npy: is not a .npy file"),
-        ("x", {"file": "complex.npy", "atol": 1}, "008", "has elements that are no numbers"),
-        ("x", {"file": "bytes.npy", "atol": 1}, "008", "has elements of one byte (int8), as every file of a buffer"),
-        ("x", {"file": "bytes.npy", "metrics": {"rmse": {"max": 1}}}, "008", "'metrics' would be taken of single bytes"),
-        ("x", {"file": "x.npy", "dtype": "float64", "mask": "small.npy"}, "008", "the mask has the shape (2,)"),
-        ("x", {"file": "x.npy", "border": 1}, "008", "the output has the shape (6,): there are no rows"),
-        ("x", {"values": [1, 2], "dtype": "float32"}, "008", "there are 2 values, but the output has 6 elements"),
-        ("x", {"values": 1}, "003", "say nothing of their type"),
-        ("x", {"values": 1.5, "dtype": "int32"}, "008", "1.5 is no value of int32"),
-        ("x", {"values": ["nan"], "dtype": "int64"}, "008", "there are 1 values, but the output has 3 elements"),
-        ("x", {"values": "nan", "dtype": "int64"}, "008", "'nan' is no value of int64"),
-        ("x", {"values": "0x123", "dtype": "uint8"}, "008", "'0x123' has more bits than uint8"),
-        ("inner4", {"values": 1, "dtype": "float64"}, "008", "the output has 4 bytes, no whole number of float64"),
-        ("x", {"file": "x.npy", "metrics": {"ssim": {"min": 0.5}}}, "009", "is a metric of images; this output is none"),
-        ("t", {"file": "x.npy"}, "008", "x.npy: holds '<f4' of shape (6,), but the output is float16 of shape (2, 3)"),
-        ("t", {"values": 1, "dtype": "bfloat16"}, "008", "is 'bfloat16', but the tensor is 'float16'"),
-        ("color", {"values": 1, "dtype": "uint8"}, "008", "an image has the type of its format, VK_FORMAT_R8G8B8A8_UNORM"),
-        ("color", {"file": "x.npy"}, "008", "x.npy: "),
-        ("color", {"values": 1, "mask": "none.png"}, "007", "none.png: "),
-        ("levels", {"values": 1}, "008", "values of VK_FORMAT_R8_UNORM cannot be written as numbers"),
-        ("levels", {"file": "level.npy"}, "008", "level.npy: has 1 of the 3 mip levels of the output"),
-    ],
-)  # fmt: skip
-def test_content_that_does_not_fit(scene: Scene, name: str, keys: dict[str, Any], code: str, message: str) -> None:
+@pytest.mark.parametrize("name, keys, code, message", cases(__file__, "wrong.txt", "MISFITS"))
+def test_content_that_does_not_fit(scene: Scene, name: str, keys: str, code: str, message: str) -> None:
     """Each misfit has its code, and says both sides."""
     scene.npy("small.npy", np.zeros(2, "f4"))
     scene.npy("complex.npy", np.zeros(3, "c8"))
@@ -178,7 +149,7 @@ def test_content_that_does_not_fit(scene: Scene, name: str, keys: dict[str, Any]
     scene.file("broken.npy", b"nothing")
     scene.buffer("inner4", size=4)
     others = {} if name == "inner4" else {"inner4": {"unchecked": True}}
-    problems = found(scene, **{name: keys}, **others)
+    problems = found(scene, **{name: json.loads(keys)}, **others)
     assert len(problems) == 1
     assert problems[0][0] == code
     assert message in problems[0][1]

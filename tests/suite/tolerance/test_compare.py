@@ -59,6 +59,19 @@ def test_at_most_ten_are_listed() -> None:
     assert result.worst[0] == ("[90]", "0 (0x00000000)", "9 (0x00000009)")
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_rtol_at_the_ends_of_integer_types(dtype: str) -> None:
+    """The magnitude of the least value, and the distance of both ends, are those of whole numbers without a bound."""
+    ends = np.iinfo(dtype)
+    expected = np.array([ends.min, ends.max, ends.min, ends.max], dtype)
+    actual = np.array([ends.min + 1, ends.max - 1, ends.max, ends.min], dtype)
+    near = 1.5 / ends.max
+    assert found(actual, expected, buffer(actual), Rule(rtol=near)).wrong == (2 if ends.min else 3)
+    assert found(actual, expected, buffer(actual), Rule(rtol=near / 2)).wrong == 4
+    assert found(actual, expected, buffer(actual), Rule(rtol=2.5)).wrong == (0 if ends.min else 2)
+    assert found(actual, expected, buffer(actual), Rule(atol=float(ends.max) * 2.5)).wrong == 0
+
+
 def test_a_tensor_has_an_index_for_each_axis() -> None:
     """Outermost first, in the type of its format."""
     format = format_named("VK_FORMAT_R16_SFLOAT")

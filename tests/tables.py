@@ -1,0 +1,15 @@
+"""Tables of cases beside a test: texts in which each line is one case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def cases(module: str, name: str, table: str) -> list[list[str]]:
+    """The cases of a table of the file ``name`` beside a module: the parts of each line, which ``->`` separates.
+
+    ``= TABLE`` begins a table; lines that begin with ``#`` are comments.
+    """
+    text = Path(module).with_name(name).read_text(encoding="utf-8")
+    lines = text.partition(f"= {table}\n")[2].partition("\n= ")[0].splitlines()
+    return [[part.strip() for part in line.split("->")] for line in lines if line and line[0] != "#"]
