@@ -138,29 +138,15 @@ _PROPERTIES = {
     "VkPhysicalDeviceTensorPropertiesARM": (0, "VK_ARM_tensors"),
     "VkPhysicalDeviceShaderInstrumentationPropertiesARM": (0, "VK_ARM_shader_instrumentation"),
 }
-_QUEUE_FLAGS = {0x1: "graphics", 0x2: "compute", 0x4: "transfer", 0x8: "sparse_binding", 0x400: "data_graph"}
-_MEMORY_FLAGS = {
-    0x1: "device_local",
-    0x2: "host_visible",
-    0x4: "host_coherent",
-    0x8: "host_cached",
-    0x10: "lazily_allocated",
-    0x20: "protected",
-}
-# VkSubgroupFeatureFlagBits
-_SUBGROUP_FLAGS = {
-    0x1: "basic",
-    0x2: "vote",
-    0x4: "arithmetic",
-    0x8: "ballot",
-    0x10: "shuffle",
-    0x20: "shuffle_relative",
-    0x40: "clustered",
-    0x80: "quad",
-    0x100: "partitioned",
-    0x200: "rotate",
-    0x400: "rotate_clustered",
-}
+# Names of flags by their bits.
+_QUEUE_FLAGS = {0: "graphics", 1: "compute", 2: "transfer", 3: "sparse_binding", 10: "data_graph"}
+_MEMORY = dict(enumerate((
+    "device_local", "host_visible", "host_coherent", "host_cached", "lazily_allocated", "protected",
+)))  # fmt: skip
+_SUBGROUP = dict(enumerate((
+    "basic", "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative", "clustered", "quad", "partitioned",
+    "rotate", "rotate_clustered",
+)))  # fmt: skip
 
 
 def identity(physical: PhysicalDevice) -> dict[str, Any]:
@@ -192,7 +178,7 @@ def describe(physical: PhysicalDevice) -> dict[str, Any]:
         "properties": _properties(physical),
         "features": features(physical),
         "extensions": dict(sorted(physical.extensions.items())),
-        "subgroup_operations": _names(physical.vulkan11_properties.subgroupSupportedOperations, _SUBGROUP_FLAGS),
+        "subgroup_operations": _names(physical.vulkan11_properties.subgroupSupportedOperations, _SUBGROUP),
         "memory": {
             "heaps": [
                 {
@@ -201,7 +187,7 @@ def describe(physical: PhysicalDevice) -> dict[str, Any]:
                 }
                 for index, size in enumerate(physical.memory_heaps)
             ],
-            "types": [{"heap": heap, "flags": _names(flags, _MEMORY_FLAGS)} for flags, heap in memory],
+            "types": [{"heap": heap, "flags": _names(flags, _MEMORY)} for flags, heap in memory],
         },
         "queue_families": [
             {"flags": _names(flags, _QUEUE_FLAGS), "count": count, "timestamp_valid_bits": bits}
@@ -289,7 +275,7 @@ def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
 
 
 def _names(flags: int, names: dict[int, str]) -> list[str]:
-    return [name for bit, name in names.items() if flags & bit]
+    return [name for bit, name in names.items() if flags >> bit & 1]
 
 
 def _members(struct: Any) -> dict[str, Any]:

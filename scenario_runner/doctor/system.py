@@ -30,56 +30,37 @@ PACKAGES = (
 )
 # The beginnings of the names of variables that change which loader, drivers and layers are found, or what they do.
 _VARIABLES = (
-    "DYLD_LIBRARY_PATH",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "LP_",
-    "LVP_",
-    "MESA_VK_",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "SCENARIO_RUNNER_",
-    "VK_ADD_",
-    "VK_DRIVER_FILES",
-    "VK_ICD_FILENAMES",
-    "VK_IMPLICIT_LAYER_PATH",
-    "VK_INSTANCE_LAYERS",
-    "VK_LAYER_",
-    "VK_LOADER_",
-    "VMEL_",
-    "XDG_CONFIG_DIRS",
-    "XDG_DATA_DIRS",
-)
+    "DYLD_", "LD_", "LP_", "LVP_", "MESA_VK_", "NVIDIA_", "SCENARIO_RUNNER_", "VK_", "VMEL_", "XDG_CONFIG", "XDG_DATA",
+)  # fmt: skip
 _GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl*", "/dev/kfd*", "/dev/mali*")
 
 
-def system() -> dict[str, Any]:
-    """Operating system and hardware name."""
+def machine(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Operating system, interpreter, and the versions of packages and variables that matter here."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
         release = {}
+    paths = [path for pattern in _GPU_NODES for path in sorted(glob(pattern))]
     return {
-        "os": platform.system(),
-        "release": platform.release(),
-        "machine": platform.machine(),
-        "distribution": release.get("PRETTY_NAME"),
-        "family": family_here(),
+        "system": {
+            "os": platform.system(),
+            "release": platform.release(),
+            "machine": platform.machine(),
+            "distribution": release.get("PRETTY_NAME"),
+            "family": family_here(),
+            "gpu_nodes": [{"path": path, "accessible": os.access(path, os.R_OK | os.W_OK)} for path in paths],
+        },
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "executable": sys.executable,
+        },
+        "packages": {name: version_of(name) for name in PACKAGES},
+        "environment": {
+            name: value for name, value in sorted(environ.items()) if value and name.startswith(_VARIABLES)
+        },
     }
-
-
-def python() -> dict[str, Any]:
-    """The interpreter."""
-    return {
-        "version": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "executable": sys.executable,
-    }
-
-
-def packages() -> dict[str, str | None]:
-    """Versions of the packages that this program stands on; None for those that are not installed."""
-    return {name: version_of(name) for name in PACKAGES}
 
 
 def version_of(package: str) -> str | None:
@@ -88,17 +69,6 @@ def version_of(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are set and matter here."""
-    return {name: value for name, value in sorted(environ.items()) if value and name.startswith(_VARIABLES)}
-
-
-def gpu_nodes() -> list[dict[str, Any]]:
-    """Linux: the device files of graphics drivers, and whether we may open them."""
-    paths = [path for pattern in _GPU_NODES for path in sorted(glob(pattern))]
-    return [{"path": path, "accessible": os.access(path, os.R_OK | os.W_OK)} for path in paths]
 
 
 def cache(folder: str) -> dict[str, Any]:
