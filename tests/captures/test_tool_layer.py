@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
-from tests.gpu.ml_scenes import tensor
+from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
+from tests.gpu.ml_scenes import emulation_layers, tensor
 from tests.layers import build_layer
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -130,17 +130,12 @@ def test_tensors_under_the_emulation_layers(
 ) -> None:
     """Handles that are the emulation layers' own get no names; the run works as without a tool."""
     if loaded_by == "the environment":
-        folder = package_folder()
-        assert folder is not None
-        names = [GRAPH_LAYER, TENSOR_LAYER]  # found in this order, each in a folder of its own
-        for number, name in enumerate(names):
-            scene.file(f"layers/{number}/layer.json", Path(manifest_path(folder, name)).read_bytes())
-        places = [f"{scene.folder}/layers/0", f"{scene.folder}/layers/1", layer["VK_ADD_LAYER_PATH"]]
+        libraries, manifests = emulation_layers(scene)
         layer = {
             **layer,
-            "VK_INSTANCE_LAYERS": ":".join([*names, layer["VK_INSTANCE_LAYERS"]]),
-            "VK_ADD_LAYER_PATH": ":".join(places),
-            "LD_LIBRARY_PATH": f"{folder}/lib",
+            "VK_INSTANCE_LAYERS": f"{GRAPH_LAYER}:{TENSOR_LAYER}:{layer['VK_INSTANCE_LAYERS']}",
+            "VK_ADD_LAYER_PATH": f"{manifests}:{layer['VK_ADD_LAYER_PATH']}",
+            "LD_LIBRARY_PATH": libraries,
         }
     tensor(scene, "t", dims=[4])
     scene.buffer("x", numpy.zeros(4, numpy.uint32))

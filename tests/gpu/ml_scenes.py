@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 from tests.scenes import Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -73,3 +74,12 @@ def three_graphs(scene: Scene) -> Path:
         tensor(tensor(scene, f"{name} x", random(x), dst=None), f"{name} y", dims=y, dst=f"{name}.npy")
         scene.command("dispatch_graph", graph_ref=name, bindings=bindings([f"{name} x", f"{name} y"]))
     return scene.write()
+
+
+def emulation_layers(scene: Scene) -> tuple[str, str]:
+    """LD_LIBRARY_PATH and VK_LAYER_PATH for the emulation layers: the graph layer is found before the tensor layer."""
+    folder = package_folder()
+    assert folder is not None
+    for number, name in enumerate((GRAPH_LAYER, TENSOR_LAYER)):
+        scene.file(f"layers/{number}/layer.json", Path(manifest_path(folder, name)).read_bytes())
+    return f"{folder}/lib", f"{scene.folder}/layers/0:{scene.folder}/layers/1"

@@ -1,18 +1,24 @@
-"""Features and extensions that depend on others are enabled together with them, for whatever a shader declares."""
+"""Features: those that depend on others are enabled together with them; robustness is what Vulkan says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.records import Requirements
 from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.device import Device, Instance
-from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
+from scenario_runner.vulkan.pipeline import behaviours
 from scenario_runner.vulkan.requirements import Enabled, dependent_extensions, enabled_for
+
+ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +58,6 @@ def test_device_opens_cleanly_for_every_capability_and_extension_of_spirv(
     assert len(opened) > 10
 
 
-def test_variable_pointers_bring_those_of_storage_buffers(physical: PhysicalDevice) -> None:
-    """VUID-VkPhysicalDeviceVariablePointersFeatures-variablePointers-01431."""
-    enabled = _enabled(physical, capabilities="VariablePointers")
-    assert enabled is not None
-    assert {feature.member for feature in enabled.features} == {"variablePointers", "variablePointersStorageBuffer"}
-
-
-def test_dependencies_of_extensions_are_those_of_the_specification() -> None:
-    """Alternatives stand side by side, everything else must hold; Vulkan 1.1 and the instance are taken as given."""
-    vulkan_1_3 = 1 << 22 | 3 << 12
-    assert DEPENDENCIES["VK_EXT_shader_atomic_float2"] == (("VK_EXT_shader_atomic_float",),)
-    assert set(DEPENDENCIES["VK_ARM_data_graph"]) == {
-        (vulkan_1_3,),
-        ("VK_KHR_extended_flags", "VK_KHR_maintenance5"),
-        ("VK_KHR_deferred_host_operations",),
-    }
-    assert "VK_KHR_maintenance4" not in DEPENDENCIES
-    assert "VK_KHR_shader_clock" not in DEPENDENCIES
-
-
 def test_extension_whose_dependency_is_disabled_is_refused(physical: PhysicalDevice) -> None:
     """--disable-extension leaves no device that is opened in a way that Vulkan forbids."""
     has = set(physical.extensions)
@@ -85,3 +71,30 @@ def test_extension_whose_dependency_is_disabled_is_refused(physical: PhysicalDev
     assert dependent_extensions(physical, {needed}, ()) == ({needed, depends}, [])
     _, problems = dependent_extensions(physical, {needed}, {depends})
     assert [str(problem) for problem in problems] == [f"the extension {needed} depends on {depends}, which is disabled"]
+
+
+def test_reads_beyond_the_end_give_what_the_specification_says(
+    validation: bool, shader_cache: Path, checkout: Path
+) -> None:
+    """Reads beyond buffers and images give 0 or something of the same buffer; with robustness2 exactly 0."""
+    scenario = checkout / "scenarios" / "robustness" / "out_of_bounds_reads" / "scenario.json"
+    with Runner(validation=validation, robustness=True) as runner:
+        result = runner.run(scenario, outputs=["allowed", "zeros"], write_files=False)
+        features = runner.physical_device.features
+        exact = all(features.find(ROBUSTNESS2, f"robust{what}Access2") is not None for what in ("Buffer", "Image"))
+        assert runner.validation_messages == []
+    assert result["allowed"].view(np.uint32).tolist() == [7] * 64
+    if exact:
+        assert not result["zeros"].view(np.uint32).any()
+
+
+def test_pipelines_ask_for_the_strictest_behaviour() -> None:
+    """A pipeline's behaviour follows from what the device was opened with; without the feature there is none."""
+
+    def of(*members: str) -> tuple[int, int] | None:
+        return behaviours([Feature("", member) for member in members])
+
+    assert of("robustBufferAccess", "robustBufferAccess2") is None
+    assert of("pipelineRobustness", "robustBufferAccess") == (2, 0)
+    assert of("pipelineRobustness", "robustBufferAccess", "robustImageAccess") == (2, 2)
+    assert of("pipelineRobustness", "robustBufferAccess2", "robustImageAccess", "robustImageAccess2") == (3, 3)

@@ -20,75 +20,63 @@ def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:
     return str(scene.refusal(Runner().plan, kind)).replace(f"{scene.folder}/", "").replace(f"{VGF}/", "")
 
 
-def ends(scene: Scene, places: dict[int, str] | None = None, **sizes: Any) -> Scene:
+def ends(scene: Scene, places: dict[int, str | None] | None = None, **sizes: Any) -> Scene:
     """The model with the inputs left and right (0, 1) and the outputs sum and difference (2, 3)."""
     for uid in ("left", "right", "sum", "difference"):
         tensor(scene, uid, **{"dims": [4, 16], "dst": None, **sizes.get(uid, {})})
     scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
-    places = {0: "left", 1: "right", 2: "sum", 3: "difference"} if places is None else places
-    return scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places))
+    bound = {0: "left", 1: "right", 2: "sum", 3: "difference"} | (places or {})
+    uids = {number: uid for number, uid in bound.items() if uid is not None}
+    return scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(uids))
 
 
 @pytest.mark.parametrize(
     "places, sizes, message",
     [
         (
-            None,
+            {},
             {"right": {"dims": [4, 8]}},
             "bindings/1/resource_ref: input 'right' (binding 1) of graph 'graph' has the shape [4, 16];"
             " tensor 'right' has [4, 8]",
         ),
         (
-            None,
+            {},
             {"sum": {"dims": [64]}},
             "bindings/2/resource_ref: output 'sum' (binding 2) of graph 'graph' has the shape [4, 16];"
             " tensor 'sum' has [64]",
         ),
         (
-            None,
+            {},
             {"left": {"format": "VK_FORMAT_R16_SFLOAT"}},
             "bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' has the format VK_FORMAT_R32_SFLOAT;"
             " tensor 'left' has VK_FORMAT_R16_SFLOAT",
         ),
         (
-            {0: "left", 1: "right", 3: "difference"},
+            {2: None},
             {},
             "bindings: nothing is bound to the output 'sum' (binding 2) of graph 'graph', which has the shape [4, 16]"
             " and the format VK_FORMAT_R32_SFLOAT",
         ),
         (
-            {0: "left", 1: "right", 2: "sum", 3: "difference", 7: "sum"},
+            {7: "sum"},
             {},
             "bindings/4/id: graph 'graph' has no input or output 7; it has: input 'left' (binding 0), input 'right'"
             " (binding 1), output 'sum' (binding 2), output 'difference' (binding 3), output 'same' (binding 0)",
         ),
+        (
+            {0: "other"},
+            {},
+            "bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' is a tensor of"
+            " the shape [4, 16], VK_FORMAT_R32_SFLOAT; 'other' is a buffer",
+        ),
     ],
 )
 def test_a_binding_that_does_not_fit(
-    scene: Scene, places: dict[int, str] | None, sizes: dict[str, Any], message: str
+    scene: Scene, places: dict[int, str | None], sizes: dict[str, Any], message: str
 ) -> None:
-    """Shape, format, a missing and an unknown binding; the message has the model's own name of the slot."""
-    assert problem(ends(scene, places, **sizes)).endswith(f"/commands/0/dispatch_graph/{message}")
-
-
-def test_a_resource_of_another_kind(scene: Scene) -> None:
-    """A buffer in place of a tensor."""
+    """Shape, format, a missing and an unknown binding, another kind; the message has the model's name of the slot."""
     scene.buffer("other", size=256)
-    ends(scene, {0: "other", 1: "right", 2: "sum", 3: "difference"})
-    assert problem(scene).endswith(
-        "/commands/0/dispatch_graph/bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' is a tensor of"
-        " the shape [4, 16], VK_FORMAT_R32_SFLOAT; 'other' is a buffer"
-    )
-
-
-def placeholder(scene: Scene, **command: Any) -> Scene:
-    """The model whose shader graph_partition_1 has no code."""
-    tensor(scene, "x", random((4, 16)))
-    scene.buffer("shaded", size=command.pop("size", 256))
-    tensor(scene, "sum", dims=[4, 16])
-    scene.resource("graph", uid="graph", src=str(VGF / "placeholder.vgf"))
-    places = bindings({0: "x", 2: "shaded", 3: "sum"})
-    return scene.command("dispatch_graph", graph_ref="graph", bindings=places, **command)
+    assert problem(ends(scene, places, **sizes)).endswith(f"/commands/0/dispatch_graph/{message}")
 
 
 COPY = """#version 450
@@ -97,86 +85,85 @@ layout(set = 0, binding = 0) readonly buffer A { float a[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { float y[]; };
 void main() { y[gl_GlobalInvocationID.x] = a[gl_GlobalInvocationID.x]; }
 """
+TARGET = "graph_partition_1"
+PUSHED = [{"push_data_ref": "data", "shader_target": TARGET}]
 
 
-def test_a_placeholder_without_a_substitute(scene: Scene) -> None:
-    """The message names the shader that is missing."""
-    assert problem(placeholder(scene)).endswith(
-        "/commands/0/dispatch_graph: the shader 'graph_partition_1' of graph 'graph' is a placeholder without code, and"
-        " nothing is substituted for it"
-    )
+def substituted(shader: str, target: str = TARGET) -> list[dict[str, str]]:
+    return [{"shader_ref": shader, "target": target}]
 
 
-def test_a_buffer_of_another_size(scene: Scene) -> None:
-    """A buffer has as many bytes as the model's value."""
-    scene.shader("copy", COPY)
-    substitution = [{"shader_ref": "copy", "target": "graph_partition_1"}]
-    assert problem(placeholder(scene, size=128, shader_substitutions=substitution)).endswith(
-        "bindings/1/resource_ref: output 'shaded' (binding 2) of graph 'graph' takes 256 bytes (shape [4, 16],"
-        " VK_FORMAT_R32_SFLOAT); buffer 'shaded' has 128"
-    )
-
-
-@pytest.mark.parametrize("place", ["shader_substitutions", "push_constants"])
-def test_a_target_that_does_not_exist(scene: Scene, shader_cache: object, place: str) -> None:
-    """The message lists the targets that there are."""
-    scene.shader("copy", COPY).raw_data("data", numpy.zeros(1, "f4"))
-    entries: dict[str, list[dict[str, str]]] = {
-        "shader_substitutions": [{"shader_ref": "copy", "target": "graph_partition_1"}]
-    }
-    if place == "push_constants":
-        entries[place] = [{"push_data_ref": "data", "shader_target": "conv"}]
-    else:
-        entries[place].append({"shader_ref": "copy", "target": "conv"})
-    assert "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'" in problem(
-        placeholder(scene, **entries)
-    )
-
-
-def test_a_substitute_that_needs_more_than_the_segment_binds(scene: Scene, shader_cache: object) -> None:
-    """A shader with a third buffer finds nothing at its binding: an unwritten descriptor would give garbage."""
-    scene.shader("greedy", COPY.replace("void main() {", "buffer C { float c[]; };\nvoid main() { c[0] = 1.0;").replace(
-        "buffer C", "layout(set = 0, binding = 2) buffer C"
-    ))  # fmt: skip
-    substitution = [{"shader_ref": "greedy", "target": "graph_partition_1"}]
-    message = problem(placeholder(scene, shader_substitutions=substitution))
-    assert "segment 'compute_segment_0' of graph 'graph': " in message
-    assert "set 0, binding 2" in message
-
-
-def test_warnings_about_shaders_inside_a_model_are_shown(scene: Scene, shader_cache: object) -> None:
-    """A substitute that leaves out a binding of its segment is warned about, with the segment's name."""
+def placeholder(scene: Scene, *, size: int = 256, **command: Any) -> Scene:
+    """The model whose shader graph_partition_1 has no code, and shaders that could be it."""
+    tensor(scene, "x", random((4, 16)))
+    scene.buffer("shaded", size=size).raw_data("data", numpy.zeros(1, "f4"))
+    tensor(scene, "sum", dims=[4, 16])
+    scene.resource("graph", uid="graph", src=str(VGF / "placeholder.vgf"))
+    scene.shader("copy", COPY).shader("broken", COPY.replace("float a[]", "flat a[]"))
+    third = "layout(set = 0, binding = 2) buffer C { float c[]; };\nvoid main() { c[0] = 1.0;"
+    scene.shader("greedy", COPY.replace("void main() {", third))
+    pushed = "layout(push_constant) uniform P { float f[2]; } p;\nvoid main"
+    scaled = COPY.replace("void main", pushed).replace("= a[gl", "= p.f[1] * a[gl")
+    scene.shader("scaled", scaled, push_constants_size=8)
     scene.shader("zeros", "#version 450\nlayout(binding = 1) buffer Y { float y[]; };\nvoid main() { y[0] = 0.0; }\n")
-    substitution = [{"shader_ref": "zeros", "target": "graph_partition_1"}]
-    (warning,) = Runner().plan(placeholder(scene, shader_substitutions=substitution).write()).warnings
-    assert (warning.code, warning.pointer) == ("SR-BIND-002", "/commands/0/dispatch_graph")
-    assert warning.message.startswith("segment 'compute_segment_0' of graph 'graph': resource ")
-    assert warning.message.endswith("is bound to set 0, binding 0, which shader 'zeros' does not use")
-    assert warning.help == "nothing that is written here can depend on it"
+    places = bindings({0: "x", 2: "shaded", 3: "sum"})
+    return scene.command("dispatch_graph", graph_ref="graph", bindings=places, **command)
 
 
-def test_push_constants_of_the_wrong_size(scene: Scene, shader_cache: object) -> None:
-    """Their size is what the shader declares when the scenario says nothing else."""
-    declared = COPY.replace("void main", "layout(push_constant) uniform P { float f[2]; } p;\nvoid main").replace(
-        "= a[gl", "= p.f[1] * a[gl"
-    )
-    scene.shader("scaled", declared, push_constants_size=8).raw_data("data", numpy.zeros(1, "f4"))
-    placeholder(
-        scene,
-        shader_substitutions=[{"shader_ref": "scaled", "target": "graph_partition_1"}],
-        push_constants=[{"push_data_ref": "data", "shader_target": "graph_partition_1"}],
-    )
-    assert problem(scene).endswith(
-        "push_constants/0/push_data_ref: raw_data 'data' holds 4 bytes, but 8 bytes of push constants"
-        " are read by shader 'graph_partition_1'"
-    )
+@pytest.mark.parametrize(
+    "keys, message",
+    [
+        (
+            {},
+            "/commands/0/dispatch_graph: the shader 'graph_partition_1' of graph 'graph' is a placeholder without code,"
+            " and nothing is substituted for it",
+        ),
+        (
+            {"size": 128, "shader_substitutions": substituted("copy")},
+            "bindings/1/resource_ref: output 'shaded' (binding 2) of graph 'graph' takes 256 bytes (shape [4, 16],"
+            " VK_FORMAT_R32_SFLOAT); buffer 'shaded' has 128",
+        ),
+        (
+            {"shader_substitutions": [*substituted("copy"), *substituted("copy", "conv")]},
+            "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'",
+        ),
+        (
+            {
+                "shader_substitutions": substituted("copy"),
+                "push_constants": [{"push_data_ref": "data", "shader_target": "conv"}],
+            },
+            "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'",
+        ),
+        (
+            {"shader_substitutions": substituted("greedy")},
+            "/commands/0/dispatch_graph: segment 'compute_segment_0' of graph 'graph': nothing is bound to storage"
+            " buffer 'C' at set 0, binding 2, which shader 'greedy' uses",
+        ),
+        (
+            {"shader_substitutions": substituted("scaled"), "push_constants": PUSHED},
+            "push_constants/0/push_data_ref: raw_data 'data' holds 4 bytes, but 8 bytes of push constants"
+            " are read by shader 'graph_partition_1'",
+        ),
+    ],
+)
+def test_a_shader_of_a_model(scene: Scene, shader_cache: object, keys: dict[str, Any], message: str) -> None:
+    """No substitute, a buffer of another size, targets that do not exist, a binding that the segment does not have
+    (an unwritten descriptor would give garbage), push constants of another size than the shader declares."""
+    assert problem(placeholder(scene, **keys)).endswith(message)
 
 
 def test_a_substitute_that_does_not_compile(scene: Scene, shader_cache: object) -> None:
     """The compiler's own message comes through."""
-    scene.shader("broken", COPY.replace("float a[]", "flat a[]"))
-    substitution = [{"shader_ref": "broken", "target": "graph_partition_1"}]
-    assert "broken.comp:3" in problem(placeholder(scene, shader_substitutions=substitution), CompileError)
+    assert "broken.comp:3" in problem(placeholder(scene, shader_substitutions=substituted("broken")), CompileError)
+
+
+def test_warnings_about_shaders_inside_a_model_are_shown(scene: Scene, shader_cache: object) -> None:
+    """A substitute that leaves out a binding of its segment is warned about, with the segment's name."""
+    (warning,) = Runner().plan(placeholder(scene, shader_substitutions=substituted("zeros")).write()).warnings
+    assert (warning.code, warning.pointer) == ("SR-BIND-002", "/commands/0/dispatch_graph")
+    assert warning.message.startswith("segment 'compute_segment_0' of graph 'graph': resource ")
+    assert warning.message.endswith("is bound to set 0, binding 0, which shader 'zeros' does not use")
+    assert warning.help == "nothing that is written here can depend on it"
 
 
 @pytest.mark.parametrize("size", [0, 100, 400, 700])

@@ -39,38 +39,6 @@ def test_registers_spaces_and_bindings(scene: Scene, runner: Runner) -> None:
     numpy.testing.assert_array_equal(result["c"].view(numpy.int32), numbers * -3 + 7)
 
 
-def test_constants(scene: Scene, runner: Runner) -> None:
-    """[[vk::constant_id]] takes the scenario's value, [[vk::push_constant]] the bytes of raw_data."""
-    hlsl(
-        scene,
-        "[[vk::constant_id(3)]] const int factor = 2;\nstruct Push { uint count; int offset; };\n"
-        "[[vk::push_constant]] Push push;\nRWStructuredBuffer<int> o : register(u0);\n"
-        f"{HEAD}\n{{ if (id.x < push.count) o[id.x] = (int)id.x * factor + push.offset; }}\n",
-        push_constants_size=8,
-        specialization_constants=[{"id": 3, "value": 11}],
-    )
-    scene.raw_data("push", numpy.array([10, -4], numpy.int32)).buffer("o", size=64)
-    scene.dispatch("s", ["o"], push_data_ref="push")
-    expected = numpy.zeros(16, numpy.int32)
-    expected[:10] = numpy.arange(10) * 11 - 4
-    numpy.testing.assert_array_equal(runner.run(scene.write())["o"].view(numpy.int32), expected)
-
-
-def test_16_bit_types(scene: Scene, runner: Runner) -> None:
-    """Arithmetic of float16_t and int16_t is that of NumPy's types."""
-    hlsl(
-        scene,
-        "RWStructuredBuffer<float16_t> h : register(u0); RWStructuredBuffer<int16_t> i : register(u1);\n"
-        f"{HEAD}\n{{ h[id.x] = h[id.x] * (float16_t)0.5 + (float16_t)1; i[id.x] = i[id.x] * (int16_t)300; }}\n",
-    )
-    halves = (numpy.arange(16) / 4).astype(numpy.float16)
-    shorts = (numpy.arange(16) * 37 - 200).astype(numpy.int16)
-    scene.buffer("h", halves).buffer("i", shorts).dispatch("s", ["h", "i"])
-    result = runner.run(scene.write())
-    numpy.testing.assert_array_equal(result["h"].view(numpy.float16), halves * numpy.float16(0.5) + numpy.float16(1))
-    numpy.testing.assert_array_equal(result["i"].view(numpy.int16), shorts * numpy.int16(300))
-
-
 def test_colliding_registers(scene: Scene, runner: Runner) -> None:
     """t0 and u0 are one binding: the run says so, and does what the module says, with one buffer as both."""
     hlsl(

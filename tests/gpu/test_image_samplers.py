@@ -85,76 +85,66 @@ COLORS = {
 }
 
 
-@pytest.mark.parametrize("name", ["R8G8B8A8_UNORM", "R32G32B32A32_UINT"])
-@pytest.mark.parametrize("kind", ["FLOAT", "INT"])
-@pytest.mark.parametrize("color", COLORS)
-def test_border_colors(scene: Scene, runner: Runner, name: str, kind: str, color: str) -> None:
-    """Each border color is what its name says, for floating-point and for integer formats, whichever kind it names."""
-    content = texels(name, WIDTH, HEIGHT)
-    values = content / numpy.float32(255) if name.endswith("UNORM") else content
-    keys = {"border_address_mode": "CLAMP_BORDER", "border_color": f"{kind}_{color}"}
-    got = sampled(scene, runner, name, content, **keys)
-    numpy.testing.assert_allclose(got, expected(values, "CLAMP_BORDER", False, COLORS[color]), rtol=1e-6)
+def bordered(color: str, custom: Any = None, mode: str = "CLAMP_BORDER") -> dict[str, Any]:
+    keys = {"border_address_mode": mode, "border_color": color}
+    return keys if custom is None else {**keys, "custom_border_color": custom}
 
 
 @pytest.mark.parametrize(
-    "name, kind, color",
+    "name, keys, color",
     [
-        ("R32G32B32A32_SFLOAT", "FLOAT", [0.25, -3.5, 7.0, 0.5]),
-        ("R8G8B8A8_UNORM", "FLOAT", [0, 1, 0.5, 1]),
-        ("R32G32B32A32_UINT", "INT", [1, 20000, 4294967295, 7]),
+        *(
+            (name, bordered(f"{kind}_{color}"), COLORS[color])
+            for name in ("R8G8B8A8_UNORM", "R32G32B32A32_UINT")
+            for kind in ("FLOAT", "INT")
+            for color in COLORS
+        ),
+        *(
+            (name, bordered(f"{kind}_CUSTOM_EXT", color), color)
+            for name, kind, color in (
+                ("R32G32B32A32_SFLOAT", "FLOAT", [0.25, -3.5, 7.0, 0.5]),
+                ("R8G8B8A8_UNORM", "FLOAT", [0, 1, 0.5, 1]),
+                ("R32G32B32A32_UINT", "INT", [1, 20000, 4294967295, 7]),
+            )
+        ),
     ],
 )
-def test_custom_border_colors(scene: Scene, runner: Runner, name: str, kind: str, color: list[float]) -> None:
-    """A custom border color reaches the shader with its four components, as numbers or as integers.
+def test_border_colors(scene: Scene, runner: Runner, name: str, keys: dict[str, Any], color: Any) -> None:
+    """Each border color is what its name says, for floating-point and for integer formats, whichever kind it names. A
+    custom one reaches the shader with its four components, as numbers or as integers.
 
-    "Border Color" of the Vulkan specification lets a device replace the color as if it had been stored in the image, so
-    that it may be rounded to a value of a normalized format.
+    "Border Color" of the Vulkan specification lets a device replace a custom color as if it had been stored in the
+    image, so that it may be rounded to a value of a normalized format.
     """
     content = texels(name, WIDTH, HEIGHT)
     values = content / numpy.float32(255) if name.endswith("UNORM") else content
-    keys = {
-        "border_address_mode": "CLAMP_BORDER",
-        "border_color": f"{kind}_CUSTOM_EXT",
-        "custom_border_color": color,
-    }
     got = sampled(scene, runner, name, content, **keys)
-    half_a_step = 0.5 / 255 if name.endswith("UNORM") else 0
+    half_a_step = 0.5 / 255 if name.endswith("UNORM") and "custom_border_color" in keys else 0
     numpy.testing.assert_allclose(
         got, expected(values, "CLAMP_BORDER", False, color), rtol=1e-6, atol=half_a_step * 1.001
     )
 
 
-def test_custom_border_color_without_the_extension(scene: Scene, validation: bool) -> None:
-    """Where VK_EXT_custom_border_color is not to be had, the refusal names it and the image; nothing runs."""
-    keys = {
-        "border_address_mode": "CLAMP_BORDER",
-        "border_color": "FLOAT_CUSTOM_EXT",
-        "custom_border_color": [1, 1, 1, 1],
-    }
+@pytest.mark.parametrize("mode", ["CLAMP_BORDER", "REPEAT"])
+def test_custom_border_color_without_the_extension(scene: Scene, validation: bool, mode: str) -> None:
+    """Where VK_EXT_custom_border_color is not to be had, the refusal names it and the image, and nothing runs; a color
+    that nobody sees, of an image that repeats, asks for no extension."""
     content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
-    with (
-        Runner(disabled_extensions=["VK_EXT_custom_border_color"], validation=validation) as runner,
-        pytest.raises(UnsupportedError) as caught,
-    ):
-        sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
+    keys = bordered("FLOAT_CUSTOM_EXT", [1, 1, 1, 1], mode)
+    with Runner(disabled_extensions=["VK_EXT_custom_border_color"], validation=validation) as runner:
+        if mode == "REPEAT":
+            got = sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
+            numpy.testing.assert_allclose(got, expected(content / numpy.float32(255), mode, False), rtol=1e-6)
+            return
+        with pytest.raises(UnsupportedError) as caught:
+            sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
     assert "the custom border color of image 'src' (VK_EXT_custom_border_color)" in str(caught.value)
     assert caught.value.problems[0].pointer == "/resources/1/image/custom_border_color"
 
 
-def test_custom_border_color_that_nobody_sees(scene: Scene) -> None:
-    """A custom border color of an image that repeats asks for no extension."""
-    keys = {"border_address_mode": "REPEAT", "border_color": "FLOAT_CUSTOM_EXT", "custom_border_color": [1, 1, 1, 1]}
-    content = texels("R8G8B8A8_UNORM", WIDTH, HEIGHT)
-    with Runner(disabled_extensions=["VK_EXT_custom_border_color"]) as runner:
-        got = sampled(scene, runner, "R8G8B8A8_UNORM", content, **keys)
-    numpy.testing.assert_allclose(got, expected(content / numpy.float32(255), "REPEAT", False), rtol=1e-6)
-
-
 def test_a_custom_color_of_the_wrong_kind(scene: Scene, runner: Runner) -> None:
     """INT_CUSTOM_EXT for a format without integers is an error that names the right one."""
-    keys = {"border_address_mode": "CLAMP_BORDER", "border_color": "INT_CUSTOM_EXT", "custom_border_color": [1] * 4}
-    add_image(scene, "x", "R8_UNORM", size=(4, 4), **keys)
+    add_image(scene, "x", "R8_UNORM", size=(4, 4), **bordered("INT_CUSTOM_EXT", [1] * 4))
     problem = scene.refusal(runner.run)
     assert problem.help == "use FLOAT_CUSTOM_EXT"
 

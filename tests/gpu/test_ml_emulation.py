@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -18,7 +19,7 @@ from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.ml_emulation import DATA_GRAPH, TENSORS, open_layered, wanted_layers
 from scenario_runner.vulkan.requirements import enabled_for
-from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import VGF, bindings, emulation_layers, random, tensor
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -64,19 +65,26 @@ def test_off_says_what_is_missing(scene: Scene, program: Program) -> None:
     assert not list(scene.folder.glob("*.out.npy"))
 
 
-@pytest.mark.parametrize("mode", ["auto", "on"])
-def test_the_command_line_needs_no_environment(scene: Scene, program: Program, mode: str) -> None:
-    """A run from the command line finds and enables the layers by itself."""
-    ended = program(sums(scene), "--ml-emulation", mode)
+def enabled_by_environment(scene: Scene) -> dict[str, str]:
+    """With the layers in VK_INSTANCE_LAYERS the device looks as if it had the extensions itself."""
+    libraries, manifests = emulation_layers(scene)
+    return {"VK_INSTANCE_LAYERS": ":".join(LAYERS), "VK_LAYER_PATH": manifests, "LD_LIBRARY_PATH": libraries}
+
+
+def unwritable_cache(scene: Scene) -> dict[str, str]:
+    """The layers' manifests go elsewhere then."""
+    return {"SCENARIO_RUNNER_CACHE": str(scene.file("file", "in the way"))}
+
+
+@pytest.mark.parametrize(
+    "mode, environment",
+    [("auto", None), ("on", None), ("auto", unwritable_cache), ("auto", enabled_by_environment)],
+)
+def test_the_command_line_enables_the_layers(scene: Scene, program: Program, mode: str, environment: Any) -> None:
+    """A run from the command line finds and enables the layers by itself, and not twice."""
+    ended = program(sums(scene), "--ml-emulation", mode, env=environment(scene) if environment else {})
     assert ended.code == 0, ended.err
     assert (numpy.load(scene.folder / "sum.out.npy") == random((4, 16)) + random((4, 16), seed=2)).all()
-
-
-def test_an_unwritable_cache_folder_is_no_obstacle(scene: Scene, program: Program) -> None:
-    """The layers' manifests go elsewhere then."""
-    scene.file("file", "in the way")
-    ended = program(sums(scene), env={"SCENARIO_RUNNER_CACHE": str(scene.folder / "file")})
-    assert ended.code == 0, ended.err
 
 
 def test_several_threads_may_open_the_layers() -> None:
@@ -110,23 +118,6 @@ def test_what_graph_modules_declare_is_enabled() -> None:
             layered.close()
     finally:
         plain.close()
-
-
-def test_layers_enabled_by_the_environment_are_not_enabled_twice(scene: Scene, program: Program) -> None:
-    """With the layers in VK_INSTANCE_LAYERS the device looks as if it had the extensions itself."""
-    import emulation_layer
-
-    folder = Path(emulation_layer.__file__).parent / "deploy"
-    manifests = folder / "share" / "vulkan" / "explicit_layer.d"
-    for number, name in enumerate(("VkLayer_Graph.json", "VkLayer_Tensor.json")):
-        scene.file(f"layers/{number}/{name}", (manifests / name).read_bytes())
-    environment = {
-        "VK_INSTANCE_LAYERS": f"{GRAPH_LAYER}:{TENSOR_LAYER}",
-        "VK_LAYER_PATH": f"{scene.folder}/layers/0:{scene.folder}/layers/1",
-        "LD_LIBRARY_PATH": str(folder / "lib"),
-    }
-    ended = program(sums(scene), env=environment)
-    assert ended.code == 0, ended.err
 
 
 def test_one_runner_runs_both_kinds(scene: Scene, shader_cache: Path) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from scenario_runner.vulkan import ffi, structs
-from scenario_runner.vulkan.loader import arm_ffi
 from scenario_runner.vulkan.structs import chain, new
 
 
@@ -17,18 +16,6 @@ def churn() -> None:
     gc.collect()
     for size in range(1, 400):
         ffi.new("char[]", b"\xee" * size)
-
-
-def test_structure_type_is_filled_in() -> None:
-    """A structure starts zeroed, with the sType of its kind."""
-    info = new("VkBufferCreateInfo", size=256, usage=0x20)
-    assert (info.sType, info.size, info.usage, info.sharingMode, info.pNext) == (12, 256, 0x20, 0, ffi.NULL)
-
-
-def test_renamed_structure_is_found_under_both_names() -> None:
-    """Structures promoted after the binding package's version are built under the new name and under the package's."""
-    for name in ("VkPipelineRobustnessCreateInfo", "VkPipelineRobustnessCreateInfoEXT"):
-        assert new(name, storageBuffers=2).sType == 1000068000
 
 
 def test_lists_set_their_length_and_live_as_long_as_the_structure() -> None:
@@ -93,26 +80,6 @@ def test_bytes_are_words_or_memory_as_the_member_says() -> None:
     assert int(ffi.cast("uintptr_t", constant.pData)) == code.ctypes.data
     cache = new("VkPipelineCacheCreateInfo", pInitialData=b"")
     assert (cache.initialDataSize, cache.pInitialData) == (0, ffi.NULL)
-
-
-def test_arm_structures_are_built_the_same_way() -> None:
-    """Tensor descriptions count their dimensions, and absent strides stay NULL."""
-    info = new(
-        "VkTensorCreateInfoARM",
-        pDescription={"tiling": 1, "format": 100, "pDimensions": [2, 3, 5], "pStrides": None, "usage": 0x2E},
-    )
-    churn()
-    description = info.pDescription
-    assert (info.sType, description.sType, description.dimensionCount) == (1000460000, 1000460006, 3)
-    assert (list(description.pDimensions[0:3]), description.pStrides) == ([2, 3, 5], arm_ffi().NULL)
-
-
-def test_arrays_of_cdata_and_lengths_given_by_hand() -> None:
-    """A ready-made cdata array counts itself; a length that is given wins."""
-    handles = ffi.new("VkDescriptorSetLayout[]", [ffi.cast("VkDescriptorSetLayout", 5)] * 3)
-    info = new("VkPipelineLayoutCreateInfo", pSetLayouts=handles)
-    assert (info.setLayoutCount, info.pSetLayouts[2]) == (3, handles[2])
-    assert new("VkPipelineLayoutCreateInfo", pSetLayouts=handles, setLayoutCount=2).setLayoutCount == 2
 
 
 def test_chain_appends_in_order_and_keeps_alive() -> None:
