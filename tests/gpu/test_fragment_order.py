@@ -11,10 +11,10 @@ import pytest
 from scenario_runner import Runner
 from tests.gpu.fragment_scenes import draw, fragment, grid, output, target, vertex
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
-from tests.gpu.sharing_scenes import KINDS, add_group, add_one, read, values
 from tests.scenes import Scene, glsl
 
 SIZE = (24, 16)
+PUSHED = "layout(push_constant) uniform P { uint n; };\n"
 
 
 def steps(scene: Scene) -> Scene:
@@ -112,9 +112,8 @@ def test_many_drawings_between_which_little_changes(scene: Scene, both: Runner) 
     """Hundreds of drawings in one frame, three at a time into one attachment; a barrier follows only the last one."""
     vertex(scene)
     body = "imageAtomicAdd(count, p, 1u); color = n;"
-    pushed = "layout(push_constant) uniform P { uint n; };\n"
     stored = "layout(binding = 0, r32ui) uniform uimage2D count;\n"
-    fragment(scene, body, pushed + stored + output("uint"), push_constants_size=4)
+    fragment(scene, body, PUSHED + stored + output("uint"), push_constants_size=4)
     for uid in ("x", "y", "count"):
         target(scene, uid, size=(8, 8))
     for number in range(4):
@@ -127,35 +126,6 @@ def test_many_drawings_between_which_little_changes(scene: Scene, both: Runner) 
     assert (result["count"] == 400).all()
     last = {uid: max(n for n in range(400) if (n // 3 % 2) == (uid == "x")) for uid in ("x", "y")}
     assert {uid: int(result[uid].max()) for uid in last} == {uid: n // 5 % 4 for uid, n in last.items()}
-
-
-@pytest.mark.parametrize("changed_by", [None, "image", "buffer", "tensor"])
-@pytest.mark.parametrize("filled_by", ["buffer's file", "buffer", "drawing"])
-@pytest.mark.parametrize("name", KINDS)
-def test_shared_memory(ml: Runner, scene: Scene, name: str, filled_by: str, changed_by: str | None) -> None:
-    """Drawing into an image that shares memory: a buffer and a tensor see the texels, and what was there before stays
-    where nothing is drawn."""
-    kind, size = KINDS[name], (64, 5)
-    add_group(scene, name, size, ["image", "buffer", "tensor"], None if filled_by == "drawing" else filled_by)
-    before = values(kind, *size) if filled_by != "drawing" else numpy.zeros((5, 64, kind.items), kind.dtype)
-    vertex(scene)
-    channels = f"{kind.prefix}vec4" if kind.items > 1 else "uint"
-    items = ", ".join(f"p.x + p.y + {n}" for n in range(kind.items))
-    fragment(scene, f"if (p.x % 2 == 0) discard; color = {channels}({items});", output(channels))
-    draw(scene, ["image"])
-    x, y = grid(*size)
-    drawn = numpy.stack([x + y + n for n in range(kind.items)], -1).astype(kind.dtype)
-    expected = numpy.where((x % 2 == 1)[..., None], drawn, before)
-    if changed_by is not None:
-        add_one(scene, name, size, changed_by)
-        expected = expected + numpy.ones_like(expected)
-    for how in ("storage", "sampled", "buffer", "tensor"):
-        read(scene, name, size, how)
-    uids = ["image", "buffer", "tensor", "by_storage", "by_sampled", "by_buffer", "by_tensor"]
-    result = ml.run(scene.write(), outputs=uids, repeat=2)
-    for uid in uids:
-        got = numpy.frombuffer(result[uid].tobytes(), kind.dtype).reshape(expected.shape)
-        numpy.testing.assert_array_equal(got, expected, uid)
 
 
 def test_a_shared_image_without_implicit_barriers(scene: Scene, both: Runner) -> None:
@@ -174,9 +144,6 @@ def test_a_shared_image_without_implicit_barriers(scene: Scene, both: Runner) ->
     x, _ = grid(*size)
     assert (result["x"][..., 0] == x + 1001).all()
     assert (result.array("b", "u4", (4, 64)) == x + 1001).all()
-
-
-PUSHED = "layout(push_constant) uniform P { uint n; };\n"
 
 
 def test_optimal_images_that_share_memory(scene: Scene, both: Runner) -> None:

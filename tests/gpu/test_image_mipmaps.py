@@ -23,29 +23,18 @@ def halved(array: Any) -> Any:
     return (rows[:, 0::2] + rows[:, 1::2]) / 4
 
 
-def test_levels_are_means(scene: Scene, both: Runner) -> None:
-    """Each level of a floating-point image is the mean of the level above, down to one texel."""
-    content = numpy.random.default_rng(1).random((16, 32, 4)).astype(numpy.float32)
-    add_image(scene, "x", "R32G32B32A32_SFLOAT", content, mips=5)
+@pytest.mark.parametrize("name, steps", [("R32G32B32A32_SFLOAT", 0.0), ("R8G8B8A8_UNORM", 1.01)])
+def test_levels_are_means(scene: Scene, both: Runner, name: str, steps: float) -> None:
+    """Each level is the mean of the level above, down to one texel, give or take the rounding to ``steps``."""
+    content = texels(name, 32, 16)
+    add_image(scene, "x", name, content, mips=5)
     result = both.run(scene.write())
     assert (result["x"] == content).all()
-    level: Any = content
     for number in range(1, 5):
-        level = halved(level)
-        assert result.level("x", number).shape == (16 >> number, 32 >> number, 4)
-        numpy.testing.assert_allclose(result.level("x", number), level, rtol=1e-5, atol=1e-6)
-
-
-def test_levels_of_normalized_texels(scene: Scene, both: Runner) -> None:
-    """Levels of an 8-bit image are means, give or take the rounding of each level."""
-    content = texels("R8G8B8A8_UNORM", 16, 16)
-    add_image(scene, "x", "R8G8B8A8_UNORM", content, mips=5)
-    result = both.run(scene.write())
-    level: Any = content
-    for number in range(1, 5):
-        level = halved(level)
-        numpy.testing.assert_allclose(result.level("x", number), level, atol=1.01 * number)
         level = result.level("x", number)
+        assert level.shape == (16 >> number, 32 >> number, 4)
+        above = result.level("x", number - 1)
+        numpy.testing.assert_allclose(level, halved(above), rtol=1e-5, atol=steps * number or 1e-6)
 
 
 @pytest.mark.parametrize("name", ["R8G8B8A8_UINT", "R32_SINT", "R16G16B16A16_UINT", "R8_UINT"])
@@ -64,23 +53,29 @@ def test_levels_of_integers(scene: Scene, both: Runner, name: str) -> None:
         above = level
 
 
-def test_odd_sizes(scene: Scene, both: Runner) -> None:
-    """Levels of an image with odd sides are half as large, rounded down, and at least one texel."""
-    content = numpy.full((5, 13, 1), 3.0, numpy.float32)
-    add_image(scene, "x", "R32_SFLOAT", content, mips=4)
+@pytest.mark.parametrize(
+    "name, content, shapes",
+    [
+        ("R32_SFLOAT", numpy.full((5, 13, 1), 3, "f4"), [(5, 13, 1), (2, 6, 1), (1, 3, 1), (1, 1, 1)]),
+        (
+            "D32_SFLOAT",
+            (numpy.arange(64, dtype="f4") / 64).reshape(8, 8, 1),
+            [(8, 8, 1), (4, 4, 1), (2, 2, 1), (1, 1, 1)],
+        ),
+    ],
+)
+def test_odd_sizes_and_depths(scene: Scene, both: Runner, name: str, content: Any, shapes: list[Any]) -> None:
+    """Levels of an image with odd sides are half as large, rounded down, and at least one texel; those of a depth image
+    hold depths of the level above."""
+    add_image(scene, "x", name, content, mips=4)
     result = both.run(scene.write())
-    for number, shape in enumerate([(5, 13, 1), (2, 6, 1), (1, 3, 1), (1, 1, 1)]):
-        assert result.level("x", number).shape == shape
-        numpy.testing.assert_allclose(result.level("x", number), 3.0, rtol=1e-6)
-
-
-def test_depth_levels(scene: Scene, both: Runner) -> None:
-    """Levels of a depth image hold depths of the level above."""
-    content = (numpy.arange(64, dtype=numpy.float32) / 64).reshape(8, 8, 1)
-    add_image(scene, "x", "D32_SFLOAT", content, mips=4)
-    result = both.run(scene.write())
-    for number in range(1, 4):
-        assert numpy.isin(result.level("x", number), result.level("x", number - 1)).all()
+    for number, shape in enumerate(shapes):
+        level, above = result.level("x", number), result.level("x", max(0, number - 1))
+        assert level.shape == shape
+        if name == "D32_SFLOAT":
+            assert numpy.isin(level, above).all()
+        else:
+            numpy.testing.assert_allclose(level, 3.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize("mips", [5, 3])

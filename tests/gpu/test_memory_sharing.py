@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
+from tests.gpu.fragment_scenes import draw, fragment, grid, output, vertex
 from tests.gpu.sharing_scenes import KINDS, add_group, add_member, add_one, fill, read, values
 from tests.scenes import Scene
 
@@ -31,19 +32,42 @@ def shown(runner: Runner, scene: Scene, name: str, size: tuple[int, int], reader
     return {uid: numpy.frombuffer(result[uid].tobytes(), kind.dtype).reshape(shape) for uid in uids}
 
 
+def drawn(scene: Scene, name: str, before: Any) -> Any:
+    """Draw every other column of the image; returns what its memory holds then."""
+    kind = KINDS[name]
+    channels = f"{kind.prefix}vec4" if kind.items > 1 else "uint"
+    items = ", ".join(f"p.x + p.y + {n}" for n in range(kind.items))
+    vertex(scene)
+    fragment(scene, f"if (p.x % 2 == 0) discard; color = {channels}({items});", output(channels))
+    draw(scene, ["image"])
+    x, y = grid(*SIZE)
+    texels = numpy.stack([x + y + n for n in range(kind.items)], -1).astype(kind.dtype)
+    return numpy.where((x % 2 == 1)[..., None], texels, before)
+
+
+FILLERS = ["image's file", "buffer's file", "tensor's file", *MEMBERS]
+
+
 @pytest.mark.parametrize("changed_by", [None, *MEMBERS])
-@pytest.mark.parametrize("filled_by", ["image's file", "buffer's file", "tensor's file", *MEMBERS])
+@pytest.mark.parametrize(
+    "filled_by, draws", [*((each, False) for each in FILLERS), (None, True), ("buffer's file", True), ("buffer", True)]
+)
 @pytest.mark.parametrize("name", KINDS)
-def test_three_members(ml: Runner, scene: Scene, name: str, filled_by: str, changed_by: str | None) -> None:
-    """An image, a buffer and a tensor: a file or a shader fills one, a shader changes one, shaders and copies read."""
+def test_three_members(
+    ml: Runner, scene: Scene, name: str, filled_by: str | None, draws: bool, changed_by: str | None
+) -> None:
+    """An image, a buffer and a tensor: a file or a shader fills one, a drawing changes a part of the image, a shader
+    changes one, shaders and copies read."""
     add_group(scene, name, SIZE, MEMBERS, filled_by)
-    expected = values(KINDS[name], *SIZE)
+    expected = values(KINDS[name], *SIZE) if filled_by else numpy.zeros_like(values(KINDS[name], *SIZE))
+    if draws:
+        expected = drawn(scene, name, expected)
     if changed_by is not None:
         add_one(scene, name, SIZE, changed_by)
         expected = expected + numpy.ones_like(expected)
     for how in READERS:
         read(scene, name, SIZE, how)
-    for uid, got in shown(ml, scene, name, SIZE, READERS).items():
+    for uid, got in shown(ml, scene, name, SIZE, READERS, repeat=2 if draws else 1).items():
         numpy.testing.assert_array_equal(got, expected, uid)
 
 
