@@ -63,7 +63,7 @@ def test_a_result_comes_again(tmp_path: Path, program: Program) -> None:
     reports = ("--junit", "j.xml", "--json", "j.json", "--html", "j.html")
     options = ("--root", suite, "--baseline", "lists/base line", "--flakes", "lists/flakes", "--retries", "0")
     ended = program(
-        "test", suite, *options, "--devices", "0", "--timeout", "3", "--sandbox", "--results", "r", *reports
+        "test", suite, *options, "--devices", "0", "--timeout", "1.5", "--sandbox", "--results", "r", *reports
     )
     assert ended.code == 1
     verdicts = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,12 @@ def entries(folder: Path) -> list[dict[str, Any]]:
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert there == {"index.json", *(entry["file"] for entry in found)}
     return found
+
+
+def texels_of(path: Path, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The end of a .dds file, as the texels that it holds."""
+    size = numpy.dtype(dtype).itemsize * math.prod(shape)
+    return numpy.frombuffer(path.read_bytes()[-size:], dtype).reshape(shape)
 
 
 def contents(folder: Path, dtype: Any = "u4") -> list[tuple[int | None, str, list[Any]]]:
@@ -194,8 +201,9 @@ def test_a_tensor_that_shares_an_optimal_image(ml: Runner, scene: Scene, tmp_pat
     folder = tmp_path / "dump"
     for number, name in enumerate(["start", "0_dispatch_compute", "1_dispatch_compute", "2_dispatch_compute"]):
         assert numpy.allclose(numpy.load(folder / name / "t.npy"), values[number], rtol=0, atol=1e-6), name
-        texels = (folder / name / "image.dds").read_bytes()[-content.nbytes :]
-        assert numpy.allclose(numpy.frombuffer(texels, "f4").reshape(5, 7, 4), values[number], rtol=0, atol=1e-6)
+        assert numpy.allclose(
+            texels_of(folder / name / "image.dds", (5, 7, 4), "f4"), values[number], rtol=0, atol=1e-6
+        )
     entries(folder)
 
 
@@ -210,7 +218,7 @@ def test_levels_of_an_image(scene: Scene, both: Runner, tmp_path: Path, dst: str
     folder = tmp_path / "dump"
     levels = []
     for name in ("start", "0_dispatch_compute"):
-        data = numpy.frombuffer((folder / name / "x.dds").read_bytes()[-84:], "u1")
+        data = texels_of(folder / name / "x.dds", (84,), "u1")
         levels.append([data[:64], data[64:80], data[80:]])
     assert (levels[0][0].reshape(4, 4, 4) == content).all()
     assert (levels[1][0] == levels[0][0]).all()
@@ -264,8 +272,9 @@ def test_images_in_another_layout(scene: Scene, both: Runner, tmp_path: Path) ->
     wanted = [(number, number, "x") for number in range(4)]
     both.run_to_files(scene.write(), **after(tmp_path / "dump", *wanted, repeat=2))
     for each in entries(tmp_path / "dump"):
-        data = numpy.frombuffer((tmp_path / "dump" / each["file"]).read_bytes()[-64:], "u4")
-        assert (data == (2 if each["command"] == 3 else 1)).all(), each
+        assert (
+            texels_of(tmp_path / "dump" / each["file"], (4, 4), "u4") == (2 if each["command"] == 3 else 1)
+        ).all(), each
 
 
 def test_drawings(scene: Scene, both: Runner, tmp_path: Path) -> None:
@@ -275,9 +284,8 @@ def test_drawings(scene: Scene, both: Runner, tmp_path: Path) -> None:
     fragment_scenes.target(scene, "x", size=(6, 3))
     fragment_scenes.draw(scene, ["x"])
     both.run_to_files(scene.write(), **everything(tmp_path / "dump"))
-    data = (tmp_path / "dump" / "0_dispatch_fragment" / "x.dds").read_bytes()[-72:]
     x, y = fragment_scenes.grid(6, 3)
-    assert (numpy.frombuffer(data, "u4").reshape(3, 6) == x + 10 * y).all()
+    assert (texels_of(tmp_path / "dump" / "0_dispatch_fragment" / "x.dds", (3, 6), "u4") == x + 10 * y).all()
     assert [each["command"] for each in entries(tmp_path / "dump")] == [None, 0]
 
 
@@ -287,9 +295,8 @@ def test_optical_flow(ml: Runner, scene: Scene, tmp_path: Path) -> None:
     ml.run_to_files(scene.folder / "scenario.json", **after(tmp_path / "dump", (0, 0)))
     (entry,) = entries(tmp_path / "dump")
     assert (entry["resource"], entry["format"]) == ("vectors", flow_scenes.VECTORS)
-    size = flow_scenes.WIDTH * flow_scenes.HEIGHT * 4
-    vectors = numpy.frombuffer((tmp_path / "dump" / entry["file"]).read_bytes()[-size:], "f2")
-    found = flow_scenes.inside(vectors.reshape(flow_scenes.HEIGHT, flow_scenes.WIDTH, 2))
+    shape = (flow_scenes.HEIGHT, flow_scenes.WIDTH, 2)
+    found = flow_scenes.inside(texels_of(tmp_path / "dump" / entry["file"], shape, "f2"))
     assert numpy.median(numpy.abs(found), axis=(0, 1)).tolist() == pytest.approx([3, 2], abs=0.25)
 
 

@@ -63,76 +63,60 @@ X = numpy.random.default_rng(5).integers(-100, 100, COUNT).astype("f4")
 Y = numpy.random.default_rng(6).integers(-100, 100, COUNT).astype("f4")
 
 
-def run(runner: Runner, scene: Scene, places: dict[int, str]) -> Any:
-    """What ``y`` holds after the model ran over ``x``."""
-    return ran(runner, scene, places).array("y", "f4")
-
-
-def ran(runner: Runner, scene: Scene, places: dict[int, str]) -> Result:
-    scene.buffer("x", X, size=X.nbytes).buffer("y", Y, size=Y.nbytes)
+def run(runner: Runner, scene: Scene, places: dict[int, str]) -> Result:
+    """Run the model over the buffers x, y and z."""
+    scene.buffer("x", X, size=X.nbytes).buffer("y", Y, size=Y.nbytes).buffer("z", size=X.nbytes)
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places))
     return runner.run(scene.write())
 
 
-def test_an_intermediate_with_the_number_of_an_input(runner: Runner, scene: Scene) -> None:
-    """What no segment writes is what is bound from outside by its number."""
+# Rows by their first letters: x is an input, t an intermediate, y and z are outputs. A segment is its code, and what the
+# shader reads and writes: numbers in the segment, and rows. The model's numbers are those that a scenario binds by.
+@pytest.mark.parametrize(
+    "segments, numbers, expected",
+    [
+        pytest.param(
+            [(DOUBLE, (3, "t"), (5, "y"))], {"x": 3, "y": 5}, {"y": 2 * X},
+            id="what no segment writes is what is bound from outside by its number",
+        ),
+        pytest.param(
+            [(DOUBLE, (0, "x"), (1, "t")), (INCREASE, (0, "t"), (1, "y"))], {"x": 0, "y": 1}, {"y": 2 * X + 1},
+            id="an intermediate that is written is another value than the model's of its number",
+        ),
+        pytest.param(
+            [(DOUBLE, (0, "x"), (1, "y"))], {"x": 4, "y": 9}, {"y": 2 * X},
+            id="an output has another number than in its shader",
+        ),
+        pytest.param(
+            [(ACCUMULATE, (0, "x"), (1, "y"), (1, "y"))], {"x": 0, "y": 1}, {"y": X + Y},
+            id="a segment that adds to an output finds the content that the scenario gives it",
+        ),
+        pytest.param(
+            [(DOUBLE, (0, "x"), (1, "y2"))], {"x": 0, "y": 1}, {"y": 2 * X},
+            id="a segment's own row for an output is the output of its number",
+        ),
+        pytest.param(
+            [(DOUBLE, (0, "x"), (1, "t")), (INCREASE, (1, "t"), (2, "z"))],
+            {"x": 0, "y": 1, "z": 2}, {"y": 2 * X, "z": 2 * X + 1},
+            id="an output that no segment writes is the intermediate of its number",
+        ),
+    ],
+)  # fmt: skip
+def test_values_are_found(
+    runner: Runner, scene: Scene, segments: list[Any], numbers: dict[str, int], expected: dict[str, Any]
+) -> None:
+    """Values that are bound from outside are found whatever numbers the segments give them."""
     model = Model()
-    x, t, y = model.row("Input"), model.row("Intermediate"), model.row("Output")
-    model.segment(DOUBLE, (3, t), (5, y))
-    model.file(scene, {3: x}, {5: y})
-    assert (run(runner, scene, {3: "x", 5: "y"}) == 2 * X).all()
-
-
-def test_an_intermediate_that_is_written_is_another_value(runner: Runner, scene: Scene) -> None:
-    """Numbers of a segment's own shader, equal to those of the model, do not make its values those of the model."""
-    model = Model()
-    x, t, y = model.row("Input"), model.row("Intermediate"), model.row("Output")
-    model.segment(DOUBLE, (0, x), (1, t))
-    model.segment(INCREASE, (0, t), (1, y))
-    model.file(scene, {0: x}, {1: y})
-    assert (run(runner, scene, {0: "x", 1: "y"}) == 2 * X + 1).all()
-
-
-def test_an_output_with_another_number_than_in_its_shader(runner: Runner, scene: Scene) -> None:
-    """The model's number is what a scenario binds by; the shader's is for its segment alone."""
-    model = Model()
-    x, y = model.row("Input"), model.row("Output")
-    model.segment(DOUBLE, (0, x), (1, y))
-    model.file(scene, {4: x}, {9: y})
-    assert (run(runner, scene, {4: "x", 9: "y"}) == 2 * X).all()
-
-
-def test_an_output_that_is_read_before_it_is_written(runner: Runner, scene: Scene) -> None:
-    """A segment that adds to an output finds the content that the scenario gives it."""
-    model = Model()
-    x, y = model.row("Input"), model.row("Output")
-    model.segment(ACCUMULATE, (0, x), (1, y), also=(1, y))
-    model.file(scene, {0: x}, {1: y})
-    assert (run(runner, scene, {0: "x", 1: "y"}) == X + Y).all()
-
-
-def test_an_output_row_that_the_model_does_not_list(runner: Runner, scene: Scene) -> None:
-    """A segment's own row for an output is the output of its number."""
-    model = Model()
-    x, y, listed = model.row("Input"), model.row("Output"), model.row("Output")
-    model.segment(DOUBLE, (0, x), (1, y))
-    model.file(scene, {0: x}, {1: listed})
-    assert (run(runner, scene, {0: "x", 1: "y"}) == 2 * X).all()
-
-
-def test_an_output_that_only_an_intermediate_writes(runner: Runner, scene: Scene) -> None:
-    """The value of an output that no segment writes is the intermediate of its number, which later segments read."""
-    model = Model()
-    x, t, y, z = model.row("Input"), model.row("Intermediate"), model.row("Output"), model.row("Output")
-    model.segment(DOUBLE, (0, x), (1, t))
-    model.segment(INCREASE, (1, t), (2, z))
-    model.file(scene, {0: x}, {1: y, 2: z})
-    scene.buffer("z", size=4 * COUNT)
-    scene.buffer("x", X, size=X.nbytes).buffer("y", Y, size=Y.nbytes)
-    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings({0: "x", 1: "y", 2: "z"}))
-    result = runner.run(scene.write())
-    assert (result.array("y", "f4") == 2 * X).all()
-    assert (result.array("z", "f4") == 2 * X + 1).all()
+    kinds = {"x": "Input", "t": "Intermediate", "y": "Output", "z": "Output"}
+    used = {row for _, *ends in segments for _, row in ends} | numbers.keys()
+    rows = {row: model.row(kinds[row[0]]) for row in sorted(used)}
+    for code, *ends in segments:
+        model.segment(code, *((number, rows[row]) for number, row in ends))
+    outputs = {number: rows[row] for row, number in numbers.items() if row != "x"}
+    model.file(scene, {numbers["x"]: rows["x"]}, outputs)
+    result = run(runner, scene, {number: row for row, number in numbers.items()})
+    for uid, values in expected.items():
+        assert (result.array(uid, "f4") == values).all()
 
 
 @pytest.mark.parametrize("number", [7, 0])
@@ -144,7 +128,7 @@ def test_what_nothing_writes_and_nothing_binds(runner: Runner, scene: Scene, num
     t = model.encoder.AddIntermediateResource(STORAGE_BUFFER, R32_SFLOAT, [COUNT * (2 if number == 0 else 1)], [])
     model.segment(INCREASE, (number, t), (1, y))
     model.file(scene, {0: x}, {1: y})
-    result = ran(runner, scene, {0: "x", 1: "y"})
+    result = run(runner, scene, {0: "x", 1: "y"})
     assert (result.array("y", "f4") == 1).all()
     message = (
         f"segment 'shader_0' reads resource 2 (binding {number}), which no segment before it writes; it reads zeros"
@@ -175,7 +159,7 @@ def test_descriptor_types_of_the_tables(
     model.segment(DOUBLE, (0, x), (7, t))
     model.segment(code, (7, t), (9, y))
     model.file(scene, {0: x}, {4: y})
-    result = ran(runner, scene, {0: "x", 4: "y"})
+    result = run(runner, scene, {0: "x", 4: "y"})
     assert (result.array("y", "f4") == 2 * X + 1).all()
     seen = [each.message.partition("'VK_DESCRIPTOR_TYPE_")[2] for each in result.warnings]
     assert [each.split(" at ")[0] for each in seen] == [f"{name}' does not match {each}" for each in expected]

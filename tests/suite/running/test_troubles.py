@@ -46,11 +46,11 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
 def test_endless_work_ends_at_its_limit(folder: Folder) -> None:
     """The wait for the device ends first: the error names the work. The item's own limit holds, and all of it."""
     endless = folder.endless()
-    Path(endless.path + ".limit").write_text("4")
+    Path(endless.path + ".limit").write_text("2")
     with Workers(options(jobs=1, task_options="limits")) as workers:
         outcomes = by_id(list(workers.run([folder.good(), endless, folder.good("b")])))
     assert (outcomes["endless"][0].status, outcomes["endless"][0].exit_code) == ("Timeout", FENCE)
-    assert outcomes["endless"][0].reason.endswith("command 0 did not finish within 4 s")
+    assert outcomes["endless"][0].reason.endswith("command 0 did not finish within 2 s")
     assert outcomes["b"][0].status == "Pass"
 
 
