@@ -70,8 +70,8 @@ def run(runner: Runner, scene: Scene, places: dict[int, str]) -> Result:
     return runner.run(scene.write())
 
 
-# Rows by their first letters: x is an input, t an intermediate, y and z are outputs. A segment is its code, and what the
-# shader reads and writes: numbers in the segment, and rows. The model's numbers are those that a scenario binds by.
+# Rows by their first letters: x is an input, t an intermediate, y and z are outputs. A segment is its code, and what
+# the shader reads and writes: numbers in the segment, and rows. The model's numbers are those that a scenario binds by.
 @pytest.mark.parametrize(
     "segments, numbers, expected",
     [
