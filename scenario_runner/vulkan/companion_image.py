@@ -9,7 +9,7 @@ where a driver reads levels wrongly (`pipelines.optical_flow`).
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from scenario_runner import errors
 from scenario_runner.vulkan import ffi
@@ -19,37 +19,15 @@ from scenario_runner.vulkan.image_support import Transition, create_image, creat
 from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import allocate, choose_type
 
-if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import ImagePlan, Tiling
-
-    class Original(Protocol):
-        """The image that a companion stands in for, in the layout GENERAL; where ``buffer`` is not None, it lies over
-        the same bytes."""
-
-        @property
-        def plan(self) -> ImagePlan: ...
-        @property
-        def handle(self) -> Any: ...
-        @property
-        def tiling(self) -> Tiling: ...
-        @property
-        def buffer(self) -> Any: ...
-        @property
-        def start_bytes(self) -> int: ...
-        @property
-        def row_pitch_bytes(self) -> int: ...
-
-
 _COPIED = vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
 
 
 class CompanionImage:
     """An image with the extent and format of one mip ``level`` of ``original``, its ``view`` and the ``layout`` in
-    which it is used as ``usage`` says."""
+    which it is used as ``usage`` says. The original (`images.Image`) is in the layout GENERAL; where its ``buffer`` is
+    not None, it lies over the same bytes."""
 
-    def __init__(
-        self, device: Device, stack: ExitStack, original: Original, level: int, usage: int, layout: int
-    ) -> None:
+    def __init__(self, device: Device, stack: ExitStack, original: Any, level: int, usage: int, layout: int) -> None:
         """Raises OutOfMemoryError and DeviceError with the place."""
         self._device = device
         self._original = original

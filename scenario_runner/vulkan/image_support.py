@@ -16,7 +16,6 @@ from scenario_runner.plan.records import ImageLayout
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.layers import GRAPH_LAYER
 from scenario_runner.vulkan.loader import API_1_3, check
 from scenario_runner.vulkan.memory import Needs
 from scenario_runner.vulkan.physical_device import CORE
@@ -35,12 +34,6 @@ USAGES = {
     "color_attachment": vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT,
     "tensor_aliasing": vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM,
 }
-_FLOW_USAGES = {
-    "flow_input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,
-    "flow_output": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_OUTPUT_BIT_ARM,
-    "flow_hint": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_HINT_BIT_ARM,
-    "flow_cost": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_COST_BIT_ARM,
-}
 
 _NAMES = {
     vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT: "SAMPLED_IMAGE",
@@ -52,6 +45,8 @@ _NAMES = {
     vk.FORMAT_FEATURE_TRANSFER_SRC_BIT: "TRANSFER_SRC",
     vk.FORMAT_FEATURE_TRANSFER_DST_BIT: "TRANSFER_DST",
 }
+_COPIED = vk.FORMAT_FEATURE_TRANSFER_SRC_BIT | vk.FORMAT_FEATURE_TRANSFER_DST_BIT
+_DRAWN_AND_COPIED = vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT | _COPIED
 _NEEDED_FOR = {
     "sampled": vk.FORMAT_FEATURE_SAMPLED_IMAGE_BIT,
     "storage": vk.FORMAT_FEATURE_STORAGE_IMAGE_BIT,
@@ -93,14 +88,7 @@ def choose_tilings(device: Device, images: list[ImagePlan]) -> dict[str, Tiling]
     return chosen
 
 
-def interpolates(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Return whether the device can average texels of this format in a blit; integers and depths it must not."""
-    if plan.format.numeric in ("uint", "sint") or plan.format.aspects != ("color",):
-        return False
-    return bool(format_features(device, plan.format.value, tiling) & vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
-
-
-def format_features(device: Device, format: int, tiling: Tiling) -> int:
+def format_features(device: Device, format: int, tiling: Tiling = "OPTIMAL") -> int:
     """VkFormatFeatureFlags of a format and tiling."""
     physical = device.physical
     if format_of_value(format).is_of_tensors and "VK_ARM_tensors" not in physical.extensions:
@@ -148,22 +136,6 @@ def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
     return plan.tiling == "LINEAR" and not features & vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT
 
 
-def flow_info(device: Device, plan: ImagePlan) -> Any:
-    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
-
-    The ML emulation layers do not need it, and pass it on to a driver that does not know it.
-    """
-    flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
-    if not flags or GRAPH_LAYER in device.instance.layers:
-        return ffi.NULL
-    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags)
-
-
-def create_flags(plan: ImagePlan) -> int:
-    """VkImageCreateFlags."""
-    return vk.IMAGE_CREATE_ALIAS_BIT if plan.aliased else 0
-
-
 def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
     if plan.tiling is not None:
         return (plan.tiling,)
@@ -197,20 +169,12 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
         if not device.has_graphics:
             return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
         wanted += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
-    if needs_companion(device, plan, tiling) and device_draws(device, plan.format.value):
-        wanted.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)
+    if needs_companion(device, plan, tiling) and not _DRAWN_AND_COPIED & ~format_features(device, plan.format.value):
+        wanted.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)  # the companion is drawn into
     lacking = [_NAMES[bit] for bit in wanted if not features & bit]
     if lacking:
         return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
     return _beyond_limits(device, plan, tiling)
-
-
-def device_draws(device: Device, format: int) -> bool:
-    """Return whether the device draws into OPTIMAL images of a format, and copies into and out of them."""
-    needed = (
-        vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT | vk.FORMAT_FEATURE_TRANSFER_SRC_BIT | vk.FORMAT_FEATURE_TRANSFER_DST_BIT
-    )
-    return format_features(device, format, "OPTIMAL") & needed == needed
 
 
 def _makes_levels(plan: ImagePlan) -> bool:
@@ -232,8 +196,9 @@ def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | Non
     usage = usage_flags(device, plan, tiling)
     if device.instance.layers:  # the ML emulation layers pass on what they are asked, to a driver that does not know it
         usage &= ~vk.IMAGE_USAGE_TENSOR_ALIASING_BIT_ARM
+    flags = vk.IMAGE_CREATE_ALIAS_BIT if plan.aliased else 0
     code = physical.fn.vkGetPhysicalDeviceImageFormatProperties(
-        physical.handle, plan.format.value, 1, TILINGS[tiling], usage, create_flags(plan), properties
+        physical.handle, plan.format.value, 1, TILINGS[tiling], usage, flags, properties
     )
     if code == vk.ERROR_FORMAT_NOT_SUPPORTED:
         uses = ", ".join(sorted(plan.usage)) or "copies"

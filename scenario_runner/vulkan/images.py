@@ -21,17 +21,16 @@ from scenario_runner.vulkan.image_support import (
     Tiling,
     Transition,
     choose_tilings,
-    create_flags,
     create_image,
     create_view,
-    flow_info,
-    interpolates,
+    format_features,
     needs_companion,
     record_mip_levels,
     record_transitions,
     runs,
     usage_flags,
 )
+from scenario_runner.vulkan.layers import GRAPH_LAYER
 from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import Allocation, align, readable_size
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
@@ -50,6 +49,25 @@ def create_images(
     """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
     tilings = choose_tilings(device, plans)
     return {plan.uid: Image(device, stack, plan, tilings[plan.uid]) for plan in device.instance.watched(plans)}
+
+
+_FLOW_USAGES = {
+    "flow_input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,
+    "flow_output": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_OUTPUT_BIT_ARM,
+    "flow_hint": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_HINT_BIT_ARM,
+    "flow_cost": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_COST_BIT_ARM,
+}
+
+
+def _flow_info(device: Device, plan: ImagePlan) -> Any:
+    """VkDataGraphOpticalFlowImageFormatInfoARM for an image that an optical flow uses, else NULL.
+
+    The ML emulation layers do not need it, and pass it on to a driver that does not know it.
+    """
+    flags = sum(_FLOW_USAGES.get(usage, 0) for usage in plan.usage)
+    if not flags or GRAPH_LAYER in device.instance.layers:
+        return ffi.NULL
+    return new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=flags)
 
 
 class Image(Resource):
@@ -93,12 +111,12 @@ class Image(Resource):
             stack,
             plan,
             purpose,
-            flags=create_flags(plan),
+            flags=vk.IMAGE_CREATE_ALIAS_BIT if plan.aliased else 0,
             extent={"width": plan.width, "height": plan.height, "depth": 1},
             mipLevels=plan.mips,
             tiling=TILINGS[tiling],
             usage=usage_flags(device, plan, tiling),
-            pNext=flow_info(device, plan),
+            pNext=_flow_info(device, plan),
         )
         self.start_bytes, self.row_pitch_bytes = self._rows() if tiling == "LINEAR" else (0, 0)
         self.buffer: Any = None
@@ -207,13 +225,12 @@ class Image(Resource):
             return
         layouts = [self._fill_layout] * plan.mips
         if plan.source_levels < plan.mips:
+            features = format_features(self._device, plan.format.value, self.tiling)
+            # of integers and depths no averages are allowed
+            averages = plan.format.numeric not in ("uint", "sint") and plan.format.aspects == ("color",)
+            interpolate = averages and bool(features & vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
             layouts = record_mip_levels(
-                self._device,
-                commands,
-                self.handle,
-                plan,
-                self._fill_layout,
-                interpolate=interpolates(self._device, plan, self.tiling),
+                self._device, commands, self.handle, plan, self._fill_layout, interpolate=interpolate
             )
         self._to_rest(layouts, commands)
 

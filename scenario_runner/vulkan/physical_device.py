@@ -6,6 +6,7 @@ those that the binding package does not know.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -24,7 +25,6 @@ from scenario_runner.vulkan.structs import chain, enumerated, new
 
 CORE = "VkPhysicalDeviceFeatures"
 _HEADER_WORDS = 4  # sType, padding, pNext
-_CORE_WORDS = 55
 
 
 class Feature(NamedTuple):
@@ -38,21 +38,19 @@ class Feature(NamedTuple):
         return f"{self.member} ({self.structure})"
 
 
+# Each structure of features: its VkStructureType, the Vulkan version that has it, extensions that bring it, members.
+_STRUCTURES: Final[dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]]] = {
+    CORE: (vk.STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, 1, (), CORE_FEATURES),
+    **FEATURES,
+}
+
+
 def _words(structure: str) -> Any:
     """A zeroed structure of this name as 32-bit words."""
-    if structure == CORE:
-        words = ffi.new("uint32_t[]", _HEADER_WORDS + _CORE_WORDS + 1)
-        words[0] = vk.STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2
-    else:
-        kind, _, _, members = FEATURES[structure]
-        words = ffi.new("uint32_t[]", _HEADER_WORDS + len(members) + 1)
-        words[0] = kind
+    kind, _, _, members = _STRUCTURES[structure]
+    words = ffi.new("uint32_t[]", _HEADER_WORDS + len(members) + 1)
+    words[0] = kind
     return words
-
-
-def _members(structure: str) -> tuple[str, ...]:
-    members: tuple[str, ...] = CORE_FEATURES if structure == CORE else FEATURES[structure][3]
-    return members
 
 
 def _set_next(words: Any, following: Any) -> None:
@@ -104,34 +102,25 @@ class FeatureTable:
         rolled_up = [old for old, new in ROLLED_UP.items() if new == structure and member in FEATURES[old][3]]
         return [structure, *rolled_up]
 
-    def _available(self, structure: str) -> bool:
-        if structure == CORE:
-            return True
-        _, version, extensions, _ = FEATURES[structure]
-        if version and self._api_version >= version:
-            return True
-        return any(extension in self._extensions for extension in extensions)
+    def _is_core(self, structure: str) -> bool:
+        version = _STRUCTURES[structure][1]
+        return bool(version) and self._api_version >= version
 
     def _extension_of(self, structure: str) -> str | None:
-        if structure == CORE:
-            return None
-        _, version, extensions, _ = FEATURES[structure]
-        if version and self._api_version >= version:
-            return None
+        """The extension that brings a structure; None for one of the device's Vulkan version."""
+        extensions = () if self._is_core(structure) else _STRUCTURES[structure][2]
         return next((extension for extension in extensions if extension in self._extensions), None)
 
     def _query(self, structure: str) -> frozenset[str]:
-        if not self._available(structure):
+        if not self._is_core(structure) and self._extension_of(structure) is None:
             return frozenset()
-        core = _words(CORE)
-        words = core
+        core = words = _words(CORE)
         if structure != CORE:
             words = _words(structure)
             _set_next(core, ffi.cast("void*", words))
         assert self._fn is not None
         self._fn.vkGetPhysicalDeviceFeatures2(self._physical_device, ffi.cast("VkPhysicalDeviceFeatures2*", core))
-        values = words[_HEADER_WORDS : _HEADER_WORDS + len(_members(structure))]
-        return frozenset(member for member, value in zip(_members(structure), values, strict=True) if value)
+        return frozenset(itertools.compress(_STRUCTURES[structure][3], words[_HEADER_WORDS : len(words) - 1]))
 
 
 def chain_of(features: Iterable[Feature]) -> tuple[Any, list[Any]]:
@@ -145,19 +134,16 @@ def chain_of(features: Iterable[Feature]) -> tuple[Any, list[Any]]:
         wanted.setdefault(feature.structure, set()).add(feature.member)
     for old in [name for name in wanted if ROLLED_UP.get(name) in wanted]:
         wanted[ROLLED_UP[old]] |= wanted.pop(old)
-    core = _words(CORE)
-    keep = [core]
-    last = core
-    for structure, enabled in wanted.items():
-        words = core if structure == CORE else _words(structure)
-        for index, member in enumerate(_members(structure)):
+    chain: list[Any] = []
+    for structure, enabled in wanted.items():  # CORE comes first
+        words = _words(structure)
+        for index, member in enumerate(_STRUCTURES[structure][3]):
             if member in enabled:
                 words[_HEADER_WORDS + index] = 1
-        if structure != CORE:
-            _set_next(last, ffi.cast("void*", words))
-            keep.append(words)
-            last = words
-    return core, keep
+        if chain:
+            _set_next(chain[-1], ffi.cast("void*", words))
+        chain.append(words)
+    return chain[0], chain
 
 
 _SPELLINGS: Final = {"VK_KHR_maintenance_5": "VK_KHR_maintenance5"}

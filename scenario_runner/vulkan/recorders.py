@@ -17,7 +17,7 @@ from scenario_runner.vulkan.recording import Prepared, Recorder
 from scenario_runner.vulkan.structs import chain, new
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import GraphDispatch, OpticalFlowDispatch
+    from scenario_runner.plan.special_records import OpticalFlowDispatch
     from scenario_runner.vulkan.companion_image import CompanionImage
 
 # A queue without graph work has no such stage: what the scenario asks is then covered by all commands.
@@ -46,10 +46,6 @@ class BarrierRecorder(Recorder):
     """Records barriers; what is bound stays bound."""
 
     binds = False
-
-    def record(self, operations: Iterable[Barrier]) -> None:
-        for operation in operations:
-            self._record(operation)
 
     def _record(self, operation: Barrier) -> None:
         """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of masks a call)."""
@@ -155,8 +151,7 @@ class DrawingRecorder(Recorder):
         self._pushed: bytes | None = None
 
     def record(self, operations: Iterable[Draw]) -> None:
-        for draw in operations:
-            self._record(draw)
+        super().record(operations)
         self._finish()
 
     def _record(self, draw: Draw) -> None:
@@ -260,10 +255,6 @@ class GraphRecorder(Recorder):
         self._running: set[int] = set()
         self._bound: tuple[int, int] | None = None
 
-    def record(self, operations: Iterable[GraphDispatch]) -> None:
-        for operation in operations:
-            self._record(operation)
-
     def _record(self, operation: Any) -> None:
         """One dispatch, and the barrier after it."""
         commands, graph = self.commands, self.prepared.graphs[operation.pipeline]
@@ -273,18 +264,14 @@ class GraphRecorder(Recorder):
         if wanted != self._bound:
             self._bound = wanted
             self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.handle)
-            sets, count = self._sets(operation)
+            inputs = self.prepared.flow_inputs.get(operation.descriptors)
+            sets, count = self.prepared.descriptor_sets[operation.descriptors] if inputs is None else inputs.sets
             self._bind_sets(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.layout, 0, count, sets, 0, ffi.NULL)
         self._dispatch(commands, graph.session, self._info(operation))
         if operation.barrier_after:
             self.barrier()
         else:
             self._running.add(operation.pipeline)
-
-    def _sets(self, operation: Any) -> tuple[Any, int]:
-        """The descriptor sets of a dispatch: VkDescriptorSet*, count."""
-        sets: tuple[Any, int] = self.prepared.descriptor_sets[operation.descriptors]
-        return sets
 
     def _info(self, operation: Any) -> Any:
         """The VkDataGraphPipelineDispatchInfoARM of a dispatch."""
@@ -309,10 +296,6 @@ class OpticalFlowRecorder(GraphRecorder):
             for copy in inputs.copies:
                 copy.record_in(self.commands)
         super()._record(operation)
-
-    def _sets(self, operation: OpticalFlowDispatch) -> tuple[Any, int]:
-        inputs = self.prepared.flow_inputs.get(operation.descriptors)
-        return super()._sets(operation) if inputs is None else inputs.sets
 
     def _info(self, operation: OpticalFlowDispatch) -> Any:
         return dispatch_info(operation)

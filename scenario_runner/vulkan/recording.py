@@ -60,6 +60,11 @@ class Recorder:
 
     def record(self, operations: Iterable[Any]) -> None:
         """Record operations that follow each other, with the implicit barriers after them."""
+        for operation in operations:
+            self._record(operation)
+
+    def _record(self, operation: Any) -> None:
+        """Record one operation, and the barrier after it."""
         raise NotImplementedError
 
     def disturbed(self) -> None:
