@@ -99,20 +99,6 @@ class Runner:
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
             raise UsageError(f"ml_emulation is {ml_emulation!r}, expected 'auto', 'on' or 'off'")
-        options = DeviceOptions(
-            None if device is None else str(device),
-            robustness,
-            _device_extensions(disabled_extensions),
-            validation,
-            ml_emulation,
-            staging,
-            shader_instrumentation is not None,
-            pipeline_cache is not False,
-            None if graph_reports is None else graph_reports.reports,
-            synchronization=sync_validation,
-            labels=debug_labels,
-            graphics=capture_frame is not None,
-        )
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.report_files import InstrumentationFile
 
@@ -125,6 +111,20 @@ class Runner:
             self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
         self._graph_reports = graph_reports
         self._pipeline_caching = _caching(pipeline_cache, cache_dir)
+        reports = None if graph_reports is None else graph_reports.reports
+        options = DeviceOptions(
+            None if device is None else str(device),
+            robustness,
+            _device_extensions(disabled_extensions),
+            validation,
+            ml_emulation,
+            staging,
+            tuple(each.required for each in (self._measured, self._pipeline_caching, reports) if each is not None),
+            reports,
+            synchronization=sync_validation,
+            labels=debug_labels,
+            graphics=capture_frame is not None,
+        )
         self._opened = OpenedDevice(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
@@ -344,7 +344,7 @@ class Runner:
                 if isinstance(sink, FileWriter):
                     sink.check()
             with progress.phase("device"):
-                objects = self._opened.device_for(plan, timed=timings is not None)
+                objects = self._opened.device_for(plan, None if timings is None else timings.required)
             if timings is not None:
                 timings.starting(plan, objects.device, repeat, dry_run)
             caching, reports = self._pipeline_caching, self._graph_reports

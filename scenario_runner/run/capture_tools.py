@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
@@ -19,9 +19,6 @@ from scenario_runner.files.source import check_folder_to_write, file_error, reas
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.frame_capture import FrameCapture, RenderDoc, wanted
 from scenario_runner.vulkan.layers import LAYERS_VARIABLE, available_layers, tools
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.frame_capture import FrameCapture
 
 GFXR_LAYER = "VK_LAYER_LUNARG_gfxreconstruct"
 _GFXR_HOW = (

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for, create_image
@@ -21,9 +21,7 @@ from scenario_runner.run.capture_files import HashedFile, check_list, refuse_tak
 from scenario_runner.run.dump_index import INDEX, MARK, GrowingIndex, index_text
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.resource_files import FileNames, ResourceWriter
-
-if TYPE_CHECKING:
-    from scenario_runner.scenario import Scenario
+from scenario_runner.scenario import Scenario
 
 _NO_HASH = "0" * 64
 

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.streams import read_file
@@ -123,23 +123,6 @@ def _lines(entries: Sequence[Mapping[str, Any]]) -> bytes:
     return ",\n".join(f"  {json.dumps(entry)}" for entry in entries).encode()
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "iteration": (int,),
-    "command": (int, type(None)),
-    "segment": (int, type(None)),
-    "resource": (str,),
-    "mip": (int, type(None)),
-    "aspect": (str, type(None)),
-    "command_kind": (str, type(None)),
-    "pointer": (str, type(None)),
-    "format": (str, type(None)),
-    "element": (str, type(None)),
-    "mips": (int, type(None)),
-    "file": (str,),
-    "sha256": (str,),
-}
-
-
 def read_index(folder: str) -> DumpIndex:
     """The index of the dump in a folder. Raises FileError for a folder without one, and for one that is damaged."""
     if os.path.isfile(folder):
@@ -181,9 +164,10 @@ def _read(path: str) -> dict[str, Any]:
 def _entry(path: str, number: int, found: Any) -> DumpEntry:
     if not isinstance(found, dict):
         raise file_error(path, f"is damaged: files/{number} is not an object")
-    for name, types in _TYPES.items():
-        if not isinstance(found.get(name), types) or isinstance(found.get(name), bool):
-            raise file_error(path, f"is damaged: files/{number}/{name} is {found.get(name)!r:.40}")
+    for name, kind in get_type_hints(DumpEntry).items():
+        value = found.get(name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise file_error(path, f"is damaged: files/{number}/{name} is {value!r:.40}")
     name = os.path.normpath(found["file"])
     if os.path.isabs(name) or name.split(os.sep)[0] == os.pardir:
         raise file_error(path, f"is damaged: files/{number}/file leads out of the folder")

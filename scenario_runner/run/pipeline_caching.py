@@ -27,7 +27,7 @@ from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissErro
 from scenario_runner.files.source import check_existing_folder, reason_of
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.driver_cache import Creation, DriverCache
+from scenario_runner.vulkan.driver_cache import Creation, DriverCache, feedback_required
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 FOLDER = "pipelines"
@@ -50,6 +50,8 @@ class PipelineCaching:
     ``creations`` is what the driver told of the pipelines that the last run made; those that an earlier run of the same
     Runner made are not made again.
     """
+
+    required = staticmethod(feedback_required)
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner import log, progress
 from scenario_runner.errors import UsageError
@@ -25,9 +25,7 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.graph_pipelines import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.instrumentation import Block, Instrumentation
+from scenario_runner.vulkan.instrumentation import Block, Instrumentation, required
 
 PROFILING_VARIABLE = "VMEL_GRAPH_PROFILING"
 """With it the emulation layers measure."""
@@ -129,6 +127,8 @@ SCHEMA = 1
 
 class InstrumentationFile:
     """Gathers what runs measured; the file is complete after each of them."""
+
+    required = staticmethod(required)
 
     def __init__(self, path: str, keep: int = 0) -> None:
         """``keep`` is how many runs of an existing file stay in it, those of a process that crashed later.

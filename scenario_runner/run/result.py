@@ -13,17 +13,16 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import composed
 from scenario_runner.formats import Format
 from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.plan.resources import with_inputs
 from scenario_runner.run.given_scenario import Inputs, give_places, given_inputs
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.timings import Timings
+from scenario_runner.scenario import Scenario
+from scenario_runner.scenario.model_base import close_match, listed
 from scenario_runner.text import counted
 
 if TYPE_CHECKING:
     import numpy
-
-    from scenario_runner.scenario import Scenario
-
-    Execute = Callable[..., None]
 
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
@@ -80,8 +79,6 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
             return data
         if not isinstance(uid, str) or not self._data:
             raise KeyError(f"{uid!r}: expected the uid of a resource that was read back; there are: {list(self)}")
-        from scenario_runner.scenario.model_base import close_match, listed
-
         what = "was not read back (outputs=[...] does)" if uid in self._plan.resources else "does not exist"
         raise KeyError(f"{uid!r} {what}{close_match(uid, self._data)}; there are: {listed(self)}")
 
@@ -194,7 +191,7 @@ class Prepared:
         scenario: Scenario,
         plan: Plan,
         plan_again: Callable[[Mapping[str, Any]], Plan],
-        execute: Execute,
+        execute: Callable[..., None],
         by_uid: Callable[[Inputs], Mapping[str, Any]],
     ) -> None:
         """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids."""
@@ -247,8 +244,6 @@ class Prepared:
         plan, timings = self._plan, options["timings"]
         with progress.measuring(timings.clock if timings else None):
             if inputs:
-                from scenario_runner.plan.resources import with_inputs
-
                 plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
             if self._warned and plan.warnings:
                 plan = plan._replace(warnings=())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -27,6 +27,9 @@ _MOST_CHARACTERS = 300  # of a message of the validation layer, where it was sho
 Validation = bool | Literal["report"]
 
 
+Requirement = Callable[[PhysicalDevice, Collection[str]], Enabled]
+
+
 class DeviceOptions(NamedTuple):
     """The device to use and how to open it.
 
@@ -36,8 +39,8 @@ class DeviceOptions(NamedTuple):
     graphs run through emulation layers: "auto" (where the device lacks them), "on" or "off". ``staging`` moves all
     bytes by copies on the device, as devices with memory of their own need it, also where the host could read and
     write resources in place.
-    ``instrument`` asks for shader instrumentation, which the device must have then. ``creation_feedback`` asks for what
-    tells whether pipelines come from a cache, where the device has it. ``graph_reports`` are asked of its graphs.
+    ``requirements`` say what else it is opened with, of a physical device and the disabled extensions, and raise
+    UnsupportedError for what it lacks. ``graph_reports`` are asked of its graphs.
     ``synchronization`` lets the validation layer look for hazards. ``labels`` asks for object names and labels for
     tools. ``graphics`` asks for a queue that does graphics work, which capture tools need.
     """
@@ -48,8 +51,7 @@ class DeviceOptions(NamedTuple):
     validation: Validation = False
     ml_emulation: Mode = "auto"
     staging: bool = False
-    instrument: bool = False
-    creation_feedback: bool = False
+    requirements: tuple[Requirement, ...] = ()
     graph_reports: GraphReports | None = None
     synchronization: bool = False
     labels: bool = False
@@ -173,10 +175,10 @@ class OpenedDevice:
             Diagnostic("SR-DEVICE-007", "error", pointer, f"the validation layer reported {errors}: {first}", help)
         )
 
-    def device_for(self, plan: Plan, *, timed: bool = False) -> DeviceObjects:
+    def device_for(self, plan: Plan, also: Requirement | None = None) -> DeviceObjects:
         """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
 
-        ``timed``: a device that is opened now can tell how its clock and the host's relate.
+        ``also`` holds for a device that is opened now.
         """
         if self._objects is not None and not self._objects.device.usable:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
@@ -194,10 +196,8 @@ class OpenedDevice:
             if objects is not None:
                 needed = needed.union(objects.device.enabled)
                 self._close_device()
-            if timed:
-                from scenario_runner.vulkan.timestamps import wanted
-
-                needed = needed.union(wanted(physical, self._options.disabled_extensions))
+            if also is not None:
+                needed = needed.union(also(physical, self._options.disabled_extensions))
             progress.doing("opening the device")
             device = Device(instance, physical, needed, staging=self._options.staging)
             self._objects = objects = DeviceObjects(device)
@@ -218,16 +218,8 @@ class OpenedDevice:
         )
         if options.graphics:
             needed = with_graphics(physical, needed)
-        if options.instrument:
-            from scenario_runner.vulkan.instrumentation import required
-
+        for required in options.requirements:
             needed = needed.union(required(physical, disabled))
-        if options.creation_feedback:
-            from scenario_runner.vulkan.driver_cache import feedback_required
-
-            needed = needed.union(feedback_required(physical, disabled))
-        if options.graph_reports is not None:
-            needed = needed.union(options.graph_reports.required(physical, disabled))
         return needed
 
     def _check_limits(self, plan: Plan, physical: PhysicalDevice) -> None:

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner import log
 from scenario_runner.errors import FileError
@@ -19,9 +19,7 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.progress import PHASES, Clock
 from scenario_runner.streams import read_file
 from scenario_runner.vulkan.device import Device
-
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.timestamps import FrameTimes, Timestamps
+from scenario_runner.vulkan.timestamps import FrameTimes, Timestamps, wanted
 
 
 class Work(NamedTuple):
@@ -59,6 +57,9 @@ class Timings:
     host's clock, None where there is none. ``on_start`` is called when everything is ready to run. ``warn``: a queue
     without timestamps is worth a warning.
     """
+
+    required = staticmethod(wanted)
+    """What a device that is opened now must have to tell how its clock and the host's relate."""
 
     def __init__(self, *, warn: bool = True) -> None:
         self._warn = warn

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from scenario_runner.run.timings import Timings
-    from scenario_runner.vulkan.timestamps import FrameTimes
+from scenario_runner.run.timings import Timings
+from scenario_runner.vulkan.timestamps import FrameTimes
 
 
 def profile(timings: Timings) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import format_of_value
 from scenario_runner.plan.records import ImageLayout
+from scenario_runner.plan.special_records import ImagePlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
@@ -20,9 +21,6 @@ from scenario_runner.vulkan.loader import API_1_3, check
 from scenario_runner.vulkan.memory import Needs
 from scenario_runner.vulkan.physical_device import CORE
 from scenario_runner.vulkan.structs import chain, new
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import ImagePlan
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import all_formats, format_of_value
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import Descriptor
-from scenario_runner.plan.special_records import OpticalFlowDispatch, OpticalFlowPlan
+from scenario_runner.plan.special_records import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.companion_image import CompanionImage
@@ -28,9 +28,6 @@ from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache, allocate_sets
 from scenario_runner.vulkan.structs import chain, enumerated, new
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import Connection, FlowConnection
 
 IMAGE_USAGES: Final[dict[Connection, int]] = {
     "input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenario_runner.plan.plan import Barrier
-from scenario_runner.plan.special_records import Draw, Target
+from scenario_runner.plan.special_records import Draw, OpticalFlowDispatch, Target
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.companion_image import CompanionImage
 from scenario_runner.vulkan.device import memory_barrier
 from scenario_runner.vulkan.image_support import image_barriers
 from scenario_runner.vulkan.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.recording import Prepared, Recorder
 from scenario_runner.vulkan.structs import chain, new
-
-if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import OpticalFlowDispatch
-    from scenario_runner.vulkan.companion_image import CompanionImage
 
 # A queue without graph work has no such stage: what the scenario asks is then covered by all commands.
 _STAGES = {
