@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from scenario_runner.errors import UsageError
@@ -79,6 +80,58 @@ class Parser(argparse.ArgumentParser):
                 for parser in action.choices.values():
                     names += parser.option_names()
         return names
+
+
+def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
+    """An argument type: the value that ``read`` makes of the text, where it is right."""
+
+    def checked(text: str) -> Any:
+        with suppress(ValueError):
+            value = read(text)
+            if is_right(value):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {expected}")
+
+    return checked
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """An argument type: a whole number from ``least`` on."""
+    return _checked(
+        lambda text: int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1,
+        lambda number: number >= least,
+        f"a whole number of {least} or more",
+    )
+
+
+positive_seconds = _checked(float, lambda seconds: 0 < seconds < 1e9, "a number of seconds above 0")
+tolerance = _checked(float, lambda limit: 0 <= limit < math.inf, "a number of 0 or more, such as 1e-3")
+percentage = _checked(float, lambda percent: 0 <= percent < 1e6, "a percentage of 0 or more")
+seed = _checked(int, lambda number: True, "a whole number")
+value_range = _checked(
+    lambda text: tuple(map(float, text.split(":"))),
+    lambda limits: len(limits) == 2 and -math.inf < limits[0] < limits[1] < math.inf,
+    "two finite numbers, the smaller one first, such as 0:1",
+)
+shape = _checked(
+    lambda text: tuple(int(size) for size in text.replace("x", ",").split(",", 32)),
+    lambda sizes: min(sizes) >= -1 and sizes.count(-1) <= 1 and math.prod(map(abs, sizes)) < 1 << 60,
+    "lengths such as 16,16, of which one may be -1",
+)
+device_names = _checked(
+    lambda text: tuple(name for name in (each.strip() for each in text.split(",")) if name),
+    bool,
+    "'all', or indexes, UUIDs or names of devices",
+)
+
+
+def jobs(text: str) -> int:
+    """An argument type: a number of processes."""
+    number = whole_number(1)(text)
+    most = max(_MOST_JOBS, processors())
+    if number > most:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected at most {most}")
+    return number
 
 
 def add(group: argparse._ActionsContainer, names: str, help: str, **settings: Any) -> argparse.Action:
@@ -155,65 +208,6 @@ def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> 
     add(group, "--ulp N", f"{when}errors in ULP to accept", type=whole_number(0), default=0)
 
 
-def positive_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of seconds above 0")
-    return seconds
-
-
-def whole_number(least: int) -> Callable[[str], int]:
-    """An argument type: a whole number from ``least`` on."""
-
-    def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of {least} or more")
-        return int(text)
-
-    return read
-
-
-def tolerance(text: str) -> float:
-    try:
-        limit = float(text)
-    except ValueError:
-        limit = math.nan
-    if not 0 <= limit < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number of 0 or more, such as 1e-3")
-    return limit
-
-
-def percentage(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < 1e6:
-        raise ValueError
-    return value
-
-
-def value_range(text: str) -> tuple[float, float]:
-    least, _, greatest = text.partition(":")
-    try:
-        limits = float(least), float(greatest)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected two numbers, such as 0:1") from None
-    if not (math.isfinite(limits[0]) and math.isfinite(limits[1]) and limits[0] < limits[1]):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected two finite numbers, the smaller one first")
-    return limits
-
-
-def shape(text: str) -> tuple[int, ...]:
-    try:
-        sizes = tuple(int(part) for part in text.replace("x", ",").split(",")) if len(text) < 200 else ()
-    except ValueError:
-        sizes = ()
-    if not sizes or min(sizes) < -1 or sizes.count(-1) > 1 or len(sizes) > 32 or math.prod(map(abs, sizes)) >= 1 << 60:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected lengths such as 16,16, of which one may be -1")
-    return sizes
-
-
 def element(text: str) -> Any:
     """The `Element` of this name."""
     from scenario_runner.viewing.element import ELEMENTS  # which takes a third of the time of --help
@@ -228,21 +222,6 @@ def typed(text: str) -> tuple[str | None, Any]:
     """The uid of a buffer, None for all, and the type of its bytes."""
     uid, equals, name = text.rpartition("=")
     return (uid if equals else None), element(name)
-
-
-def jobs(text: str) -> int:
-    number = whole_number(1)(text)
-    most = max(_MOST_JOBS, processors())
-    if number > most:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected at most {most}")
-    return number
-
-
-def device_names(text: str) -> tuple[str, ...]:
-    names = tuple(name for name in (each.strip() for each in text.split(",")) if name)
-    if not names:
-        raise argparse.ArgumentTypeError("expected 'all', or indexes, UUIDs or names of devices")
-    return names
 
 
 def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from scenario_runner.cli.arguments import (
     jobs,
     percentage,
     positive_seconds,
+    seed,
     shape,
     typed,
     value_range,
@@ -195,7 +196,7 @@ def _test(parser: Parser) -> None:
     add(group, "--baseline FILE", "expect 'name,status' of these lists, such as failures.csv", **SEVERAL)
     add(group, "--fraction M", "run every M-th scenario", type=_COUNT, default=1)
     add(group, "--fraction-start N", "begin with the N-th, which counts from 1", type=_COUNT, default=1)
-    add(group, "--shuffle SEED", "run in an order that SEED determines", type=int)
+    add(group, "--shuffle SEED", "run in an order that SEED determines", type=seed)
     add(group, "--failed-first", "begin with those that failed in --results before")
     add(group, "--list", "print the names of what would run, and run nothing")
 

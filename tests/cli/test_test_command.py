@@ -296,7 +296,7 @@ def test_an_update_that_would_not_pass(tmp_path: Path, program: Program) -> None
         ("- -", 2, "error: standard input was given twice"),
         ("suite --retries many", 2, "error: argument --retries: 'many': expected a whole number of 0 or more"),
         ("suite --jobs 5000", 2, "error: argument --jobs: '5000': expected at most "),
-        ("suite --devices ,", 2, "error: argument --devices: expected 'all', or indexes, UUIDs or names of devices"),
+        ("suite --devices ,", 2, "error: argument --devices: ',': expected 'all', or indexes, UUIDs or names"),
         ("suite --device 99", 8, "error: "),
         ("suite --junit suite", 4, "error: suite: is a folder"),
         ("suite --timeout 0", 2, "error: argument --timeout: '0': expected a number of seconds above 0"),
