@@ -24,7 +24,7 @@ from scenario_runner.graphs.module import GraphModule
 from scenario_runner.graphs.tosa import Shape
 from scenario_runner.plan.shaders import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
-from scenario_runner.plan.tensors import is_open
+from scenario_runner.plan.tensors import agrees, is_open
 from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader, Tensor
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import GraphEntryPoint, Module
@@ -261,12 +261,7 @@ def _note(graph: VgfGraph, known: dict[int, Shape], views: tuple[int, ...], shap
     """Note the shape of a value for those of its rows that leave it open, where it can be theirs."""
     for index in views:
         declared = graph.vgf.resources[index].shape
-        if (
-            index not in known
-            and min(declared, default=1) < 0
-            and len(declared) == len(shape)
-            and all(one in (-1, other) for one, other in zip(declared, shape, strict=True))
-        ):
+        if index not in known and min(declared, default=1) < 0 and agrees(declared, shape):
             known[index] = shape
 
 
@@ -384,8 +379,7 @@ class GraphFiles:
     def _check_dims(self, index: int, uid: str, shape: Shape) -> None:
         """Note a tensor whose fixed dimensions are not those of the shape that a graph gives to it."""
         dims = self.scenario.resource(uid).dims  # type: ignore[attr-defined]
-        fits = len(dims) == len(shape) and all(one <= 0 or one == size for one, size in zip(dims, shape, strict=True))
-        if not fits and max(dims, default=0) > 0:
+        if not agrees(dims, shape) and max(dims, default=0) > 0:
             message = (
                 f"tensor {uid!r} has the shape {list(dims)}, but the graph of"
                 f" {self.scenario.command_pointer(index)} makes {list(shape)} of it"

@@ -19,10 +19,10 @@ _MOST_ELEMENTS = 2**48
 
 # What NumPy programs write where the reference runner writes raw bytes; ml_dtypes saves its types as V2 and V1.
 _ALSO_READ = {
-    "bfloat16": ("<u2", "|V2"),
-    "float8e4m3": ("|u1", "|V1"),
-    "float8e5m2": ("|u1", "|V1", "<f1"),
-    "bool": ("|u1", "|i1"),
+    "bfloat16": ("u2", "V2"),
+    "float8e4m3": ("u1", "V1"),
+    "float8e5m2": ("u1", "V1", "f1"),
+    "bool": ("u1", "i1"),
 }
 _FORMATS_OF_TENSORS = frozenset(
     ("sint", "uint", "sfloat", "unorm", "snorm", "bool", "bfloat16", "float8e4m3", "float8e5m2")
@@ -100,12 +100,15 @@ class Tensors(ResourceResolver):
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
     """Return whether content has the dimensions that a tensor of an open shape does say."""
     _, found, place, code, name = _array_of(source, pointer)
-    if found is None or max(dims, default=0) < 1:
-        return True
-    if len(dims) == len(found) and all(one <= 0 or one == other for one, other in zip(dims, found, strict=True)):
+    if found is None or max(dims, default=0) < 1 or agrees(dims, found):
         return True
     problems.error(code, place, f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(found)}")
     return False
+
+
+def agrees(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether a shape has the dimensions ``dims``, of which those of 0 or less are open."""
+    return len(dims) == len(shape) and all(one <= 0 or one == size for one, size in zip(dims, shape, strict=True))
 
 
 def _shape(
@@ -140,21 +143,20 @@ def check_content(
 ) -> bool:
     """Return whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has
     not."""
-    descr, found, place, code, name = _array_of(source, pointer)
+    type, found, place, code, name = _array_of(source, pointer)
+    expected = (format.numpy_dtype or "").lstrip("<|")
     good = True
-    if descr is not None and _has_other_sign(descr, format):
-        message = (
-            f"{what} has the format {format.name}, but {name} holds {_readable(descr)}: its bits are taken as they are"
-        )
-        help = f"convert the data to {_readable(format.numpy_dtype or '')}, or give the tensor the format of the data"
-        problems.warn("SR-TENSOR-007", place, message, help)
-    elif descr is not None and not _fits(descr, format):
-        message = (
-            f"{what} has the format {format.name}, whose elements are {_readable(format.numpy_dtype or '')}, but {name}"
-            f" holds {_readable(descr)}"
-        )
-        problems.error(code, place, message, "convert the data, or give the tensor the format of the data")
-        good = False
+    if type is not None and type not in (expected, *_ALSO_READ.get(format.numeric, ())):
+        held, wanted = f"{name} holds {_readable(type)}", _readable(expected)
+        is_integer = format.numeric in ("sint", "uint")
+        if is_integer and {expected[:1], type[:1]} == {"i", "u"} and expected[1:] == type[1:]:  # another sign alone
+            message = f"{what} has the format {format.name}, but {held}: its bits are taken as they are"
+            help = f"convert the data to {wanted}, or give the tensor the format of the data"
+            problems.warn("SR-TENSOR-007", place, message, help)
+        else:
+            message = f"{what} has the format {format.name}, whose elements are {wanted}, but {held}"
+            problems.error(code, place, message, "convert the data, or give the tensor the format of the data")
+            good = False
     if found is not None and found != shape and not (shape in ((), (1,)) and found in ((), (1,))):
         problems.error(code, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}")
         good = False
@@ -166,37 +168,24 @@ def check_content(
 
 
 def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...] | None, str, str, str]:
-    """Type and shape of initial content, as far as it has them, with the place, code and name of what holds it."""
+    """Type (``f4``) and shape of initial content, as far as it has them, with the place, code and name of what holds
+    it."""
     if isinstance(source, NpySource):
-        header = source.header
-        descr = f"{header.byte_order}{header.kind}{header.item_size_bytes}"
-        return descr, header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
+        type = f"{source.header.kind}{source.header.item_size_bytes}"
+        return type, source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
     assert isinstance(source, ArraySource)
-    return source.descr, source.shape, pointer, "SR-USAGE-001", "the array given for it"
-
-
-def _fits(descr: str, format: Format) -> bool:
-    wanted = (format.numpy_dtype or "").lstrip("<|")
-    allowed = {wanted, *(each.lstrip("<|") for each in _ALSO_READ.get(format.numeric, ()))}
-    return descr.lstrip("<>|=") in allowed
-
-
-def _has_other_sign(descr: str, format: Format) -> bool:
-    """Tell whether data are integers of the format's width that differ in the sign alone."""
-    expected = (format.numpy_dtype or "").lstrip("<|")
-    found = descr.lstrip("<>|=")
-    return format.numeric in ("sint", "uint") and {expected[:1], found[:1]} == {"i", "u"} and expected[1:] == found[1:]
+    given = None if source.descr is None else source.descr.lstrip("<>|=")
+    return given, source.shape, pointer, "SR-USAGE-001", "the array given for it"
 
 
 _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "V": "raw bytes of "}
 
 
-def _readable(descr: str) -> str:
-    """``'<f4'`` as people say it: float32."""
-    plain = descr.lstrip("<>|=")
-    kind, size = plain[:1], plain[1:]
+def _readable(type: str) -> str:
+    """``f4`` as people say it: float32."""
+    kind, size = type[:1], type[1:]
     if kind == "b":
         return "bool"
     if kind in _KINDS and size.isdigit():
         return f"{_KINDS[kind]}{int(size) * 8}" + (" bits" if kind == "V" else "")
-    return repr(descr)
+    return repr(type)

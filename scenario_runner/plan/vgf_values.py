@@ -27,7 +27,7 @@ from scenario_runner.plan.graph_models import VgfGraph
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import BufferPlan, image_parts
 from scenario_runner.plan.special_records import ImagePlan, SamplerPlan, TensorPlan
-from scenario_runner.plan.tensors import is_format_of_tensors
+from scenario_runner.plan.tensors import agrees, is_format_of_tensors
 from scenario_runner.scenario import Binding
 from scenario_runner.scenario.scenario import Problems
 
@@ -121,11 +121,7 @@ class Values:
             code = "SR-TENSOR-002" if kind == "tensor" else "SR-GRAPH-013"
             return code, f"has the format {format_name(row.format)}; {kind} {plan.uid!r} has {plan.format.name}"
         if kind == "tensor":
-            expected = shape or (1,)
-            fits = len(expected) == len(plan.dims) and all(
-                wanted in (-1, size) for wanted, size in zip(expected, plan.dims, strict=True)
-            )
-            if fits:
+            if agrees(shape or (1,), plan.dims):
                 return None
             return "SR-TENSOR-003", f"has the shape {list(shape)}; tensor {plan.uid!r} has {list(plan.shape)}"
         if len(shape) < 3:
