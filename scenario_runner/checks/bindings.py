@@ -125,7 +125,9 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
     slots: dict[tuple[int, int], Slot] = {}
     for (set, binding), variables in sorted(grouped.items()):
         used = [each for each in variables if each[1].used]
-        deciding = sorted(used or variables, key=_demand, reverse=True)
+        deciding = sorted(
+            used or variables, key=lambda each: each[1].block.size_bytes if each[1].block else 0, reverse=True
+        )
         kinds = dict.fromkeys([variable.kind for _, variable in deciding])
         kind = next(iter(kinds))
         uid, first = deciding[0]
@@ -277,11 +279,6 @@ def _check_binding(
                 what = f"{described(each)} in shader {shader!r}"
                 found += check_tensor(each.tensor, what, uid, resource.dims, resource.format, place)
     return found
-
-
-def _demand(each: tuple[str, DescriptorBinding]) -> int:
-    block = each[1].block
-    return 0 if block is None else block.size_bytes
 
 
 MOST_BYTES = 1 << 16

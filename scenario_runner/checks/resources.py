@@ -22,6 +22,8 @@ _SPECIAL_FORMATS = {
 }
 # Texels as a shader gets them: OpTypeImage's sampled type.
 _CLASSES = {"uint": "uint", "sint": "int"}
+# In words, and as the types of GLSL begin.
+_TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
 _WIDE = 64
 _MOST_CHARACTERS = 200
 
@@ -55,10 +57,11 @@ def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Form
         message = f"{what} compares depths while it samples, which the samplers of a scenario do not"
         help = "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader"
         found.append(error("SR-IMAGE-005", place, message, help))
-    seen = _CLASSES.get(format.numeric, "float")
     if not _same_texels(declared, format):
-        message = f"{what} has texels of {declared.sampled_type}; image {uid!r} of {format.name} has {_words(seen)}"
-        help = f"declare it as {_glsl(variable.kind, seen)}, or change the format"
+        texels, prefix = _TEXELS.get(format.numeric, ("floating-point or normalized values", ""))
+        type = {"storage_image": "image2D", "sampled_image": "texture2D"}.get(variable.kind, "sampler2D")
+        message = f"{what} has texels of {declared.sampled_type}; image {uid!r} of {format.name} has {texels}"
+        help = f"declare it as {prefix}{type}, or change the format"
         found.append(error("SR-IMAGE-002", place, message, help))
     return found
 
@@ -102,15 +105,6 @@ def _shape(variable: DescriptorBinding) -> str:
     image = variable.image
     assert image is not None
     return image.dim + (" array" if image.arrayed else "") + (" multisampled" if image.multisampled else "")
-
-
-def _words(seen: str) -> str:
-    return {"uint": "unsigned integers", "int": "signed integers"}.get(seen, "floating-point or normalized values")
-
-
-def _glsl(kind: str, seen: str) -> str:
-    prefix = {"uint": "u", "int": "i"}.get(seen, "")
-    return prefix + {"storage_image": "image2D", "sampled_image": "texture2D"}.get(kind, "sampler2D")
 
 
 _ENCODINGS = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}

@@ -127,7 +127,8 @@ class Drawings(CommandResolver):
         if declared.layouts is None or len(known) < len(attachments):
             return None
         loaded = tuple(fitted_to_images(each, command.bindings, tables, pointer, problems) for each in loaded)
-        masks = _write_masks(fragment, len(known))
+        written = written_components(fragment.interface)
+        masks = tuple(sum(1 << component for component in written.get(index, ())) for index in range(len(known)))
         if len(set(masks)) > 1:
             self._features[NeededFeature(*_INDEPENDENT_MASKS, pointer)] = None
         pipeline = GraphicsPipelinePlan(
@@ -166,12 +167,6 @@ class Drawings(CommandResolver):
             return None
         width, height = (max(1, size >> target.lod) for size in (plan.width, plan.height))
         return Attachment(plan.uid, target.lod, plan.format, width, height, declared.color_attachment)
-
-
-def _write_masks(fragment: Stage, count: int) -> tuple[int, ...]:
-    """VkColorComponentFlags of what the fragment shader gives to each attachment."""
-    written = written_components(fragment.interface)
-    return tuple(sum(1 << component for component in written.get(index, ())) for index in range(count))
 
 
 def _stage_plan(shader: LoadedShader, stage: Stage) -> ShaderStagePlan:

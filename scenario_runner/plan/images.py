@@ -235,7 +235,11 @@ def fitted_to_images(
 
     The first command that needs other code is warned about; what a device must have for it goes into ``tables``.
     """
-    variables = {(each.set, each.binding): each for each in shader.interface.bindings if _is_storage(each)}
+    variables = {
+        (each.set, each.binding): each
+        for each in shader.interface.bindings
+        if each.used and each.kind == "storage_image"
+    }
     if not variables:
         return shader
     bound: dict[int, ImagePlan] = {}
@@ -293,7 +297,3 @@ def _finding(
         glsl, runs = "no format, and writeonly,", "without a format on devices that can do this, as it is on others"
     help = f'declare {glsl} in GLSL, [[vk::image_format("{known}")]] in HLSL'
     return warning("SR-IMAGE-004", place, f"{message}: the shader runs {runs}", help)
-
-
-def _is_storage(variable: DescriptorBinding) -> bool:
-    return variable.used and variable.kind == "storage_image"

@@ -106,14 +106,6 @@ def _path(text: str) -> str:
     return _no_nul(text)
 
 
-def _unset_if_empty(text: str | None) -> str | None:
-    return _path(text) if text else None
-
-
-def _reference_or_none(text: str | None) -> str | None:
-    return text or None
-
-
 U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 U64 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF_FFFF_FFFF)]
 I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
@@ -128,11 +120,11 @@ Uid = Annotated[
 Reference = Annotated[str, Field(min_length=1)]
 """The uid of a resource defined elsewhere in the file."""
 
-OptionalReference = Annotated[str | None, AfterValidator(_reference_or_none)]
+OptionalReference = Annotated[str | None, AfterValidator(lambda text: text or None)]
 """A uid, or an empty string for none."""
 
 RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
-OptionalPath = Annotated[str | None, AfterValidator(_unset_if_empty)]
+OptionalPath = Annotated[str | None, AfterValidator(lambda text: _path(text) if text else None)]
 """A path, absolute or relative to the folder of the scenario; an empty string means none."""
 
 # strict=False here lets a list stand for the tuple; the items keep the strictness of the model.

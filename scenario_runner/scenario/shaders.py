@@ -39,12 +39,10 @@ def _finite_number(value: Any) -> Any:
     return value
 
 
-def _finite_number_or_bool(value: Any) -> Any:
-    return value if type(value) is bool else _finite_number(value)
-
-
 Number = Annotated[int | float, BeforeValidator(_finite_number)]
-Constant = Annotated[bool | int | float, BeforeValidator(_finite_number_or_bool)]
+Constant = Annotated[
+    bool | int | float, BeforeValidator(lambda value: value if type(value) is bool else _finite_number(value))
+]
 PushConstantsSize = Annotated[int, Field(ge=0, le=0xFFFF_FFFF, multiple_of=4)]
 
 

@@ -58,11 +58,9 @@ class MemoryGroup(Model):
         return definition
 
 
-def _none_if_unnamed(group: MemoryGroup | None) -> MemoryGroup | None:
-    return group if group is not None and group.id else None
-
-
-OptionalMemoryGroup = Annotated[MemoryGroup | None, AfterValidator(_none_if_unnamed)]
+OptionalMemoryGroup = Annotated[
+    MemoryGroup | None, AfterValidator(lambda group: group if group is not None and group.id else None)
+]
 
 
 class Buffer(Resource):
@@ -134,12 +132,8 @@ class Tensor(Resource):
     data: Any = Field(default=None, description="Initial content, in place of src.")
 
 
-def _one_level_for_bool(value: Any) -> Any:
-    # Older files say true or false; both mean one level. The loader warns about it.
-    return 1 if isinstance(value, bool) else value
-
-
-Mips = Annotated[int, Field(ge=1, le=32), BeforeValidator(_one_level_for_bool)]
+# Older files say true or false; both mean one level. The loader warns about it.
+Mips = Annotated[int, Field(ge=1, le=32), BeforeValidator(lambda value: 1 if isinstance(value, bool) else value)]
 
 
 class Image(Resource):
