@@ -12,8 +12,8 @@ from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import read_standard_input, write, write_finding
 from scenario_runner.conversion import convert as conversion
 from scenario_runner.conversion.source import open_source, parse_model
-from scenario_runner.custom_shader.agreement import CheckedShader, Types, check_shaders
-from scenario_runner.custom_shader.attributes import ValueType
+from scenario_runner.custom_shader.agreement import CheckedShader, check_shaders
+from scenario_runner.custom_shader.attributes import Types
 from scenario_runner.custom_shader.parsing import Examined, examine_attributes, examine_document
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.custom_shader.variables import laid_out
@@ -158,12 +158,8 @@ def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | N
         attributes, found = examine_attributes(
             shader.attributes, operation=name, operands=len(shader.operands), results=len(shader.results)
         )
-        examined.append(Examined(name, attributes, tuple(found)))
-        operands, results = (
-            [ValueType(value.type.shape, value.type.element) for value in values]
-            for values in (shader.operands, shader.results)
-        )
-        types.append((operands, results))
+        examined.append(Examined(name, attributes, found))
+        types.append(shader.types)
     return examined, types
 
 

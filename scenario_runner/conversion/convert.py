@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from contextlib import ExitStack, contextmanager
+from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterCall, ConverterFailedError, ConverterRefusedError
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, format_name_of_element
@@ -14,9 +14,6 @@ from scenario_runner.conversion.source import Source, open_source, parse_model, 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.output import OutputFile, check_destination
-
-if TYPE_CHECKING:  # imported while the converter works
-    from scenario_runner.graphs import Vgf
 
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
@@ -85,9 +82,7 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     """The model as the converter converts it."""
     try:
         with ConverterCall(source.input(), options) as call:
-            from scenario_runner.conversion.mending import named
-            from scenario_runner.graphs import parse_vgf
-            from scenario_runner.graphs.vgf_file import vgf_parts
+            from scenario_runner.conversion import mending  # takes as long to import as many models to convert
 
             content = call.result()
     except (ConverterRefusedError, ConverterFailedError) as error:
@@ -96,7 +91,7 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
         raise error.at(path=source.name) from error
     if source.function is None:
         return ConvertedModel([content], ())
-    return ConvertedModel(vgf_parts(named(parse_vgf(content, name=source.name), source.function)), ())
+    return ConvertedModel(mending.with_names(content, source.function, source.name), ())
 
 
 def _chosen(model: Model, name: str | None) -> Function:
@@ -122,7 +117,6 @@ class _MixedConversion:
         self._model = parse_model(source)
         self._function = _chosen(self._model, function)
         self._converter_options = converter_options
-        self._equal = equal_operands(self._function)
         self.found: list[Diagnostic] = []
 
     def run(
@@ -133,22 +127,27 @@ class _MixedConversion:
         self._stop_at(("error",))
         with ExitStack() as stack:
             call = None if self._function.is_only_shaders else stack.enter_context(self._call())
-            from scenario_runner.conversion.examining import examine
-            from scenario_runner.conversion.mending import mended, named, skeleton_of
-            from scenario_runner.graphs import find_problems
-            from scenario_runner.graphs.vgf_file import vgf_parts
+            from scenario_runner.conversion import examining, mending
 
-            shaders, found = examine(
+            shaders, found = examining.examine(
                 list(self._labels()), dispatch, check=check, compiler=compiler, use_cache=use_cache
             )
             self.found += found
             self._stop_at(("error", "warning") if strict else ("error",))
-            skeleton = skeleton_of(self._function) if call is None else self._converted(call)
-        vgf = named(mended(skeleton, self._function, shaders, self._equal), self._function)
-        for problem in find_problems(vgf, self._model.path):
+            equal = equal_operands(self._function)
+            if call is None:
+                skeleton = mending.skeleton_of(self._function)
+            else:
+                with self._refusals():
+                    converted = call.result()
+                    skeleton, equal = mending.skeleton_in(
+                        converted, self._function, equal, self._simplified, self._model.path
+                    )
+        parts, problems = mending.mended(skeleton, self._function, shaders, equal, self._model.path)
+        for problem in problems:
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))
-        return ConvertedModel(vgf_parts(vgf), self._placed(self.found).problems if self.found else ())
+        return ConvertedModel(parts, self._placed(self.found).problems if self.found else ())
 
     def _call(self) -> ConverterCall:
         try:
@@ -270,20 +269,14 @@ class _MixedConversion:
                 label += f", line {shader.line}" if self._model.is_users_text else f", shader {number}"
             yield label, shader
 
-    def _converted(self, call: ConverterCall) -> Vgf:
-        """The skeleton that the converter makes."""
-        from scenario_runner.conversion.mending import joined_results, missing_operands, skeleton_of
-        from scenario_runner.graphs import parse_vgf
+    def _simplified(self) -> Function:
+        return simplified(with_placeholders(self._source, self._model, self._function), self._model.path)
 
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """What the converter raises becomes the error of the model."""
         try:
-            converted = parse_vgf(call.result(), name=self._model.path)
-            skeleton = joined_results(converted, self._function)
-            is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
-            if is_one_shader or missing_operands(skeleton, self._equal):
-                function = simplified(with_placeholders(self._source, self._model, self._function), self._model.path)
-                self._equal = equal_operands(function)
-                if is_one_shader:  # the operands of which the converter mixes up
-                    skeleton = skeleton_of(function)
+            yield
         except (ConverterRefusedError, ConverterFailedError) as error:
             # what was left to the converter may be the reason
             left = [each for each in self.found if each.code == "SR-CUSTOM-035"]
@@ -291,4 +284,3 @@ class _MixedConversion:
             raise error_of([*why.problems, *left]) from error
         except ScenarioRunnerError as error:
             raise error.at(path=self._model.path) from error
-        return skeleton

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.conversion.mending import Shader
-from scenario_runner.conversion.model import CustomOperation, Value
-from scenario_runner.custom_shader.attributes import Attributes, ValueType, View
+from scenario_runner.conversion.model import CustomOperation
+from scenario_runner.custom_shader.attributes import Attributes, View
 from scenario_runner.diagnostics import Diagnostic
 
 _FEW_WORKGROUPS = "SR-CUSTOM-014"
@@ -49,9 +49,7 @@ def examine(
     """
     if not shaders:
         return [], []
-    described = [
-        (label, shader.attributes, _texts(shader.operands), _texts(shader.results)) for label, shader in shaders
-    ]
+    described = [(label, shader.attributes, shader.types) for label, shader in shaders]
     variables = [os.environ.get(name) for name in _VARIABLES]
     key = repr(((sys.version, program_version(), check, compiler, variables), described)).encode()
     cache = ContentCache(None, "checked")
@@ -92,10 +90,6 @@ def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[i
     return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]
 
 
-def _texts(values: Sequence[Value]) -> list[str]:
-    return [value.type.text for value in values]
-
-
 def _examined(
     shaders: Sequence[tuple[str, CustomOperation]], check: bool, compiler: str | None, use_cache: bool
 ) -> _Examined:
@@ -119,7 +113,7 @@ def _examined(
         return _Examined((), (), tuple(findings))
     local_sizes = [attributes.workgroup_sizes for attributes in all_attributes]
     if check:
-        types = [(_types(operation.operands), _types(operation.results)) for _, operation in shaders]
+        types = [operation.types for _, operation in shaders]
         checked = check_shaders(all_attributes, types, compiler=compiler, use_cache=use_cache)
         for number, each in enumerate(checked):
             findings += each.findings
@@ -127,7 +121,3 @@ def _examined(
             if size is not None:
                 local_sizes[number] = size
     return _Examined(tuple(all_attributes), tuple(local_sizes), tuple(findings))
-
-
-def _types(values: Sequence[Value]) -> list[ValueType]:
-    return [ValueType(value.type.shape, value.type.element) for value in values]

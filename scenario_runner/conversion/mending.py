@@ -7,16 +7,18 @@ has several views, the caller binds the one that is used first; the others are i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
 from scenario_runner.conversion.model import CustomOperation, Function, Value, format_value_of_element
-from scenario_runner.conversion.placeholders import entry_point, shader_number
+from scenario_runner.conversion.placeholders import entry_point, equal_operands, shader_number
 from scenario_runner.custom_shader.attributes import Attributes, View
-from scenario_runner.graphs import ModelResource, Module, PushConstantRange, Sampler
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.graphs import ModelResource, Module, PushConstantRange, Sampler, find_problems, parse_vgf
 from scenario_runner.graphs.model import TENSOR, Category, DescriptorSet, Segment, Slot, Vgf
+from scenario_runner.graphs.vgf_file import vgf_parts
 
 _COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 
@@ -29,12 +31,40 @@ class Shader(NamedTuple):
     workgroups: tuple[int, int, int]
 
 
-def mended(skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Sequence[tuple[int, ...]]) -> Vgf:
-    """The model with its shaders. ``equal`` are the `equal_operands` of the shaders."""
-    return _Mending(skeleton, function, shaders, equal).model()
+Equal = Sequence[tuple[int, ...]]
+"""The `equal_operands` of the shaders."""
 
 
-def missing_operands(skeleton: Vgf, equal: Sequence[tuple[int, ...]]) -> bool:
+def mended(
+    skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Equal, path: str
+) -> tuple[Sequence[bytes | memoryview], list[Diagnostic]]:
+    """The file of the model with its shaders in parts, or what contradicts itself in it."""
+    vgf = _named(_Mending(skeleton, function, shaders, equal).model(), function)
+    problems = list(find_problems(vgf, path))
+    return () if problems else vgf_parts(vgf), problems
+
+
+def with_names(content: memoryview, function: Function, path: str) -> Sequence[bytes | memoryview]:
+    """What the converter made of a model without shaders, in parts."""
+    return vgf_parts(_named(parse_vgf(content, name=path), function))
+
+
+def skeleton_in(
+    content: memoryview, function: Function, equal: Equal, simplified: Callable[[], Function], path: str
+) -> tuple[Vgf, Equal]:
+    """The skeleton that the converter made, and the equal operands of what it has simplified."""
+    converted = parse_vgf(content, name=path)
+    skeleton = joined_results(converted, function)
+    is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
+    if is_one_shader or missing_operands(skeleton, equal):
+        simple = simplified()
+        equal = equal_operands(simple)
+        if is_one_shader:  # the operands of which the converter mixes up
+            skeleton = skeleton_of(simple)
+    return skeleton, equal
+
+
+def missing_operands(skeleton: Vgf, equal: Equal) -> bool:
     """Tell whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
     out that it is, and `simplified` knows which."""
     for segment in skeleton.segments:
@@ -47,9 +77,7 @@ def missing_operands(skeleton: Vgf, equal: Sequence[tuple[int, ...]]) -> bool:
 
 
 class _Mending:
-    def __init__(
-        self, skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Sequence[tuple[int, ...]]
-    ) -> None:
+    def __init__(self, skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Equal) -> None:
         self._skeleton = skeleton
         self._function = function
         self._shaders = shaders
@@ -242,7 +270,7 @@ class _Mending:
         return tuple(modules)
 
 
-def named(vgf: Vgf, function: Function) -> Vgf:
+def _named(vgf: Vgf, function: Function) -> Vgf:
     """The model with the names of the function, where there is one for each input and output."""
     inputs, outputs = function.input_names or (), function.output_names or ()
     if len(inputs) != len(vgf.inputs) or len(outputs) != len(vgf.outputs):

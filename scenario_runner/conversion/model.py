@@ -7,34 +7,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from scenario_runner.custom_shader.attributes import DOMAIN
+from scenario_runner.custom_shader.attributes import DOMAIN, Types, ValueType
 from scenario_runner.formats import format_named
-
-
-class TensorType(NamedTuple):
-    """The type of a value: ``shape`` has None for a dimension that is not known, and is None without a rank.
-
-    ``element`` is written as in the text: ``f32``, ``i8``. ``text`` is the whole type.
-    """
-
-    text: str
-    shape: tuple[int | None, ...] | None
-    element: str
-
-    @property
-    def static_shape(self) -> tuple[int, ...] | None:
-        """The shape where all of it is known."""
-        if self.shape is None:
-            return None
-        known = tuple(size for size in self.shape if size is not None)
-        return known if len(known) == len(self.shape) else None
 
 
 class Value(NamedTuple):
     """A value where it is used or made."""
 
     name: str
-    type: TensorType
+    type: ValueType
 
     @property
     def shown_name(self) -> str:
@@ -63,6 +44,11 @@ class CustomOperation(NamedTuple):
         """True for a Vulkan shader."""
         return self.domain == DOMAIN
 
+    @property
+    def types(self) -> Types:
+        """The types of the operands and of the results."""
+        return [value.type for value in self.operands], [value.type for value in self.results]
+
 
 class Function(NamedTuple):
     """A function, or the declaration of one where there is no body.
@@ -74,7 +60,7 @@ class Function(NamedTuple):
 
     name: str
     arguments: tuple[Value, ...]
-    result_types: tuple[TensorType, ...]
+    result_types: tuple[ValueType, ...]
     operations: tuple[CustomOperation, ...]
     nested: tuple[CustomOperation, ...]
     returned: tuple[Value, ...]
@@ -136,5 +122,4 @@ def format_name_of_element(element: str) -> str | None:
 
 def format_value_of_element(element: str) -> int:
     """The value of the VkFormat of tensors of this element type, which has one."""
-
     return format_named(f"VK_FORMAT_{_NAMES[element]}").value

@@ -17,13 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from scenario_runner.conversion.converter import Input, dump
-from scenario_runner.conversion.model import (
-    CustomOperation,
-    Function,
-    Model,
-    Value,
-    format_name_of_element,
-)
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, format_name_of_element
 from scenario_runner.conversion.source import Source, placeholder_front
 from scenario_runner.conversion.text_model import STRING, VALUE, escaped, parse_text
 from scenario_runner.custom_shader.attributes import DOMAIN
@@ -120,7 +114,7 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
     return json.dumps(attributes)
 
 
-def equal_operands(function: Function) -> list[tuple[int, ...]]:
+def equal_operands(function: Function) -> Sequence[tuple[int, ...]]:
     """List the bindings that operands have in the skeleton, by shader: (0, 0, 1) where the operands are (a, a, b).
 
     The converter binds a value once: operands are at the bindings of their places among those that differ.

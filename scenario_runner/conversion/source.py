@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
-from scenario_runner.conversion.model import CustomOperation, Function, Model, TensorType, Value
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.conversion.text_model import NotUnderstoodError, parse_text
+from scenario_runner.custom_shader.attributes import ValueType
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
@@ -26,7 +27,7 @@ _OPERATOR_OP, _OPERATOR_ATTRIBUTE, _OPERATOR_INPUTS, _OPERATOR_OUTPUTS = 0, 2, 3
 _CUSTOM_FIELDS = _, _, _CUSTOM_ATTRIBUTES = 0, 1, 2  # name, domain, attributes
 _TENSOR_NAME, _TENSOR_SHAPE, _TENSOR_TYPE, _TENSOR_IS_UNRANKED = 0, 1, 2, 5
 _CUSTOM = 69
-_UNKNOWN = TensorType("unknown", None, "?")
+_UNKNOWN = ValueType(None, "?", "unknown")
 _ELEMENTS = ("?", "i1", "i4", "i8", "i16", "i32", "i48", "f32", "f16", "bf16", "shape", "f8E4M3FN", "f8E5M2")
 _IDENTIFIER = b"TOSA"
 _ALIGNMENT = 16
@@ -110,14 +111,14 @@ def parse_flatbuffer(content: bytes | SourceFile) -> tuple[Function, str]:
     return function, problem
 
 
-def _tensor_type(file: Tables, table: int) -> TensorType:
+def _tensor_type(file: Tables, table: int) -> ValueType:
     number = file.value(table, _TENSOR_TYPE)
     element = _ELEMENTS[number] if number < len(_ELEMENTS) else "?"
     if file.value(table, _TENSOR_IS_UNRANKED, "B"):
-        return TensorType(f"tensor<*x{element}>", None, element)
+        return ValueType(None, element, f"tensor<*x{element}>")
     sizes = file.numbers(table, _TENSOR_SHAPE)
     text = "".join(f"{'?' if size < 0 else size}x" for size in sizes)
-    return TensorType(f"tensor<{text}{element}>", tuple(None if size < 0 else size for size in sizes), element)
+    return ValueType(tuple(None if size < 0 else size for size in sizes), element, f"tensor<{text}{element}>")
 
 
 def placeholder_front(content: bytes | SourceFile, function: Function, attributes: Sequence[Sequence[bytes]]) -> bytes:

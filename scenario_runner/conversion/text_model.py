@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scenario_runner.conversion.model import CustomOperation, Function, Model, TensorType, Value
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.custom_shader.attributes import ValueType
 
 STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 VALUE = r"%(?:[0-9]+|[A-Za-z$._\-][\w$.\-]*)"
@@ -179,7 +180,7 @@ class Cursor:
             raise NotUnderstoodError(f"expected the name of an attribute at the offset {self.at}")
         return match[0]
 
-    def type(self) -> TensorType:
+    def type(self) -> ValueType:
         """The type that is next. Types other than tensors have no shape, and their own text as the element."""
         match = self.match(_TYPE_NAME)
         if match is None:
@@ -190,17 +191,17 @@ class Cursor:
             self.skip_brackets()
         return tensor_type(self.text[match.start() : self.at])
 
-    def types(self) -> list[TensorType]:
+    def types(self) -> list[ValueType]:
         """The types that are next, in parentheses."""
         self.expect("(")
         return [self.type() for _ in self.entries(")")]
 
 
-def tensor_type(text: str) -> TensorType:
+def tensor_type(text: str) -> ValueType:
     """The type that is written as ``text``."""
     text = "".join(text.split())
     if not (text.startswith("tensor<") and text.endswith(">")):
-        return TensorType(text, None, text)
+        return ValueType(None, text, text)
     rest, sizes = text[len("tensor<") : -1], list[str]()
     while match := _DIMENSION.match(rest):
         sizes.append(match[1])
@@ -209,8 +210,8 @@ def tensor_type(text: str) -> TensorType:
     if any(len(size) > _LONGEST_SIZE for size in sizes):
         raise NotUnderstoodError("a type with a size beyond 64 bits")
     if "*" in sizes:
-        return TensorType(text, None, element)
-    return TensorType(text, tuple(None if size == "?" else int(size) for size in sizes), element)
+        return ValueType(None, element, text)
+    return ValueType(tuple(None if size == "?" else int(size) for size in sizes), element, text)
 
 
 # What the search stops at: strings and comments (which may hold anything), braces, and the operations that matter.
@@ -307,10 +308,10 @@ class _Function:
             cursor.skip_location()
         return tuple(found)
 
-    def _result_types(self, cursor: Cursor) -> list[TensorType]:
+    def _result_types(self, cursor: Cursor) -> list[ValueType]:
         if not cursor.take("("):
             return [cursor.type()]
-        found: list[TensorType] = []
+        found: list[ValueType] = []
         for _ in cursor.entries(")"):
             found.append(cursor.type())
             if cursor.looks_at("{"):

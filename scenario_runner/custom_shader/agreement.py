@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from scenario_runner.checks.bindings import Slot, slots_of
 from scenario_runner.checks.resources import described
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point
-from scenario_runner.custom_shader.attributes import Attributes, ValueType, View
+from scenario_runner.custom_shader.attributes import Attributes, Types, View
 from scenario_runner.custom_shader.parsing import placed
 from scenario_runner.custom_shader.variables import check_push_constants, check_types, check_variables, views_and_types
 from scenario_runner.diagnostics import Diagnostic, error, note, warning
@@ -23,9 +23,7 @@ _ELEMENTS = 4  # that one invocation often makes: those of a vec4
 
 
 def check_agreement(
-    attributes: Attributes,
-    module: Module,
-    types: tuple[Sequence[ValueType], Sequence[ValueType]] | None = None,
+    attributes: Attributes, module: Module, types: Types | None = None
 ) -> tuple[Interface | None, list[Diagnostic]]:
     """The interface of the entry point, and what the module and the attributes say differently.
 
@@ -53,9 +51,7 @@ def check_agreement(
     return interface, found
 
 
-def check_workgroup_sizes(
-    attributes: Attributes, interface: Interface, types: tuple[Sequence[ValueType], Sequence[ValueType]] | None
-) -> list[Diagnostic]:
+def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: Types | None) -> list[Diagnostic]:
     """A workgroup_sizes that may be meant as the local size.
 
     Models run this number of workgroups, whatever the description of the attributes says.
@@ -66,9 +62,9 @@ def check_workgroup_sizes(
     invocations = prod(counts) * prod(size)
     wanted, images = 0, True
     for view, type in views_and_types(attributes, types):
-        if view.name.startswith("output") and type is not None and type.shape is not None and None not in type.shape:
-            elements = prod(each for each in type.shape if each is not None)
-            wanted = max(wanted, elements // view.format.components)
+        shape = None if type is None else type.static_shape
+        if view.name.startswith("output") and shape is not None:
+            wanted = max(wanted, prod(shape) // view.format.components)
             images = images and view.kind == "image"
     runs = f"{_times(counts)} workgroups of {_times(size)} invocations"
     help = "write the number of workgroups, or convert with --dispatch cover-output"
@@ -116,10 +112,6 @@ def _is_near(view: View, slot: Slot) -> bool:
 def _there_are(views: Sequence[View]) -> str | None:
     listed = ", ".join(f"{view.name} at set {view.set}, binding {view.binding}" for view in views[:20])
     return f"the attributes have {listed}" if listed else None
-
-
-Types = tuple[Sequence[ValueType], Sequence[ValueType]]
-"""The types of the operands and of the results of an operation."""
 
 
 class CheckedShader(NamedTuple):
@@ -191,10 +183,11 @@ def compile_shaders(
     not there.
     """
     made: list[bytes | ScenarioRunnerError | None] = [None] * len(shaders)
-    sources = [index for index, shader in enumerate(shaders) if isinstance(shader.code, str)]
-    requests = [_request(shaders[index]) for index in sources]
-    compiled = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache) if requests else []
-    for index, outcome in zip(sources, compiled, strict=True):
+    requests = {
+        index: _request(shader, shader.code) for index, shader in enumerate(shaders) if isinstance(shader.code, str)
+    }
+    compiled = compile_each([*requests.values()], compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+    for index, outcome in zip(requests, compiled, strict=True):
         made[index] = outcome.module if isinstance(outcome, Compiled) else outcome
     given = {
         str(index): (_label(shader), shader.code)
@@ -208,14 +201,9 @@ def compile_shaders(
     return made
 
 
-def _request(shader: Attributes) -> CompileRequest:
-    assert isinstance(shader.code, str)
-    return CompileRequest(
-        language="HLSL" if shader.language == "HLSL" else "GLSL",
-        source=shader.code,
-        name=_label(shader),
-        entry=shader.module_entry_point,
-    )
+def _request(shader: Attributes, source: str) -> CompileRequest:
+    language: Literal["GLSL", "HLSL"] = "HLSL" if shader.language == "HLSL" else "GLSL"
+    return CompileRequest(language=language, source=source, name=_label(shader), entry=shader.module_entry_point)
 
 
 def _label(shader: Attributes) -> str:

@@ -5,6 +5,7 @@ Source: Vulkan specification, VkFilter, VkSamplerAddressMode and VkBorderColor.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
@@ -70,11 +71,22 @@ class Origin(NamedTuple):
 class ValueType(NamedTuple):
     """The type of an operand or result: its shape, None where no rank is known, with None for open dimensions.
 
-    ``element`` is the element type as MLIR writes it: "f32", "i8", "bf16".
+    ``element`` is the element type as MLIR writes it: "f32", "i8", "bf16"; ``text`` is the whole type.
     """
 
     shape: tuple[int | None, ...] | None
     element: str
+    text: str = ""
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape where all of it is known."""
+        known = tuple(size for size in self.shape or () if size is not None)
+        return None if self.shape is None or len(known) != len(self.shape) else known
+
+
+Types = tuple[Sequence[ValueType], Sequence[ValueType]]
+"""The types of the operands and of the results of an operation."""
 
 
 class Attributes(NamedTuple):

@@ -104,7 +104,7 @@ class Examined(NamedTuple):
 
     operation: str
     attributes: Attributes | None
-    findings: tuple[Diagnostic, ...]
+    findings: list[Diagnostic]
     is_shader: bool = True
 
 
@@ -113,18 +113,18 @@ def examine_document(text: str, path: str) -> list[Examined]:
     name = PurePath(path).stem or path
     tree, problems = load(text, path)
     if problems:
-        return [Examined(name, None, tuple(problems))]
+        return [Examined(name, None, problems)]
     if not isinstance(tree, list):
         return [_entry(tree, Origin(text, path), name)]
     if not tree:
         message = "the list is empty, expected the attributes of at least one operation"
-        return [Examined(name, None, tuple(placed([error("SR-JSON-005", "", message)], Origin(text, path))))]
+        return [Examined(name, None, placed([error("SR-JSON-005", "", message)], Origin(text, path)))]
     return [_entry(entry, Origin(text, path, f"/{index}"), f"{name}[{index}]") for index, entry in enumerate(tree)]
 
 
 def _entry(tree: Any, origin: Origin, name: str) -> Examined:
     if not isinstance(tree, dict) or _ATTRIBUTES not in tree:
-        return Examined(name, *_found(examine_tree(tree, origin, operation=name)))
+        return Examined(name, *examine_tree(tree, origin, operation=name))
     given = tree.get(_NAME)
     wrong: list[Diagnostic] = []
     if _NAME in tree and not isinstance(given, str):
@@ -134,15 +134,11 @@ def _entry(tree: Any, origin: Origin, name: str) -> Examined:
     if tree.get(_DOMAIN, DOMAIN) != DOMAIN:
         message = f"the domain is {shown(tree[_DOMAIN])}, not {DOMAIN!r}: the operation is not a Vulkan shader"
         wrong.append(warning("SR-CUSTOM-035", f"/{_DOMAIN}", message))
-        return Examined(name, None, tuple(placed(wrong, origin)), is_shader=False)
+        return Examined(name, None, placed(wrong, origin), is_shader=False)
     attributes = tree[_ATTRIBUTES]
     if isinstance(attributes, str):  # as in the model, where it is text
-        examined = examine_attributes(attributes, operation=name, path=f"{origin.path}: {place_of(name)}")
+        read, found = examine_attributes(attributes, operation=name, path=f"{origin.path}: {place_of(name)}")
     else:
-        examined = examine_tree(attributes, origin._replace(pointer=f"{origin.pointer}/{_ATTRIBUTES}"), operation=name)
-    read, found = _found(examined)
-    return Examined(name, None if wrong else read, (*placed(wrong, origin), *found))
-
-
-def _found(examined: tuple[Attributes | None, list[Diagnostic]]) -> tuple[Attributes | None, tuple[Diagnostic, ...]]:
-    return examined[0], tuple(examined[1])
+        inner = origin._replace(pointer=f"{origin.pointer}/{_ATTRIBUTES}")
+        read, found = examine_tree(attributes, inner, operation=name)
+    return Examined(name, None if wrong else read, placed(wrong, origin) + found)

@@ -45,25 +45,18 @@ def _enum(names: Any) -> dict[str, Any]:
     return {"enum": list(names)}
 
 
+def _setting(name: str, description: str) -> Any:
+    return Field(description=description, json_schema_extra=_enum(SAMPLER_NAMES[name]))
+
+
 class Sampler(ModelBase):
     """Sampling of an image."""
 
-    min_filter: str = Field(
-        description="VkFilter where the image is made smaller.", json_schema_extra=_enum(SAMPLER_NAMES["min_filter"])
-    )
-    mag_filter: str = Field(
-        description="VkFilter where the image is made larger.", json_schema_extra=_enum(SAMPLER_NAMES["mag_filter"])
-    )
-    address_mode_u: str = Field(
-        description="VkSamplerAddressMode in x.", json_schema_extra=_enum(SAMPLER_NAMES["address_mode_u"])
-    )
-    address_mode_v: str = Field(
-        description="VkSamplerAddressMode in y.", json_schema_extra=_enum(SAMPLER_NAMES["address_mode_v"])
-    )
-    border_color: str = Field(
-        description="VkBorderColor, used by the address mode CLAMP_TO_BORDER.",
-        json_schema_extra=_enum(SAMPLER_NAMES["border_color"]),
-    )
+    min_filter: str = _setting("min_filter", "VkFilter where the image is made smaller.")
+    mag_filter: str = _setting("mag_filter", "VkFilter where the image is made larger.")
+    address_mode_u: str = _setting("address_mode_u", "VkSamplerAddressMode in x.")
+    address_mode_v: str = _setting("address_mode_v", "VkSamplerAddressMode in y.")
+    border_color: str = _setting("border_color", "VkBorderColor, used by the address mode CLAMP_TO_BORDER.")
 
 
 class Resource(ModelBase):
@@ -210,9 +203,8 @@ class Reader:
             elif str(int(indexed[2][:10])) != indexed[2]:
                 right = f"{indexed[1]}_{indexed[2].lstrip('0') or '0'}_{indexed[3]}"
                 help = f"write {shown(right)}" if len(indexed[2]) < 10 else "number them 0, 1, 2, ..."
-                self._error(
-                    "SR-CUSTOM-002", f"/{key}", f"the index {indexed[2]:.40} in {shown(key)} is not allowed", help
-                )
+                message = f"the index {indexed[2]:.40} in {shown(key)} is not allowed"
+                self._error("SR-CUSTOM-002", f"/{key}", message, help)
             elif indexed[3] in _RESOURCE_KEYS:
                 if value is not None or indexed[3] not in _OPTIONAL:
                     self._resources[indexed[1]].setdefault(int(indexed[2]), {})[indexed[3]] = value
@@ -237,13 +229,8 @@ class Reader:
             close = close_names(key, candidates, most=1, cutoff=0.8)
         for meant in close:
             self._unknown.setdefault(meant, key)
-            self.found.append(
-                warning(
-                    "SR-CUSTOM-007",
-                    f"/{escape(key)}",
-                    f"the attribute {shown(key)} is not known and has no effect{did_you_mean([meant])}",
-                )
-            )
+            message = f"the attribute {shown(key)} is not known and has no effect{did_you_mean([meant])}"
+            self._warning("SR-CUSTOM-007", f"/{escape(key)}", message)
 
     def _validated(self, model: type[Any], given: dict[str, Any], prefix: str) -> Any:
         """The model of these keys, in the object with ``prefix`` before each of them; None where they are wrong."""
@@ -267,40 +254,27 @@ class Reader:
     def _views(self, direction: str, count: int | None) -> list[View]:
         """The inputs or outputs that are right, in their order."""
         described = self._resources[direction]
+        has = counted(count or 0, "operand" if direction == "input" else "result")
         expected = range(count if count is not None else min(len(described), _MOST_INDICES))
         for index in [index for index in expected if index not in described][:_MOST_FINDINGS]:
             if count is None:
                 first = next(other for other in sorted(described) if other > index)
-                self._error(
-                    "SR-CUSTOM-002",
-                    self._pointer(direction, first),
-                    f"{direction}_{first} is described, but {direction}_{index} is not",
-                    f"number the {direction}s 0, 1, 2, ... without gaps",
-                )
+                message = f"{direction}_{first} is described, but {direction}_{index} is not"
+                help = f"number the {direction}s 0, 1, 2, ... without gaps"
+                self._error("SR-CUSTOM-002", self._pointer(direction, first), message, help)
                 break
-            self._error(
-                "SR-CUSTOM-003",
-                "",
-                f"the operation has {self._counted(direction, count)}, but the attributes have no"
-                f" {direction}_{index}_… keys",
-                f"add {listed(f'{direction}_{index}_{name}' for name in _REQUIRED)}",
-            )
-        if count is not None:
-            for index in [index for index in sorted(described) if index >= count][:_MOST_FINDINGS]:
-                self._error(
-                    "SR-CUSTOM-003",
-                    self._pointer(direction, index),
-                    f"{direction}_{index} is described, but the operation has {self._counted(direction, count)}",
-                )
-        counted_ones = [index for index in sorted(described) if count is None or index < count]
-        views = [self._view(f"{direction}_{index}", described[index]) for index in counted_ones]
+            message = f"the operation has {has}, but the attributes have no {direction}_{index}_… keys"
+            help = f"add {listed(f'{direction}_{index}_{name}' for name in _REQUIRED)}"
+            self._error("SR-CUSTOM-003", "", message, help)
+        fitting = [index for index in sorted(described) if count is None or index < count]
+        for index in sorted(described)[len(fitting) :][:_MOST_FINDINGS]:
+            message = f"{direction}_{index} is described, but the operation has {has}"
+            self._error("SR-CUSTOM-003", self._pointer(direction, index), message)
+        views = [self._view(f"{direction}_{index}", described[index]) for index in fitting]
         return [view for view in views if view is not None]
 
     def _pointer(self, direction: str, index: int) -> str:
         return f"/{direction}_{index}_{next(iter(self._resources[direction][index]))}"
-
-    def _counted(self, direction: str, count: int) -> str:
-        return counted(count, "operand" if direction == "input" else "result")
 
     def _view(self, name: str, given: dict[str, Any]) -> View | None:
         """One input or output, None where something is wrong with it."""
@@ -327,7 +301,7 @@ class Reader:
         meant = OTHER_DESCRIPTOR_TYPES.get(given)
         if meant is not None:
             message = f"{shown(given)} is not a descriptor type of Vulkan; {meant} is used"
-            self.found.append(warning("SR-JSON-008", pointer, message, f"write {meant}"))
+            self._warning("SR-JSON-008", pointer, message, f"write {meant}")
         number = descriptor_type_named(meant or given)
         if number is None:
             message = f"expected one of {listed(DESCRIPTOR_TYPE_NAMES)}, got {shown(given)}"
@@ -341,7 +315,7 @@ class Reader:
         for other in [other for other in sampler if other not in known][:_MOST_FINDINGS]:
             for meant in close_names(other, known, most=1, cutoff=0.8):
                 message = f"the key {shown(other)} is not known and has no effect{did_you_mean([meant])}"
-                self.found.append(warning("SR-CUSTOM-007", f"{pointer}/{escape(other)}", message))
+                self._warning("SR-CUSTOM-007", f"{pointer}/{escape(other)}", message)
         for key, given in sampler.items():
             if key in known and isinstance(given, str) and given not in SAMPLER_NAMES[key]:
                 names = SAMPLER_NAMES[key]
@@ -356,19 +330,16 @@ class Reader:
             message = f"{view.format.name} {problem}, but {view.name}_vkdescriptortype is {descriptor_type}"
             self._error("SR-CUSTOM-001", f"/{view.name}_vkformat", message)
         if view.name.startswith("output") and view.descriptor_type in (COMBINED_IMAGE_SAMPLER, UNIFORM_BUFFER):
-            self._error(
-                "SR-CUSTOM-001",
-                f"/{view.name}_vkdescriptortype",
-                f"{descriptor_type} is an output, but shaders can only read it",
-                "use VK_DESCRIPTOR_TYPE_STORAGE_IMAGE or VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
-            )
+            message = f"{descriptor_type} is an output, but shaders can only read it"
+            help = "use VK_DESCRIPTOR_TYPE_STORAGE_IMAGE or VK_DESCRIPTOR_TYPE_STORAGE_BUFFER"
+            self._error("SR-CUSTOM-001", f"/{view.name}_vkdescriptortype", message, help)
         if view.sampler is not None and view.descriptor_type != COMBINED_IMAGE_SAMPLER:
             message = f"{view.name} has a sampler, which {descriptor_type} does not use"
-            self.found.append(warning("SR-CONFLICT-002", f"/{view.name}_sampler", message, "remove it"))
+            self._warning("SR-CONFLICT-002", f"/{view.name}_sampler", message, "remove it")
         if view.logical_type.lower() in ("tensor", "image", "buffer") and view.logical_type.lower() != view.kind:
             message = f"{shown(view.logical_type)} has no effect: {view.name}_vkdescriptortype is {descriptor_type}"
             help = f"write '{view.kind.title()}', or leave it out"
-            self.found.append(warning("SR-CONFLICT-002", f"/{view.name}_type", message, help))
+            self._warning("SR-CONFLICT-002", f"/{view.name}_type", message, help)
 
     def _check_shared_bindings(self, views: Iterable[View]) -> None:
         first: dict[tuple[int, int], str] = {}
@@ -383,12 +354,9 @@ class Reader:
         language, code = shader.shader_language, shader.shader_code
         if not code:
             if language:
-                self._error(
-                    "SR-CUSTOM-001",
-                    "/shader_language",
-                    f"shader_language is {shown(language)}, but there is no shader_code",
-                    "add shader_code; for a placeholder leave both out",
-                )
+                message = f"shader_language is {shown(language)}, but there is no shader_code"
+                help = "add shader_code; for a placeholder leave both out"
+                self._error("SR-CUSTOM-001", "/shader_language", message, help)
             return None
         if not language:
             message = "shader_code is given, but shader_language does not say what it is"
@@ -396,7 +364,7 @@ class Reader:
             return None
         if language == "GLSL" and shader.entry_point != "main":
             message = f"entry_point is {shown(shader.entry_point)}; the entry point of GLSL is always called main"
-            self.found.append(warning("SR-CUSTOM-008", "/entry_point", message, 'write "main"'))
+            self._warning("SR-CUSTOM-008", "/entry_point", message, 'write "main"')
         if language == "SPIR-V":
             return self._module(code)
         directive = own_include(code.encode())
@@ -423,6 +391,9 @@ class Reader:
 
     def _error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         self.found.append(error(code, pointer, message, help))
+
+    def _warning(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
+        self.found.append(warning(code, pointer, message, help))
 
 
 def _sampler_settings(sampler: Sampler) -> SamplerSettings:

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scenario_runner.checks.bindings import slots_of
+from scenario_runner.checks.bindings import Slot, slots_of
 from scenario_runner.checks.resources import format_of
 from scenario_runner.checks.shaders import find_entry_point
 from scenario_runner.custom_shader.variables import TYPE_OF_KIND, constants_of, element_of, written
-from scenario_runner.errors import ShaderError, UsageError, error_of
-from scenario_runner.files.source import SourceFile
+from scenario_runner.errors import UsageError, error_of
 from scenario_runner.formats import all_formats
 from scenario_runner.graphs.model import COMBINED_IMAGE_SAMPLER, descriptor_type_name
 from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.shaders.source import assemble, parse_build_options
+from scenario_runner.shaders.source import BuildOptions, assemble, read_source
 from scenario_runner.spirv import DescriptorBinding, Scalar, read_module
 from scenario_runner.spirv.index import MAGIC
 
-_MAX_BYTES = 64 << 20
-
-
 _NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
-
-
 _ENCODINGS = {"bfloat16": "bfloat16", "float8_e4m3": "float8e4m3", "float8_e5m2": "float8e5m2"}
-
-
 _SAMPLER = {
     "min_filter": "VK_FILTER_NEAREST",
     "mag_filter": "VK_FILTER_NEAREST",
@@ -55,19 +47,25 @@ def attributes_of_shader(
     without it the shader's local size. With ``spirv`` the compiled module is embedded in place of the source. Raises
     FileError, CompileError and ShaderError; UsageError for a source with includes that is to be embedded.
     """
-    with SourceFile(path) as file:
-        if file.size_bytes > _MAX_BYTES:
-            raise ShaderError(f"{path}: has {file.size_bytes} bytes, too many for a shader")
-        content = file.read(file.size_bytes)
-    language = "HLSL" if os.path.splitext(path)[1].lower() == ".hlsl" else "GLSL"
+    content = read_source(path)
     if content[:4] == MAGIC.to_bytes(4, "little"):
         language, code = "SPIR-V", content
     else:
-        code = _compiled(path, language, entry_point, spirv, include_dirs, compiler, use_cache)
-    if language != "SPIR-V" and not spirv:
-        text = content.decode("utf-8", "replace")
-    else:
-        language, text = "SPIR-V", base64.b64encode(code).decode()
+        language = "HLSL" if path.lower().endswith(".hlsl") else "GLSL"
+        request = CompileRequest(
+            language=language,  # type: ignore[arg-type]
+            path=path,
+            entry=entry_point,
+            include_dirs=tuple(map(os.path.abspath, include_dirs)),
+            base_dir=os.getcwd(),
+        )
+        if not spirv and len(assemble(request, BuildOptions()).files) > 1:
+            message = f"{path}: includes other files, which a model does not carry"
+            raise UsageError(message, help="embed the compiled module: --spirv")
+        (code,) = compile_all([request], compiler=compiler, use_cache=use_cache)
+    if spirv:
+        language = "SPIR-V"
+    text = base64.b64encode(code).decode() if language == "SPIR-V" else content.decode("utf-8", "replace")
     module = read_module(code, name=path)
     entry, problems = find_entry_point(module, os.path.basename(path), entry_point, "compute", "")
     if entry is None:
@@ -86,45 +84,28 @@ def attributes_of_shader(
     }
     if interface.push_constants is not None and interface.push_constants.members:
         attributes["push_constants"] = written(constants_of(interface.push_constants))
+    return attributes | _resources(slots.values())
+
+
+def _resources(slots: Iterable[Slot]) -> dict[str, Any]:
+    """The keys of inputs and outputs."""
+    attributes: dict[str, Any] = {}
     counts = {"input": 0, "output": 0}
-    for slot in slots.values():
+    for slot in slots:
         if not slot.used:
             continue
         direction = "output" if any(each.writes for _, each in slot.variables) else "input"
-        prefix = f"{direction}_{counts[direction]}_"
-        counts[direction] += 1
         number = TYPE_OF_KIND[slot.kind]
-        attributes[f"{prefix}vkformat"] = _format(slot.variable)
-        attributes[f"{prefix}vkdescriptortype"] = descriptor_type_name(number)
-        attributes[f"{prefix}descriptorset"] = slot.set
-        attributes[f"{prefix}binding"] = slot.binding
-        if number == COMBINED_IMAGE_SAMPLER:
-            attributes[f"{prefix}sampler"] = dict(_SAMPLER)
+        described = {
+            "vkformat": _format(slot.variable),
+            "vkdescriptortype": descriptor_type_name(number),
+            "descriptorset": slot.set,
+            "binding": slot.binding,
+            **({"sampler": dict(_SAMPLER)} if number == COMBINED_IMAGE_SAMPLER else {}),
+        }
+        attributes |= {f"{direction}_{counts[direction]}_{key}": value for key, value in described.items()}
+        counts[direction] += 1
     return attributes
-
-
-def _compiled(
-    path: str,
-    language: Any,
-    entry_point: str,
-    spirv: bool,
-    include_dirs: Sequence[str],
-    compiler: str | None,
-    use_cache: bool,
-) -> bytes:
-
-    request = CompileRequest(
-        language=language,
-        path=path,
-        entry=entry_point,
-        include_dirs=tuple(os.path.abspath(folder) for folder in include_dirs),
-        base_dir=os.getcwd(),
-    )
-    if not spirv and len(assemble(request, parse_build_options("", request.base_dir)).files) > 1:
-        raise UsageError(
-            f"{path}: includes other files, which a model does not carry", help="embed the compiled module: --spirv"
-        )
-    return compile_all([request], compiler=compiler, use_cache=use_cache)[0]
 
 
 def _format(variable: DescriptorBinding) -> str:

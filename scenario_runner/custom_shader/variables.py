@@ -13,7 +13,7 @@ from typing import Final
 
 from scenario_runner.checks.bindings import MOST_BYTES, Slot
 from scenario_runner.checks.resources import check_image, check_tensor, declared_otherwise, described
-from scenario_runner.custom_shader.attributes import Attributes, PushConstant, ValueType, View
+from scenario_runner.custom_shader.attributes import Attributes, PushConstant, Types, ValueType, View
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format
 from scenario_runner.graphs.model import (
@@ -87,11 +87,11 @@ def _check_buffer(
     if element is not None and not _reads_as(element, view.format):
         message = f"{view.name} is {view.format.name}, but {described(variable)} has elements of {element}"
         yield warning("SR-CUSTOM-012", f"/{view.name}_vkformat", message)
-    shape = None if type is None else type.shape
+    shape = None if type is None else type.static_shape
     size = None if type is None else element_size_bytes(type.element)
-    if shape is None or size is None or None in shape:
+    if shape is None or size is None:
         return
-    has = prod(each for each in shape if each is not None) * size
+    has = prod(shape) * size
     if block.size_bytes > has:
         message = f"{view.name} has {has} bytes, but {described(variable)} declares {block.size_bytes}"
         yield warning("SR-BIND-005", f"/{view.name}_binding", message)
@@ -233,18 +233,14 @@ _NUMERIC = {"bf16": "bfloat16", "f8E4M3FN": "float8e4m3", "f8E5M2": "float8e5m2"
 _WHOLE = frozenset({"uint", "sint", "unorm", "snorm", "uscaled", "sscaled", "srgb"})
 
 
-def views_and_types(
-    attributes: Attributes, types: tuple[Sequence[ValueType], Sequence[ValueType]] | None
-) -> Iterator[tuple[View, ValueType | None]]:
+def views_and_types(attributes: Attributes, types: Types | None) -> Iterator[tuple[View, ValueType | None]]:
     """Each view with the type of its operand or result, where that is known."""
     for views, known in zip((attributes.inputs, attributes.outputs), types or ((), ()), strict=True):
         for index, view in enumerate(views):
             yield view, known[index] if index < len(known) else None
 
 
-def check_types(
-    attributes: Attributes, types: tuple[Sequence[ValueType], Sequence[ValueType]] | None
-) -> list[Diagnostic]:
+def check_types(attributes: Attributes, types: Types | None) -> list[Diagnostic]:
     """Values that cannot be what the attributes make of them."""
     found: list[Diagnostic] = []
     for view, type in views_and_types(attributes, types):

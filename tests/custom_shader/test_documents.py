@@ -18,7 +18,7 @@ def examined(*entries: Any) -> list[Examined]:
 def test_one_object() -> None:
     """A file with attributes is one operation, called like the file."""
     (found,) = examine_document(text_of({}), "some/scale.json")
-    assert (found.operation, found.findings) == ("scale", ())
+    assert (found.operation, found.findings) == ("scale", [])
     assert found.attributes is not None
     assert found.attributes.origin.path == "some/scale.json"
 
@@ -33,7 +33,7 @@ def test_a_list() -> None:
     plain, named, as_text = examined(
         ATTRIBUTES, operation, {"implementation_attrs": text_of({"push_constants": "x"}), "operator_name": "Text"}
     )
-    assert (plain.operation, plain.findings) == ("scales[0]", ())
+    assert (plain.operation, plain.findings) == ("scales[0]", [])
     assert (named.operation, named.attributes) == ("Blur", None)
     assert [str(each) for each in named.findings] == [
         "some/scales.json:25:19: /1/implementation_attrs/entry_point: expected a string, got 3"
