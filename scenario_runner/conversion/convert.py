@@ -274,7 +274,7 @@ class _MixedConversion:
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
-        """What the converter raises becomes the error of the model."""
+        """Errors of the converter become those of the model."""
         try:
             yield
         except (ConverterRefusedError, ConverterFailedError) as error:

@@ -7,6 +7,7 @@ has several views, the caller binds the one that is used first; the others are i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
@@ -45,7 +46,7 @@ def mended(
 
 
 def with_names(content: memoryview, function: Function, path: str) -> Sequence[bytes | memoryview]:
-    """What the converter made of a model without shaders, in parts."""
+    """The file of a model without shaders, in parts; ``content`` is the one that the converter made."""
     return vgf_parts(_named(parse_vgf(content, name=path), function))
 
 
@@ -69,7 +70,7 @@ def missing_operands(skeleton: Vgf, equal: Equal) -> bool:
     out that it is, and `simplified` knows which."""
     for segment in skeleton.segments:
         if segment.type == "compute":
-            bound = {slot.binding for each in segment.descriptor_sets for slot in each.slots}
+            bound = {slot.binding for slot in segment.slots}
             places = equal[shader_number(skeleton.modules[segment.module_index].entry_point)]
             if not bound.issuperset(places):
                 return True
@@ -142,7 +143,7 @@ class _Mending:
             if slot is None:
                 format = format_value_of_element(argument.type.element)
                 shape = tuple(-1 if size is None else size for size in argument.type.shape or ())
-                resource = ModelResource("input", TENSOR, format, shape, (), None, None)
+                resource = ModelResource("input", TENSOR, format, shape)
                 # behind the inputs before it
                 behind = self._origin[found[-1].resource_index] if found else -1
                 slot = Slot(number, self._add(resource, behind, number))
@@ -161,15 +162,14 @@ class _Mending:
         self._first_use.setdefault(row, len(self._first_use))
 
     def _graph(self, segment: Segment) -> Segment:
-        for each in segment.descriptor_sets:
-            for slot in each.slots:
-                self._use(slot.resource_index)
+        for slot in segment.slots:
+            self._use(slot.resource_index)
         return segment
 
     def _compute(self, segment: Segment) -> Segment:
         number = shader_number(self._skeleton.modules[segment.module_index].entry_point)
         operation, attributes, workgroups = self._shaders[number]
-        bound = {slot.binding: slot.resource_index for each in segment.descriptor_sets for slot in each.slots}
+        bound = {slot.binding: slot.resource_index for slot in segment.slots}
         reads = [
             self._view(bound[place], view) for place, view in zip(self._equal[number], attributes.inputs, strict=True)
         ]
@@ -180,7 +180,7 @@ class _Mending:
             row = bound.get(binding)
             if row is None:  # nobody reads it, but the shader writes it
                 shape = tuple(-1 if size is None else size for size in value.type.shape or ())
-                resource = ModelResource("intermediate", TENSOR, view.format.value, shape, (), None, None)
+                resource = ModelResource("intermediate", TENSOR, view.format.value, shape)
                 row = self._add(resource, len(self._skeleton.resources), self._next_number)
                 self._next_number += 1
             writes.append(self._view(row, view))
@@ -241,32 +241,20 @@ class _Mending:
 
     def _resources(self, order: Sequence[int]) -> tuple[ModelResource, ...]:
         """The rows with alias groups: one for each value that has several."""
-        rows_of: dict[int, int] = {}
-        for row in order:
-            number = self._number.get(row)
-            if number is not None:
-                rows_of[number] = rows_of.get(number, 0) + 1
-        groups: dict[int, int] = {}
-        found = []
-        for row in order:
-            number = self._number.get(row)
-            group = None
-            if number is not None and rows_of[number] > 1:
-                group = groups.setdefault(number, len(groups))
-            found.append(replace(self._rows[row], alias_group=group))
-        return tuple(found)
+        numbers = [self._number.get(row) for row in order]
+        shared = [number for number, rows in Counter(numbers).items() if number is not None and rows > 1]
+        groups: dict[int | None, int] = {number: group for group, number in enumerate(shared)}
+        return tuple(
+            replace(self._rows[row], alias_group=groups.get(number)) for row, number in zip(order, numbers, strict=True)
+        )
 
     def _modules(self) -> tuple[Module, ...]:
         modules = list(self._skeleton.modules)
         for index, module in enumerate(modules):
             if module.type == "compute":
-                attributes = self._shaders[shader_number(module.entry_point)].attributes
-                modules[index] = replace(
-                    module,
-                    entry_point=attributes.module_entry_point,
-                    language=attributes.language or None,
-                    code=attributes.code,
-                )
+                given = self._shaders[shader_number(module.entry_point)].attributes
+                entry, language = given.module_entry_point, given.language or None
+                modules[index] = replace(module, entry_point=entry, language=language, code=given.code)
         return tuple(modules)
 
 
@@ -291,8 +279,8 @@ def joined_results(converted: Vgf, function: Function) -> Vgf:
             operands = len(function.shaders[number].operands)
             if number in of_shader:
                 first = segments[of_shader[number]]
-                written = [slot for slot in _slots(segment) if slot.binding >= operands]
-                slots = [*_slots(first), *(Slot(operands + result, slot.resource_index) for slot in written)]
+                written = [slot for slot in segment.slots if slot.binding >= operands]
+                slots = [*first.slots, *(Slot(operands + result, slot.resource_index) for slot in written)]
                 segments[of_shader[number]] = replace(
                     first, descriptor_sets=(DescriptorSet(0, tuple(slots)),), outputs=first.outputs + segment.outputs
                 )
@@ -308,10 +296,6 @@ def joined_results(converted: Vgf, function: Function) -> Vgf:
         name = f"{segment.type}_segment_{next(counted[segment.type])}"
         segments[index] = replace(segment, index=index, name=name, module_index=index)
     return replace(converted, modules=tuple(modules), segments=tuple(segments))
-
-
-def _slots(segment: Segment) -> list[Slot]:
-    return [slot for each in segment.descriptor_sets for slot in each.slots]
 
 
 _VERSION = (0, 5, 0)
@@ -370,7 +354,7 @@ class _Builder:
         format = format_value_of_element(value.type.element)
         shape = value.type.static_shape
         assert shape is not None, "that is checked before"
-        self.rows.append(ModelResource(category, TENSOR, format, shape, (), None, None))
+        self.rows.append(ModelResource(category, TENSOR, format, shape))
         return len(self.rows) - 1
 
     def inputs(self) -> tuple[Slot, ...]:
@@ -394,7 +378,5 @@ class _Builder:
             descriptor_sets=(DescriptorSet(0, tuple(slots)),),
             inputs=tuple(self._slots(operation.operands, self.read)),
             outputs=tuple(self._slots(operation.results, self.written)),
-            constants=(),
             dispatch_shape=(1, 1, 1),
-            push_constant_ranges=(),
         )

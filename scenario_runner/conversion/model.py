@@ -36,8 +36,8 @@ class CustomOperation(NamedTuple):
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
     span: tuple[int, int]
-    attributes_span: tuple[int, int]
-    line: int
+    attributes_span: tuple[int, int] = (0, 0)
+    line: int = 0
 
     @property
     def is_shader(self) -> bool:
@@ -62,13 +62,13 @@ class Function(NamedTuple):
     arguments: tuple[Value, ...]
     result_types: tuple[ValueType, ...]
     operations: tuple[CustomOperation, ...]
-    nested: tuple[CustomOperation, ...]
     returned: tuple[Value, ...]
     is_only_shaders: bool
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
-    span: tuple[int, int]
-    has_body: bool
+    nested: tuple[CustomOperation, ...] = ()
+    span: tuple[int, int] = (0, 0)
+    has_body: bool = True
 
     @property
     def shaders(self) -> tuple[CustomOperation, ...]:

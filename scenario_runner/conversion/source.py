@@ -89,8 +89,6 @@ def parse_flatbuffer(content: bytes | SourceFile) -> tuple[Function, str]:
             operands=values(reads),
             results=values(makes),
             span=(number, number),
-            attributes_span=(0, 0),
-            line=0,
         )
         for number, (name, domain, attributes), reads, makes in customs
     )
@@ -100,13 +98,10 @@ def parse_flatbuffer(content: bytes | SourceFile) -> tuple[Function, str]:
         arguments=values(inputs),
         result_types=tuple(value.type for value in returned),
         operations=operations,
-        nested=(),
         returned=returned,
         is_only_shaders=not has_others and all(operation.is_shader for operation in operations),
         input_names=inputs,
         output_names=outputs,
-        span=(0, 0),
-        has_body=True,
     )
     return function, problem
 

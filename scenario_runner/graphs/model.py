@@ -80,9 +80,9 @@ class ModelResource:
     descriptor_type: int | None
     format: int
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    alias_group: int | None
-    sampler: Sampler | None
+    strides: tuple[int, ...] = ()
+    alias_group: int | None = None
+    sampler: Sampler | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,14 @@ class Segment:
     descriptor_sets: tuple[DescriptorSet, ...]
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
-    constants: tuple[GraphConstant, ...]
-    dispatch_shape: tuple[int, int, int]
-    push_constant_ranges: tuple[PushConstantRange, ...]
+    constants: tuple[GraphConstant, ...] = ()
+    dispatch_shape: tuple[int, int, int] = (0, 0, 0)
+    push_constant_ranges: tuple[PushConstantRange, ...] = ()
+
+    @property
+    def slots(self) -> list[Slot]:
+        """The slots of all descriptor sets."""
+        return [slot for each in self.descriptor_sets for slot in each.slots]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,25 @@ from scenario_runner.graphs.model import (
 )
 
 
+def library(doing: str) -> Any:
+    """``vgfpy``. Raises MissingPackageError, which says what it is needed for."""
+    try:
+        import vgfpy
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{doing} VGF files needs the package ai_ml_sdk_vgf_library, which is not installed",
+            help="install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library",
+        ) from error
+    return vgfpy
+
+
 def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> Any:
     """The ``vgfpy`` decoder that ``vgfpy.<factory>`` makes of a section; the caller keeps ``section`` alive while
     using it.
 
     Raises MissingPackageError when the library is not installed and FileError when it refuses the section.
     """
-    try:
-        import vgfpy
-    except ImportError as error:
-        raise MissingPackageError(
-            "reading VGF files needs the package ai_ml_sdk_vgf_library, which is not installed",
-            help="install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library",
-        ) from error
-    made = getattr(vgfpy, factory)(section, len(section)) if len(section) else None
+    made = getattr(library("reading"), factory)(section, len(section)) if len(section) else None
     if made is None:
         message = f"the {name} section ({len(section)} bytes) holds no valid table"
         raise FileError(
@@ -111,13 +116,8 @@ def _sampler(table: Any, i: int) -> Sampler | None:
     handle = table.getSamplerConfigHandle(i)
     if handle is None:
         return None
-    return Sampler(
-        min_filter=int(table.getSamplerConfigMinFilter(handle)),
-        mag_filter=int(table.getSamplerConfigMagFilter(handle)),
-        address_mode_u=int(table.getSamplerConfigAddressModeU(handle)),
-        address_mode_v=int(table.getSamplerConfigAddressModeV(handle)),
-        border_color=int(table.getSamplerConfigBorderColor(handle)),
-    )
+    names = ("MinFilter", "MagFilter", "AddressModeU", "AddressModeV", "BorderColor")
+    return Sampler(*(int(getattr(table, f"getSamplerConfig{name}")(handle)) for name in names))
 
 
 def read_sequence(section: bytes, path: str) -> dict[str, Any]:

@@ -12,17 +12,17 @@ import io
 import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, MissingPackageError, UnsupportedError, error_of
+from scenario_runner.errors import FileError, UnsupportedError, error_of
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.graphs.check import find_problems, join_by_number
 from scenario_runner.graphs.executorch import is_program, joined_models, read_program
 from scenario_runner.graphs.model import Constant, ModelResource, Module, Segment, Slot, Vgf
-from scenario_runner.graphs.tables import decoder, read_modules, read_resources, read_sequence
+from scenario_runner.graphs.tables import decoder, library, read_modules, read_resources, read_sequence
 
 
 class Content(NamedTuple):
@@ -287,14 +287,7 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
     The data of constants must be in memory, and every index must lead somewhere (`find_problems`): the library checks
     nothing. Raises MissingPackageError without the ``ml`` extra.
     """
-    try:
-        import vgfpy
-    except ImportError as error:
-        raise MissingPackageError(
-            "writing VGF files needs the package ai_ml_sdk_vgf_library, which is not installed",
-            help="install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library",
-        ) from error
-    writer = _Writer(vgfpy)
+    writer = _Writer(library("writing"))
     for module in vgf.modules:
         writer.module(module)
     for resource in vgf.resources:
@@ -354,15 +347,7 @@ class _Writer:
         }[resource.category]
         added = add(resource.descriptor_type, resource.format, shape, strides, resource.alias_group)
         if resource.sampler is not None:
-            sampler = resource.sampler
-            encoder.AddSamplerConfig(
-                added,
-                sampler.min_filter,
-                sampler.mag_filter,
-                sampler.address_mode_u,
-                sampler.address_mode_v,
-                sampler.border_color,
-            )
+            encoder.AddSamplerConfig(added, *astuple(resource.sampler))
         self.resources.append(added)
 
     def slots(self, slots: Iterable[Slot]) -> list[Any]:

@@ -132,7 +132,7 @@ void main() { uint i = gl_WorkGroupID.x; y[i] = x[i] - h[i]; }
 
 def row(category: Category, *shape: int, type: int = TENSOR, group: int | None = None) -> ModelResource:
     """A row of floats."""
-    return ModelResource(category, type, R32_SFLOAT, shape, (), group, None)
+    return ModelResource(category, type, R32_SFLOAT, shape, alias_group=group)
 
 
 def one_segment(
@@ -155,7 +155,7 @@ def one_segment(
 
     inputs, outputs = map(slots, ends or (reads, writes or {}))
     places = (DescriptorSet(0, tuple(Slot(*each) for each in enumerate(bound))),)
-    segment = Segment(0, "compute", "segment", 0, places, slots(reads), slots(writes or {}), (), groups, ())
+    segment = Segment(0, "compute", "segment", 0, places, slots(reads), slots(writes or {}), (), groups)
     module = Module("compute", "shader", "main", code and "GLSL", code)
     names = ("x", "h")[: len(inputs)], ("y",)[: len(outputs)]
     return b"".join(vgf_parts(Vgf((0, 5, 0), (module,), tuple(rows), (segment,), (), inputs, outputs, *names)))
