@@ -13,15 +13,6 @@ from tests.cli.test_vgf import FIXTURES, model_of_buffers
 from tests.program import Program
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
-@pytest.mark.parametrize("file", ["model.vgf", "scenario.json"])
-def test_time_limit_is_a_positive_number(program: Program, file: str, seconds: str) -> None:
-    """A time limit that can never be kept is refused for a model as for a scenario, before anything is read."""
-    ended = program(file, f"--timeout={seconds}")
-    assert (ended.code, ended.out) == (2, "")
-    assert f"argument --timeout: '{seconds}': expected a number of seconds above 0" in ended.err
-
-
 @pytest.fixture
 def given(tmp_path: Path) -> list[str]:
     """A model that adds up its input, and a folder for the output."""
@@ -92,13 +83,6 @@ def test_options_before_a_model(program: Program, given: list[str], tmp_path: Pa
     assert (ended.code, ended.err) == (0, "")
     assert numpy.load(tmp_path / "out" / "y.npy").view("f4").tolist() == [45.0]
     assert program(*before[:1], *inputs, model).code == 0
-
-
-def test_inputs_without_a_model(program: Program) -> None:
-    """Inputs on the command line are refused where nothing takes them."""
-    ended = program("scenario.json", "--input", "x=x.npy")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("error: --input, --shader and --push-constants are for models, and no model was given")
 
 
 def test_one_model_at_a_time(program: Program, given: list[str]) -> None:

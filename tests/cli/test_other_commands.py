@@ -69,14 +69,6 @@ def test_help(program: Program, arguments: list[str]) -> None:
     assert len(ended.out.splitlines()) > 3
 
 
-@pytest.mark.parametrize("word", ["validate", "schema"])
-def test_unknown_option(program: Program, word: str) -> None:
-    """An unknown option of a command is a usage error."""
-    ended = program(word, "--wibble")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("error: ")
-
-
 def test_broken_pipe(checkout: Path) -> None:
     """When the reader of stdout goes away the program ends quietly."""
     process = subprocess.Popen(

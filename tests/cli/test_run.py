@@ -155,31 +155,6 @@ def test_no_loader(program: Program, adding: Path, tmp_path: Path) -> None:
     assert "help: SCENARIO_RUNNER_VULKAN_LOADER must be" in ended.err
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ([], "no scenario file was given"),
-        (["x.json", "--repeat", "0"], "--repeat is 0, expected 1 or more"),
-        (["x.json", "--repeat", "many"], "argument --repeat: invalid int value: 'many'"),
-        (["x.json", "--timeout", "-1"], "argument --timeout: '-1': expected a number of seconds above 0"),
-        (["x.json", "--timeout", "nan"], "argument --timeout: 'nan': expected a number of seconds above 0"),
-        (["x.json", "--log-level", "loud"], "argument --log-level: invalid choice: 'loud'"),
-        (["x.json", "--wibble"], "unrecognized arguments: --wibble"),
-        (["x.json", "--rep", "3"], "unrecognized arguments: --rep 3"),
-        (["--scenario"], "argument --scenario: expected one argument"),
-        (["x.json", "--capture-dir", ""], "--capture-dir is empty, expected the path of a folder"),
-        (["x.json", "--trace="], "--trace is empty, expected the path of a file"),
-        (["x.json", "--dump-all="], "--dump-all is empty, expected the path of a folder"),
-        (["bench", "x.json", "--json", ""], "--json is empty, expected the path of a file"),
-    ],
-)
-def test_usage_errors(program: Program, arguments: list[str], message: str) -> None:
-    """A command line that cannot be understood ends with exit code 2 and one line that says why."""
-    ended = program(*arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(f"error: {message}")
-
-
 def test_waiting_for_a_key_without_a_keyboard(program: Program, adding: Path) -> None:
     """Waiting for Enter ends when standard input does."""
     ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="")

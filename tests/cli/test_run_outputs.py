@@ -100,14 +100,6 @@ def test_folders_of_files_with_one_stem(program: Program, tmp_path: Path) -> Non
     assert files_below(tmp_path / "both") == ["one.json/out.npy", "one.txt/out.npy"]
 
 
-def test_folders_need_a_base(program: Program, tmp_path: Path) -> None:
-    """--folder-each alone would change nothing, so it is refused."""
-    adding(tmp_path, 10)
-    ended = program("scenario.json", "--folder-each")
-    assert ended.code == 2
-    assert ended.err.startswith("error: --folder-each needs --output or --capture-dir\n")
-
-
 def test_a_failed_run_names_what_is_stale(program: Program, tmp_path: Path) -> None:
     """Outputs of an earlier run are named after a failure, and --clean removes them and nothing else."""
     adding(tmp_path, 10)

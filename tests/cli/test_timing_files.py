@@ -277,13 +277,10 @@ def test_files_of_the_scenario(program: Program, adding: Scene, option: tuple[st
 
 
 def test_contradictions(program: Program, adding: Scene) -> None:
-    """Two options with one file, and more than one scenario, are errors."""
+    """Two options with one file are an error."""
     ended = program("scenario.json", PROFILE[0], "same.json", TRACE[0], "./same.json")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: --trace: ./same.json is also the file of --profiling-dump-path")
-    ended = program("scenario.json", "scenario.json", *COUNTERS)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("error: --perf-counters-dump-path takes the files of one scenario")
 
 
 def test_a_failed_run_writes_none(program: Program, adding: Scene) -> None:

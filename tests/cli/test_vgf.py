@@ -191,11 +191,3 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     ended = program("vgf", "show", "not.vgf", folder=tmp_path)
     assert ended.code == FileError.exit_code
     assert ended.err.startswith("error: not.vgf: ")
-
-
-@pytest.mark.parametrize("arguments", [("vgf",), ("vgf", "look", "conv.vgf"), ("vgf", "show")])
-def test_a_command_that_cannot_be_understood(arguments: tuple[str, ...]) -> None:
-    """Without an action or a file there is nothing to do."""
-    ended = program(*arguments)
-    assert ended.code == UsageError.exit_code
-    assert ended.err.startswith("error: ")
