@@ -13,6 +13,7 @@ import pytest
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
 from tests.program import Program
 from tests.scenes import Scene, glsl
+from tests.tables import cases
 
 FLOATS = "layout(set = 0, binding = 0) buffer A { float a[]; };\n"
 
@@ -161,21 +162,7 @@ def damaged(folder: Path, change: str) -> None:
     (folder / "index.json").write_text({"json": text[:-9], "list": "[]", "mark": "{}"}.get(change, text))
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ("file", "start/x.npy: is not the file that the index of the dump lists"),
-        ("missing", "start/x.npy: cannot be read: no such file or directory"),
-        ("outside", "index.json: is damaged: files/0/file leads out of the folder"),
-        ("type", "index.json: is damaged: files/0/command is '1'"),
-        ("twice", "index.json: is damaged: it lists a resource twice"),
-        ("version", "index.json: has the version 99, expected 1"),
-        ("lists", "index.json: is damaged: it has no lists of commands and files"),
-        ("json", "index.json: is not JSON: "),
-        ("list", "index.json: is not the index of a dump"),
-        ("mark", "index.json: is not the index of a dump"),
-    ],
-)
+@pytest.mark.parametrize("change, message", cases(__file__, "viewing.txt", "DUMPS"))
 def test_damaged_dumps(scene: Scene, program: Program, tmp_path: Path, change: str, message: str) -> None:
     """What is wrong with a dump is one error."""
     dumped(scaling(scene), program, "a")

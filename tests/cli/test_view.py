@@ -11,6 +11,7 @@ import pytest
 from scenario_runner.formats import format_named
 from tests.image_files import write_dds
 from tests.program import Program, on_terminal
+from tests.tables import cases
 
 SUMMARY = """\
 x.npy: float32, shape (2, 3)
@@ -178,26 +179,11 @@ def test_a_file_that_cannot_be_read(program: Program, tmp_path: Path, image: num
     assert (ended.code, ended.err) == (4, "error: empty.npy: is empty: there is no picture of it\n")
 
 
-@pytest.mark.parametrize(
-    "arguments, error",
-    [
-        ((), "expected files to show, or --diff A B"),
-        (("a.npy", "--diff", "a.npy", "b.npy"), "expected files to show, or --diff A B"),
-        (("a.npy", "b.npy", "--png", "x.png"), "--png takes the picture of one file"),
-        (("a.npy", "--png", "x.jpg"), "--png 'x.jpg': expected a name that ends with .png"),
-        (("a.npy", "--range", "3:1"), "argument --range: '3:1': expected two finite numbers, the smaller one first"),
-        (
-            ("a.npy", "--shape", "3,q"),
-            "argument --shape: '3,q': expected lengths such as 16,16, of which one may be -1",
-        ),
-        (("a.npy", "--mip", "-1"), "argument --mip: "),
-        (("x.dds", "--channel", "Z"), "--channel 'Z': x.dds has the channels R, G, B, A"),
-    ],
-)
+@pytest.mark.parametrize("arguments, code, error", cases(__file__, "viewing.txt", "VIEW"))
 def test_what_cannot_be_understood(
-    program: Program, image: numpy.ndarray, arguments: tuple[str, ...], error: str
+    program: Program, image: numpy.ndarray, arguments: str, code: str, error: str
 ) -> None:
     """Options that make no sense are errors in a sentence, with exit code 2."""
-    ended = program("view", *arguments)
-    assert (ended.code, ended.out) == (2, "")
+    ended = program("view", *arguments.split())
+    assert (ended.code, ended.out) == (int(code), "")
     assert ended.err.startswith(f"error: {error}")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.program import Program
 from tests.scenes import Scene
+from tests.tables import cases
 
 
 @pytest.fixture
@@ -21,23 +22,12 @@ def pair(tmp_path: Path) -> None:
     numpy.save(tmp_path / "b.npy", other)
 
 
-@pytest.mark.parametrize(
-    "options, differing, tolerated",
-    [
-        ((), 3, 0),
-        (("--ulp", "1"), 2, 1),
-        (("--ulp=0", "--atol=0", "--rtol=0"), 3, 0),
-        (("--rtol", "0.005"), 1, 2),
-        (("--rtol", "0.0049"), 2, 1),
-        (("--atol", "0.25"), 1, 2),
-        (("--atol", "0.25", "--rtol", "0.005"), 0, 3),
-        (("--atol", "0.5"), 0, 3),
-    ],
-)
+@pytest.mark.parametrize("options, counts", cases(__file__, "viewing.txt", "TOLERANCES"))
 @pytest.mark.usefixtures("pair")
-def test_tolerances(program: Program, options: tuple[str, ...], differing: int, tolerated: int) -> None:
+def test_tolerances(program: Program, options: str, counts: str) -> None:
     """An element counts where every one of its errors is above its limit; the limits are inclusive."""
-    ended = program("view", "--diff", "a.npy", "b.npy", *options)
+    differing, tolerated = map(int, counts.split())
+    ended = program("view", "--diff", "a.npy", "b.npy", *options.split())
     assert (ended.code, ended.err) == (int(differing > 0), "")
     head = ended.out.splitlines()[0]
     if differing:
@@ -133,26 +123,13 @@ def test_a_broken_file_in_a_folder(program: Program, tmp_path: Path) -> None:
     assert ended.out.splitlines()[-1] == "2 files: 1 equal, 1 different, 0 in one folder alone"
 
 
-@pytest.mark.parametrize(
-    "arguments, code, error",
-    [
-        (("--diff", "folder", "a.npy"), 2, "'folder' is a folder and the other is not"),
-        (("--diff", "folder", "folder", "--png", "x.png"), 2, "--png takes the errors of two files, not of folders"),
-        (("--diff", "folder", "folder"), 4, "folder: and 'folder' hold none of the files that can be compared"),
-        (("a.npy", "--rtol", "1"), 2, "--atol, --rtol and --ulp are for --diff"),
-        (("--diff", "a.npy", "b.npy", "--rtol", "-1"), 2, "argument --rtol: "),
-        (("--diff", "a.npy", "b.npy", "--atol", "nan"), 2, "argument --atol: 'nan': expected a number of 0 or more"),
-        (("--diff", "a.npy", "b.npy", "--ulp", "0.5"), 2, "argument --ulp: '0.5': expected a whole number of 0 or"),
-    ],
-)
+@pytest.mark.parametrize("arguments, code, error", cases(__file__, "viewing.txt", "VIEW_DIFF"))
 @pytest.mark.usefixtures("pair")
-def test_what_makes_no_sense(
-    program: Program, tmp_path: Path, arguments: tuple[str, ...], code: int, error: str
-) -> None:
+def test_what_makes_no_sense(program: Program, tmp_path: Path, arguments: str, code: str, error: str) -> None:
     """Options that contradict each other, and values that are not tolerances, are errors in a sentence."""
     (tmp_path / "folder").mkdir()
-    ended = program("view", *arguments)
-    assert (ended.code, ended.out) == (code, "")
+    ended = program("view", *arguments.split())
+    assert (ended.code, ended.out) == (int(code), "")
     assert ended.err.startswith(f"error: {error}")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from scenario_runner.suite.reports.ci import write_ctrf
 from tests.suite.reports.results import every_verdict, info
@@ -17,83 +17,42 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 
 
-class Strict(BaseModel):
-    """An object without other keys, whose values are of exactly these types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Attachment(Strict):
-    name: str
-    contentType: str  # noqa: N815
-    path: str
+def strict(**fields: Any) -> Any:
+    """An object without other keys, whose values are of exactly these types; a pair has the default, too."""
+    given = {name: field if isinstance(field, tuple) else (field, ...) for name, field in fields.items()}
+    return create_model("Strict", __config__=ConfigDict(extra="forbid", strict=True), **given)
 
 
-class Attempt(Strict):
-    attempt: Annotated[int, Field(ge=1)]
-    status: Status
-    duration: Count
-    message: str = ""
-    trace: str = ""
-    stderr: list[str] = []
-    attachments: list[Attachment] = []
-    extra: dict[str, Any]
-
-
-class Case(Strict):
-    name: Text
-    status: Status
-    duration: int
-    rawStatus: str  # noqa: N815
-    filePath: str  # noqa: N815
-    suite: Annotated[list[str], Field(min_length=1)]
-    device: str = ""
-    labels: dict[str, str] = {}
-    message: str = ""
-    trace: str = ""
-    retries: Count = 0
-    retryAttempts: Annotated[list[Attempt], Field(min_length=1)] | None = None  # noqa: N815
-    flaky: bool = False
-    stderr: list[str] = []
-    attachments: list[Attachment] = []
-    extra: dict[str, Any] = {}
-
-
-class Summary(Strict):
-    tests: int
-    passed: int
-    failed: int
-    skipped: int
-    pending: int
-    other: int
-    flaky: int
-    start: int
-    stop: int
-    duration: int
-
-
-class Environment(Strict):
-    reportName: str  # noqa: N815
-    osPlatform: str  # noqa: N815
-    extra: dict[str, Any]
-
-
-class Results(Strict):
-    tool: dict[Literal["name", "version"], Text]
-    summary: Summary
-    tests: list[Case]
-    environment: Environment
-
-
-class Report(Strict):
-    reportFormat: Literal["CTRF"]  # noqa: N815
-    specVersion: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]  # noqa: N815
-    generatedBy: str  # noqa: N815
-    results: Results
+Attachment = strict(name=str, contentType=str, path=str)
+SAID = {"message": (str, ""), "trace": (str, ""), "stderr": (list[str], []), "attachments": (list[Attachment], [])}
+Attempt = strict(attempt=Annotated[int, Field(ge=1)], status=Status, duration=Count, extra=dict[str, Any], **SAID)
+Retries = Annotated[list[Attempt], Field(min_length=1)]
+Case = strict(
+    **{"name": Text, "status": Status, "duration": int, "rawStatus": str, "filePath": str, **SAID},
+    suite=Annotated[list[str], Field(min_length=1)],
+    device=(str, ""),
+    labels=(dict[str, str], {}),
+    extra=(dict[str, Any], {}),
+    retries=(Count, 0),
+    retryAttempts=(Retries | None, None),
+    flaky=(bool, False),
+)
+COUNTS = "tests passed failed skipped pending other flaky start stop duration"
+Report = strict(
+    reportFormat=Literal["CTRF"],
+    specVersion=Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")],
+    generatedBy=str,
+    results=strict(
+        tool=dict[Literal["name", "version"], Text],
+        summary=strict(**dict.fromkeys(COUNTS.split(), int)),
+        tests=list[Case],
+        environment=strict(reportName=str, osPlatform=str, extra=dict[str, Any]),
+    ),
+)
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Results:
+def results(tmp_path: Path) -> Any:
     """The results of a report with every verdict."""
     path = tmp_path / "ctrf.json"
     write_ctrf(str(path), every_verdict(tmp_path), info(tmp_path))
@@ -106,12 +65,12 @@ def results(tmp_path: Path) -> Results:
     return Report.model_validate_json(text).results
 
 
-def test_the_counts_are_those_of_the_tests(results: Results) -> None:
+def test_the_counts_are_those_of_the_tests(results: Any) -> None:
     """The summary counts what the tests say."""
     statuses = [each.status for each in results.tests]
     assert results.summary.model_dump() == {
         "tests": len(statuses),
-        **{name: statuses.count(name) for name in ("passed", "failed", "skipped", "pending", "other")},  # type: ignore[arg-type]
+        **{name: statuses.count(name) for name in ("passed", "failed", "skipped", "pending", "other")},
         "flaky": 1,
         "start": 1_700_000_000_000,
         "stop": 1_700_000_012_500,
@@ -130,7 +89,7 @@ def test_a_suite_without_all_results_fails(tmp_path: Path) -> None:
     assert (results["summary"]["tests"], results["summary"]["failed"]) == (1, 1)
 
 
-def test_a_failure_has_its_trace_and_files(results: Results) -> None:
+def test_a_failure_has_its_trace_and_files(results: Any) -> None:
     """A failed test has the worst elements, its device and its pictures."""
     failed = next(each for each in results.tests if each.name == "images.2d/fail/scenario.json")
     assert failed.suite == ["images.2d", "fail"]
@@ -144,7 +103,7 @@ def test_a_failure_has_its_trace_and_files(results: Results) -> None:
     ]
 
 
-def test_retries_and_flakes(results: Results) -> None:
+def test_retries_and_flakes(results: Any) -> None:
     """The attempts before the last one are listed, and a test that passed after them is flaky."""
     tests = {each.name.split("/")[0]: each for each in results.tests}
     flake, crash = tests["flake"], tests["crash"]
