@@ -23,7 +23,7 @@ from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
 from scenario_runner.suite.expectations.validation import Bound as Expectation
 from scenario_runner.suite.tolerance.elements import Rule
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 
 BOUND = Bound(must=3.0)
 

@@ -210,7 +210,7 @@ def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> 
 
 def element(text: str) -> Any:
     """The `Element` of this name."""
-    from scenario_runner.viewing.element import ELEMENTS  # which takes a third of the time of --help
+    from scenario_runner.viewing.content import ELEMENTS  # which takes a third of the time of --help
 
     found = ELEMENTS.get(text)
     if found is None:

@@ -42,7 +42,7 @@ from scenario_runner.suite.hashes import inputs_of
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.planes import planes_of
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 
 
 class Change(NamedTuple):

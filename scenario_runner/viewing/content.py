@@ -1,16 +1,169 @@
-"""The contents of a file as channels of numbers, and their statistics."""
+"""The contents of a file as channels of numbers: the kinds of numbers, how far two are apart, and statistics."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import all_codecs
 from scenario_runner.files.source import file_error
-from scenario_runner.viewing.element import Array, Element
+
+Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in.
+
+    Values of packed formats have fewer bits than that type: of a float the last ``unused_bits`` are zero, of an integer
+    the first ones are copies of its sign.
+    """
+
+    name: str
+    dtype: str
+    unused_bits: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.dtype[2:])
+
+    @property
+    def is_float(self) -> bool:
+        return "float" in self.name
+
+    @property
+    def peak(self) -> float:
+        """The greatest value of an integer, 1 for floats and bool."""
+        if self.is_float or self.name == "bool":
+            return 1.0
+        return float(int(numpy.iinfo(self.dtype).max) >> self.unused_bits)
+
+    @property
+    def type(self) -> Any:
+        """The type of NumPy or of ml_dtypes that computes with the values."""
+        if self.name not in _ML_DTYPES:
+            return self.dtype
+        import ml_dtypes
+
+        return getattr(ml_dtypes, _ML_DTYPES[self.name])
+
+    def numbers(self, raw: Array) -> Array:
+        """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
+        if self.name in _ML_DTYPES:
+            values: Array = raw.view(self.type).astype("<f4")
+            return values
+        return raw
+
+    def bits(self, raw: Array) -> Array:
+        """The bits of values as unsigned integers."""
+        return numpy.ascontiguousarray(raw).view(f"<u{self.size_bytes}")
+
+    def steps(self, first: Array, second: Array) -> Array:
+        """Count the values of this kind between each two (units in the last place); for floats that are not NaN."""
+        bits = numpy.dtype(f"<i{self.size_bytes}")
+        least = numpy.iinfo(bits).min
+        # negative numbers count down from zero; both zeros are one value
+        one, other = (numpy.where(raw < 0, least - raw, raw) for raw in (first.view(bits), second.view(bits)))
+        return distance(one, other) >> self.unused_bits
+
+    def encoded(self, values: Sequence[int | float]) -> bytes:
+        """The bytes of numbers, rounded to the nearest (halfway cases to the even one).
+
+        Raises ValueError for a number that no value of this kind is.
+        """
+        if not self.is_float:
+            least, greatest = (0, 1) if self.name == "bool" else _limits(self.dtype)
+            for value in values:
+                if not least <= value <= greatest or value != int(value):
+                    raise ValueError(f"{value!r:.60} is no value of {self.name}: {least} to {greatest}")
+            return numpy.array([int(value) for value in values], self.dtype).tobytes()
+        precise = numpy.asarray(values, "<f8")
+        with numpy.errstate(over="ignore"):  # beyond the range lies infinity
+            if self.name == "bfloat16":  # ml_dtypes rounds by way of 32-bit floats: with an odd last bit, it is right
+                single = precise.astype("<f4")
+                inexact = (single != precise) & (single.view("<u4") & 1 == 0)
+                toward = numpy.where(precise > single, numpy.inf, -numpy.inf).astype("<f4")
+                precise = numpy.where(inexact, numpy.nextafter(single, toward), single)
+            encoded: bytes = precise.astype(self.type).tobytes()
+            return encoded
+
+    def text(self, raw: Array) -> str:
+        """One value in decimal and its bits in hexadecimal."""
+        value, bits = self.numbers(raw.reshape(1))[0], int(self.bits(raw.reshape(1))[0])
+        return f"{value!s} (0x{bits:0{2 * self.size_bytes}x})"
+
+
+_ML_DTYPES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
+
+ELEMENTS = {
+    element.name: element
+    for element in (
+        Element("bool", "|b1"),
+        Element("int8", "|i1"),
+        Element("uint8", "|u1"),
+        *(Element(f"{kind}{8 * size}", f"<{kind[0]}{size}") for size in (2, 4, 8) for kind in ("int", "uint", "float")),
+        Element("bfloat16", "<u2"),
+        Element("float8_e4m3", "|u1"),
+        Element("float8_e5m2", "|u1"),
+    )
+}
+
+
+def element_of(kind: str, size_bytes: int) -> Element | None:
+    """The numbers of NumPy's ``kind`` and size, or None; raw bytes (V) are what files hold for bfloat16 and float8."""
+    if kind == "V":
+        return {1: ELEMENTS["float8_e4m3"], 2: ELEMENTS["bfloat16"]}.get(size_bytes)
+    letter = {"b": "bool", "i": "int", "u": "uint", "f": "float"}.get(kind)
+    if letter is None:
+        return None
+    return ELEMENTS.get(letter if letter == "bool" else f"{letter}{8 * size_bytes}")
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    limits = numpy.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def distance(one: Array, other: Array) -> Array:
+    """Absolute differences: exact, as unsigned integers, of integers of one type; in double precision otherwise."""
+    if one.dtype == other.dtype and one.dtype.kind in "iu":
+        exact: Array = (numpy.maximum(one, other) - numpy.minimum(one, other)).view(f"<u{one.dtype.itemsize}")
+        return exact
+    with numpy.errstate(all="ignore"):
+        difference = one.astype("f8")
+        difference -= other
+        absolute: Array = numpy.abs(difference, out=difference)
+        return absolute
+
+
+def unequal(one: Array, other: Array) -> Array:
+    """Compare numbers, exactly also 64-bit integers with floats; NaN differs from everything."""
+    if one.dtype.kind == "f" and other.dtype.kind in "iu":
+        one, other = other, one
+    with numpy.errstate(all="ignore"):  # about NaN that signal
+        if other.dtype.kind != "f" or one.dtype.kind not in "iu" or one.dtype.itemsize < 8:
+            return numpy.asarray(one != other)
+        # NumPy would compare the integers as floats, which are too coarse
+        floats = other.astype("f8")
+        fits = (floats >= float(numpy.iinfo(one.dtype).min)) & (floats < float(numpy.iinfo(one.dtype).max))
+        fits &= floats == numpy.floor(floats)
+        return numpy.asarray(~(fits & (numpy.where(fits, floats, 0).astype(one.dtype) == one)))
+
+
+def errors_of(one: Array, other: Array) -> Array:
+    """Absolute differences in double precision: 0 where both are equal or NaN, NaN where one of them is."""
+    differs = unequal(one, other) & ~(numpy.isnan(one) & numpy.isnan(other))
+    return numpy.where(differs, distance(one, other), 0.0)
+
+
+def trimmed(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape without its outer axes of length 1."""
+    start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
+    return tuple(shape[start:])
 
 
 class Channel(NamedTuple):
@@ -53,6 +206,10 @@ class Content:
     def shape(self) -> tuple[int, ...]:
         """The axes that all channels share."""
         return tuple(self.channels[0].raw.shape) if self.channels else (0,)
+
+    def fits(self, other: Content) -> bool:
+        """Return whether both have as many channels of one shape, but for outer axes of length 1."""
+        return trimmed(self.shape) == trimmed(other.shape) and len(self.channels) == len(other.channels)
 
     def index(self, flat: int, channel: int) -> tuple[int, ...]:
         """The index into the file's array of an element of a channel."""

@@ -15,8 +15,7 @@ import numpy
 from scenario_runner.files.codec import all_codecs, codec_of, is_known
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex
-from scenario_runner.viewing.content import Channel, Content
-from scenario_runner.viewing.element import ELEMENTS, Array, Element, distance, errors_of, trimmed, unequal
+from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Content, Element, distance, errors_of, unequal
 from scenario_runner.viewing.reading import read_content
 
 
@@ -69,7 +68,7 @@ class Difference:
 
 def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Difference:
     """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
-    if trimmed(one.shape) != trimmed(other.shape) or len(one.channels) != len(other.channels):
+    if not one.fits(other):
         return Difference(mismatch=f"{one.title} against {other.title}")
     pairs = _pairs(one, other)
     result = Difference(total=len(pairs) * math.prod(one.shape))

@@ -21,8 +21,7 @@ from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, format_named
 from scenario_runner.plan.records import ImagePart
-from scenario_runner.viewing.content import Channel, Content, image, no_level
-from scenario_runner.viewing.element import ELEMENTS, Array, Element, element_of
+from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Content, Element, element_of, image, no_level
 
 
 def read_content(

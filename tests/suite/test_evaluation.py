@@ -107,7 +107,7 @@ def test_digests(doubled: Scene, run: Run) -> None:
 def test_types_that_buffers_hold(scene: Scene, run: Run, dtype: str, values: list[float]) -> None:
     """The bytes of a buffer are what the expectation says."""
     from scenario_runner.suite.expectations.outputs import encoded
-    from scenario_runner.viewing.element import ELEMENTS
+    from scenario_runner.viewing.content import ELEMENTS
 
     scene.buffer("x", np.frombuffer(encoded(values, ELEMENTS[dtype], len(values)), "u1"))
     near = [value * 1.1 for value in values]

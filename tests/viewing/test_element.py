@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from scenario_runner.viewing.element import ELEMENTS, element_of
+from scenario_runner.viewing.content import ELEMENTS, element_of
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from scenario_runner.scenario.model import wrong
 from scenario_runner.scenario.model_base import ModelBase
 from scenario_runner.suite.tolerance.metrics import METRICS
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 
 VERSION: Final = 1
 _MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a file

@@ -20,7 +20,7 @@ from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.resource_files import FileNames, create_resource_file
 from scenario_runner.scenario import Scenario
-from scenario_runner.viewing.element import ELEMENTS, Element, element_of, trimmed
+from scenario_runner.viewing.content import ELEMENTS, Element, element_of, trimmed
 
 Take: TypeAlias = Callable[[str, memoryview], None]
 MOST_CAPTURES: Final = 100_000

@@ -30,7 +30,7 @@ from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.metrics import METRICS
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.text import close_files_help
-from scenario_runner.viewing.element import ELEMENTS, Array, Element
+from scenario_runner.viewing.content import ELEMENTS, Array, Element
 from scenario_runner.viewing.reading import has_numbers
 
 _PLAIN = Expected()

@@ -11,7 +11,7 @@ import numpy
 
 from scenario_runner.suite.expectations.outputs import Content
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.element import Array, Element, distance, errors_of
+from scenario_runner.viewing.content import Array, Element, distance, errors_of
 
 _NARROWER: Final = 1 - 1e-6  # keeps the rounding of a bound from making a wrong element right
 _MANY: Final = 1 << 16  # fewer pairs of bytes are judged in less time than it takes to make the table of all

@@ -53,7 +53,7 @@ import numpy
 
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.text import distinct
-from scenario_runner.viewing.element import Array
+from scenario_runner.viewing.content import Array
 
 _PIECE: Final = 1 << 16
 

@@ -14,8 +14,7 @@ from scenario_runner.files.source import file_error
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import ImagePart
 from scenario_runner.plan.special_records import ImagePlan
-from scenario_runner.viewing.content import Channel
-from scenario_runner.viewing.element import ELEMENTS, Array, Element, element_of
+from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Element, element_of
 from scenario_runner.viewing.reading import channels_of, read_content
 
 

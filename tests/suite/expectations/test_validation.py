@@ -17,7 +17,7 @@ from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations.outputs import decoded, encoded, outputs_of_plan, outputs_of_scenario
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.records import Item
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 from scenarios.generate import HERE
 from tests.image_files import write_dds
 from tests.scenes import Scene

@@ -13,7 +13,7 @@ from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.suite.expectations.outputs import held_content
 from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 
 
 def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ignored: Any = None) -> Mismatch:

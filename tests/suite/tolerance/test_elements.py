@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scenario_runner.suite.tolerance.elements import Rule, element_errors, wrong_elements
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 
 TYPES: dict[str, Any] = {
     "float8_e4m3": ml_dtypes.float8_e4m3fn,

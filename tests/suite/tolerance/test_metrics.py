@@ -14,7 +14,7 @@ from scenario_runner.plan.special_records import ImagePlan
 from scenario_runner.suite.expectations.model import Least, Most
 from scenario_runner.suite.tolerance.metrics import METRICS, Pair, pairs_of, verdict
 from scenario_runner.suite.tolerance.planes import planes_of
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 
 RANDOM = np.random.default_rng(13)
 

@@ -16,7 +16,7 @@ from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.expectations.outputs import held_content
 from scenario_runner.suite.tolerance.elements import Rule, compare, wrong_elements
 from scenario_runner.suite.tolerance.planes import planes_of
-from scenario_runner.viewing.element import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS
 
 TYPES: dict[str, Any] = {
     "float8_e4m3": ml_dtypes.float8_e4m3fn,
