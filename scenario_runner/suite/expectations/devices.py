@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.suite.expectations.model import VENDORS, Check, Condition, Output
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
+_SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -52,15 +62,9 @@ def vendor_id(text: str) -> int | None:
 
 def comparisons(text: str) -> list[tuple[str, tuple[int, ...]]] | None:
     """Comparisons such as '>=24.1 <25' taken apart; None where the text is something else."""
-    found, at = [], 0
-    text = text.strip()
-    while at < len(text):
-        match = _COMPARISON.match(text, at)
-        if match is None:
-            return None
-        found.append((match[1], tuple(map(int, match[2].split(".")))))
-        at = match.end()
-    return found or None
+    if not re.fullmatch(rf"(?:{_COMPARISON.pattern})+", text.strip()):
+        return None
+    return [(sign, tuple(map(int, version.split(".")))) for sign, version in _COMPARISON.findall(text)]
 
 
 def matches(condition: Condition, device: Device) -> bool:
@@ -79,9 +83,7 @@ def matches(condition: Condition, device: Device) -> bool:
 def _holds(sign: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     length = max(len(found), len(wanted))
     one, other = (version + (0,) * (length - len(version)) for version in (found, wanted))
-    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other, "==": one == other}.get(
-        sign, one != other
-    )
+    return bool(_SIGNS[sign](one, other))
 
 
 _SOURCES = ("file", "values", "sha256")

@@ -107,18 +107,16 @@ def load(item: Item) -> Expectations:
             message = "the scenario has expectations of its own under the key 'expect'"
             help = "keep one of the two"
             raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=item.expectations))
-        check = _parsed(text, item.expectations)
-        return Expectations(check, check, folder, expected, item.expectations, text)
+        return of_text(text, item.expectations, folder, expected)
     if inside is None:
         return Expectations(_DEFAULT, _DEFAULT, folder, expected)
-    check = _parsed(inside, item.path, _POINTER)
-    return Expectations(check, check, folder, expected, item.path, inside, _POINTER)
+    return of_text(inside, item.path, folder, expected, _POINTER)
 
 
-def of_text(text: str, path: str, folder: str, expected: str) -> Expectations:
-    """The expectations that a file would have with this text. Raises ExpectationError."""
-    check = _parsed(text, path)
-    return Expectations(check, check, folder, expected, path, text)
+def of_text(text: str, path: str, folder: str, expected: str, pointer: str = "") -> Expectations:
+    """The expectations that a file would have with this text at a pointer. Raises ExpectationError."""
+    check = _parsed(text, path, pointer)
+    return Expectations(check, check, folder, expected, path, text, pointer)
 
 
 def _inside(path: str) -> str | None:
@@ -163,36 +161,28 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
     Raises ExpectationError where a folder cannot be searched.
     """
-
     found: dict[str, list[str]] = {}
-    folders = [("", folder)]
-    searched: set[str] = set()  # links may lead in a circle
+    folders, searched = [("", folder)], {os.path.realpath(folder)}  # links may lead in a circle
     for prefix, path in folders:
         try:
-            entries = os.scandir(path)
+            entries = sorted(os.scandir(path), key=lambda entry: entry.name)  # so that problems have one order
         except OSError as error:
             if not os.path.lexists(path):
                 continue  # there need not be one
             message = f"cannot be searched for expected files: {reason_of(error)}"
             raise ExpectationError(Diagnostic("SR-EXPECT-007", "error", None, message, path=path)) from error
-        with entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):  # so that problems have one order
-                if entry.name.startswith("."):
-                    continue
-                if is_known(entry.name) or not entry.is_dir():
-                    stem = os.path.splitext(entry.name)[0]
-                    found.setdefault(prefix + stem, []).append(entry.path)
-                else:
-                    searched = searched or {os.path.realpath(folder)}
-                    target = os.path.realpath(entry.path)
-                    if target in searched:
-                        continue
-                    searched.add(target)
-                    folders.append((f"{prefix}{entry.name}/", entry.path))
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if is_known(entry.name) or not entry.is_dir():
+                found.setdefault(prefix + os.path.splitext(entry.name)[0], []).append(entry.path)
+            elif (target := os.path.realpath(entry.path)) not in searched:
+                searched.add(target)
+                folders.append((f"{prefix}{entry.name}/", entry.path))
     return found
 
 
-def _parsed(text: str, path: str, pointer: str = "") -> Check:
+def _parsed(text: str, path: str, pointer: str) -> Check:
     """The model of what stands at a pointer of a text: of all of it, or of "expect" in a scenario."""
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)

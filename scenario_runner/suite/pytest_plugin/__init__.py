@@ -91,13 +91,10 @@ def scenario_runner(request: pytest.FixtureRequest) -> Iterator[ScenarioRunner]:
     """Runs scenarios in this process, on one device that stays open: see `ScenarioRunner`."""
     from scenario_runner.suite.pytest_plugin.items import ScenarioRunner
 
-    with ScenarioRunner(device_of(request.config)) as runner:
-        yield runner
-
-
-def device_of(config: pytest.Config) -> str | None:
-    """The device that scenarios use, where one is named."""
-    return config.getoption("--scenario-device") or config.getini("scenario_device") or None
+    config = request.config
+    given = ScenarioRunner(config.getoption("--scenario-device") or config.getini("scenario_device") or None)
+    yield given
+    given.runner.close()
 
 
 def _is_on(config: pytest.Config) -> bool:

@@ -304,12 +304,6 @@ class ScenarioRunner:
     def __init__(self, device: str | None = None) -> None:
         self.runner = Runner(device)
 
-    def __enter__(self) -> ScenarioRunner:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.runner.close()
-
     def run(self, scenario: AnyScenario, inputs: Mapping[str, Any] | None = None, **options: Any) -> RunResult:
         """Run a scenario, and return what it wrote: see `Runner.run`, whose options can be given. No file is written
         unless ``write_files=True``.
