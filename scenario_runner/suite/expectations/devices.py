@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
 
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
 _SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
