@@ -34,7 +34,7 @@ from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted
 
 if TYPE_CHECKING:
-    from scenario_runner.suite.cluster.workers import ClusterWorkers
+    from scenario_runner.suite.cluster_workers import ClusterWorkers
 
 UNEXPECTED: Final = 1
 """The exit code where results are unexpected failures."""
@@ -245,7 +245,7 @@ class _Suite:
             self._display.note("warning", text)
 
         if self._options.cluster is not None:
-            from scenario_runner.suite.cluster.workers import ClusterWorkers
+            from scenario_runner.suite.cluster_workers import ClusterWorkers
 
             options = self._worker_options()
             return ClusterWorkers(

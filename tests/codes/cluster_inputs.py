@@ -12,8 +12,8 @@ import pytest
 
 import scenario_runner
 from scenario_runner.errors import error_class
-from scenario_runner.suite.cluster import workers
-from scenario_runner.suite.cluster.host import Layout, check_store, job_of
+from scenario_runner.suite import cluster_workers as workers
+from scenario_runner.suite.cluster_host import Layout, check_store, job_of
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 from tests.codes.case import Case, Codes, Input

@@ -17,8 +17,8 @@ import pytest
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.suite.cluster import workers
-from scenario_runner.suite.cluster.workers import ClusterWorkers, connected, workers_of
+from scenario_runner.suite import cluster_workers as workers
+from scenario_runner.suite.cluster_workers import ClusterWorkers, connected, workers_of
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import EvaluationOptions, Item
 from scenario_runner.suite.running.options import Finished, WorkerOptions
@@ -127,7 +127,7 @@ def test_a_host_without_the_program(one_host: Cluster, items: list[Item], monkey
     module = ModuleType("only_here")
     exec("def describe(): ...", module.__dict__)
     monkeypatch.setitem(sys.modules, "only_here", module)
-    monkeypatch.setattr("scenario_runner.suite.cluster.host.describe", module.__dict__["describe"])
+    monkeypatch.setattr("scenario_runner.suite.cluster_host.describe", module.__dict__["describe"])
     suite = Suite(one_host.address)
     problem = failure(suite.run(items))
     assert problem.code == "SR-CLUSTER-003"

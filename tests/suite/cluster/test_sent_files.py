@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.suite.cluster.host import Layout, check_store, job_of, kept_path, missing, receive
+from scenario_runner.suite.cluster_host import Layout, check_store, job_of, kept_path, missing, receive
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene

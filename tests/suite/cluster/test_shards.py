@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scenario_runner.suite.cluster.dispatch import MOST_LOSSES, Shards, next_size
+from scenario_runner.suite.cluster_shards import MOST_LOSSES, Shards, next_size
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
 

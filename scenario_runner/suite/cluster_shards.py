@@ -10,13 +10,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from scenario_runner import __version__
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.output import OutputFile
-from scenario_runner.suite.cluster import host
-from scenario_runner.suite.cluster.host import Ended, Job, Order, Ran, Reply, job_of
+from scenario_runner.suite import cluster_host as host
+from scenario_runner.suite.cluster_host import Ended, Job, Order, Ran, Reply, job_of
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.options import Finished
 from scenario_runner.suite.verdicts import Expected
@@ -42,23 +42,14 @@ class Suite(NamedTuple):
     program: str
 
 
-class Ready(NamedTuple):
-    """A host waits for its first shard."""
+class Contact(NamedTuple):
+    """A host waits for its first shard, or there is a reason why it gets no shard (any more)."""
+
+    state: Literal["ready", "refused", "lost"]
+    reason: str = ""
 
 
-class Refused(NamedTuple):
-    """A host gets no shard, ever."""
-
-    reason: str
-
-
-class Lost(NamedTuple):
-    """There is no contact with a host any more."""
-
-    reason: str
-
-
-Message = Ready | Refused | Lost | Finished | Ended | str
+Message = Contact | Finished | Ended | str
 """News of a thread about its host; a text is for the user."""
 
 
@@ -110,11 +101,11 @@ class Host:
         try:
             refusal = self._refusal()
             if refusal:
-                self._tell(self, Refused(refusal))
+                self._tell(self, Contact("refused", refusal))
                 return
             # The handler outlives a shard, and each shard has answers of its own.
             self._suite.client.subscribe_topic(self._topic, lambda event: self._answers.put(pickle.loads(event[1])))
-            self._tell(self, Ready())
+            self._tell(self, Contact("ready"))
             while (jobs := self._shards.get()) is not None:
                 try:
                     self._send(jobs)
@@ -126,7 +117,7 @@ class Host:
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             if self._suite.client.status != "running":
                 why = "there is no connection to the scheduler"
-            self._tell(self, Lost(why))
+            self._tell(self, Contact("lost", why))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of `host` there."""

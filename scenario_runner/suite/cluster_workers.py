@@ -1,7 +1,7 @@
 """Run items on the hosts of a cluster: the counterpart of `running.workers.Workers` with Dask.
 
 The scheduler is one that the user names, or one of its own with workers on this machine. One thread takes items and
-gives results; each worker of Dask has one more (`dispatch`). Only this module knows which items are unfinished: Dask
+gives results; each worker of Dask has one more (`cluster_shards`). Only this module knows which items are unfinished: Dask
 never repeats a task, since it would repeat all of it, and blames all that ran on a worker for its end.
 """
 
@@ -22,19 +22,9 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.log import silence
 from scenario_runner.streams import read_file
-from scenario_runner.suite.cluster import host as remote
-from scenario_runner.suite.cluster.dispatch import (
-    MOST_LOSSES,
-    Host,
-    Lost,
-    Message,
-    Ready,
-    Refused,
-    Shards,
-    Suite,
-    next_size,
-)
-from scenario_runner.suite.cluster.host import HOST_CANNOT_KEEP_FILES, Ended, Job, Order
+from scenario_runner.suite import cluster_host as remote
+from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES, Ended, Job, Order
+from scenario_runner.suite.cluster_shards import MOST_LOSSES, Contact, Host, Message, Shards, Suite, next_size
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Item, Outcome
@@ -167,7 +157,7 @@ class ClusterWorkers:
     ) -> None:
         """``rules`` and what is ``expected`` of an item go to its host, which decides whether it runs again.
 
-        ``patience_s`` bounds the wait for a host where there is none. Raises what `connection.connected` raises.
+        ``patience_s`` bounds the wait for a host where there is none. Raises what `connected` raises.
         """
         self._expected = expected
         self._problems = problems
@@ -300,7 +290,7 @@ class ClusterWorkers:
 
     def _heard(self, host: Host, message: Message) -> Iterator[Finished]:
         match message:
-            case Ready():
+            case Contact("ready"):
                 self._idle.append(host)
             case Finished() if message.item.id in host.pending:
                 del host.pending[message.item.id]
@@ -309,10 +299,10 @@ class ClusterWorkers:
                 yield message
             case str():
                 self._note(f"{host.name}: {message}")
-            case Lost(reason):
+            case Contact("lost", reason):
                 yield from self._lost(host, reason)
                 self._failed(host, reason)
-            case Refused(reason):
+            case Contact("refused", reason):
                 self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, reason))
             case Ended(problems, devices):
                 self._devices.update({(device.uuid, device.name): device for device in devices})

@@ -1,1 +1,0 @@
-"""A suite on several hosts, through Dask: shards of items, each run by a supervisor on its host."""
