@@ -24,8 +24,7 @@ from scenario_runner.content_cache import bound, default_cache_dir, distrust, re
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import reason_of
-from scenario_runner.streams import read_file
-from scenario_runner.suite.hashes import file_hash, files_of, program_hash
+from scenario_runner.suite.hashes import content, file_hash, files_of, program_hash
 from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import Device, Finished, WorkerOptions
@@ -83,7 +82,7 @@ def job_of(item: Item, expected: Expected) -> Job:
     files: dict[str, str] = {}
     absolute: list[str] = []
     folder = os.path.join(os.path.dirname(item.path), "")
-    spelled = b"".join(_content(path) for path in (item.path, item.expectations) if path is not None)
+    spelled = b"".join(content(path) or b"" for path in (item.path, item.expectations))
     for path, hash in files_of(item):
         if not hash:
             continue
@@ -93,13 +92,6 @@ def job_of(item: Item, expected: Expected) -> Job:
         if not path.startswith(folder) or json.dumps(path).encode() in spelled:
             absolute.append(plain)
     return Job(item, expected, files, tuple(absolute))
-
-
-def _content(path: str) -> bytes:
-    try:
-        return read_file(path)
-    except OSError:
-        return b""
 
 
 def kept_path(hash: str) -> str:

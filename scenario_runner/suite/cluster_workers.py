@@ -1,8 +1,8 @@
 """Run items on the hosts of a cluster: the counterpart of `running.workers.Workers` with Dask.
 
 The scheduler is one that the user names, or one of its own with workers on this machine. One thread takes items and
-gives results; each worker of Dask has one more (`cluster_shards`). Only this module knows which items are unfinished: Dask
-never repeats a task, since it would repeat all of it, and blames all that ran on a worker for its end.
+gives results; each worker of Dask has one more (`cluster_shards`). Only this module knows which items are unfinished:
+Dask never repeats a task, since it would repeat all of it, and blames all that ran on a worker for its end.
 """
 
 from __future__ import annotations

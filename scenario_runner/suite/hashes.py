@@ -42,7 +42,7 @@ def item_hashes(item: Item, program: str) -> Hashes:
     What a scenario depends on is the files that it names as sources, and those that shader sources include; what its
     expectations depend on is the files that they name, and those in the folder ``expected``.
     """
-    text, check = _content(item.path), _content(item.expectations)
+    text, check = content(item.path), content(item.expectations)
     scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
     inputs = _of_files(_inputs(item.path, text or b""))
     expected = _of_files(_expected(item.path, text or b"", check or b""), check or b"")
@@ -63,7 +63,7 @@ _known: dict[tuple[int, ...], _Source] = {}  # by what tells files, and the same
 def files_of(item: Item) -> Iterator[tuple[str, str]]:
     """All files that a run of an item reads, and their SHA-256: the scenario, its expectations, and what these name.
     What cannot be read is left out."""
-    text, check = _content(item.path) or b"", _content(item.expectations) or b""
+    text, check = content(item.path) or b"", content(item.expectations) or b""
     for path in filter(None, (item.path, item.expectations)):
         yield path, file_hash(path)
     for path, digest in (*_inputs(item.path, text), *_expected(item.path, text, check)):
@@ -73,7 +73,7 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
 
 def inputs_of(item: Item) -> Iterator[str]:
     """The files that an item only reads: those that its scenario names as sources, and masks."""
-    text, check = _content(item.path) or b"", _content(item.expectations) or b""
+    text, check = content(item.path) or b"", content(item.expectations) or b""
     folder = os.path.dirname(item.path)
     yield from declared_files(text.decode("utf-8", "replace"), folder).reads
     for name in (*_named(text, "mask"), *_named(check, "mask")):
@@ -155,7 +155,8 @@ def _named(text: bytes, *keys: str) -> list[str]:
     return found
 
 
-def _content(path: str | None) -> bytes | None:
+def content(path: str | None) -> bytes | None:
+    """Read a file; None where there is none, or it cannot be read."""
     try:
         if path is not None and os.path.isfile(path):
             return read_file(path)
