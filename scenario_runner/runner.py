@@ -18,10 +18,10 @@ from scenario_runner.files.source import confined
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import PlanCache, Settings
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.run.driver_start import InstanceStart
 from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
 from scenario_runner.run.output_files import FileWriter, Sink, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
+from scenario_runner.vulkan.device import InstanceStart
 from scenario_runner.vulkan.execute import RunOptions, execute
 from scenario_runner.vulkan.ml_emulation import Mode
 from scenario_runner.vulkan.physical_device import PhysicalDevice, checked_names

@@ -119,7 +119,7 @@ def _start_driver(argv: Sequence[str]) -> object:
         return None
     if any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
         return None
-    from scenario_runner.run.driver_start import InstanceStart
+    from scenario_runner.vulkan.device import InstanceStart
 
     validation = "--validation" in argv or "--validation-report" in argv
     labels = "--debug-labels" in argv or "--enable-gpu-debug-markers" in argv

@@ -248,8 +248,11 @@ class Prepared:
             if self._warned and plan.warnings:
                 plan = plan._replace(warnings=())
             collector = Collector(plan)
-            with FileWriter(plan, outputs=write_files, capture_dir=capture_dir, repeat=options["repeat"]) as writer:
-                self._execute(plan, (collector, writer), **options)
+            if write_files or capture_dir is not None:
+                with FileWriter(plan, outputs=write_files, capture_dir=capture_dir, repeat=options["repeat"]) as writer:
+                    self._execute(plan, (collector, writer), **options)
+            else:
+                self._execute(plan, (collector,), **options)
         self._warned = True
         return Result(collector.data, plan, collector.frames)
 

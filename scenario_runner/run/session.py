@@ -11,8 +11,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
 from scenario_runner.plan.plan import Plan
-from scenario_runner.run.driver_start import InstanceStart
-from scenario_runner.vulkan.device import Checks, Device, Instance
+from scenario_runner.vulkan.device import Checks, Device, Instance, InstanceStart
 from scenario_runner.vulkan.execute import DeviceObjects
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.ml_emulation import Mode, reopen, wanted_layers

@@ -98,7 +98,10 @@ def create_buffers(
     others: Mapping[str, Any],
 ) -> dict[str, Buffer]:
     """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
-    return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
+    made = {}
+    for plan in device.instance.watched(plans):
+        made[plan.uid] = Buffer(device, stack, plan)
+    return made
 
 
 class Buffer(Resource):

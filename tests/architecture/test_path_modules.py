@@ -45,7 +45,6 @@ RUN = {
     "scenario_runner.plan.sources",
     "scenario_runner.progress",
     "scenario_runner.run",
-    "scenario_runner.run.driver_start",
     "scenario_runner.run.given_scenario",
     "scenario_runner.run.output_files",
     "scenario_runner.run.resource_files",
