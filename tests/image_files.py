@@ -1,10 +1,12 @@
-"""Image files for tests: written and read by the front of files/."""
+"""Image files for tests: written and read by the front of files/, or damaged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import zip_longest
 from os import PathLike
+
+from hypothesis import strategies as st
 
 from scenario_runner.files.codec import ImageHeader, codec_of, create_image, open_image
 from scenario_runner.formats import Format
@@ -47,3 +49,26 @@ def read_texels(path: str | PathLike[str], format: Format) -> bytes:
         texels = bytearray(reader.level_size_bytes())
         reader.read_into(memoryview(texels))
     return bytes(texels)
+
+
+def mutated(data: st.DataObject, content: bytes, *, places: int | None = None) -> bytes:
+    """A file after one to four changes: bytes and words with other values, cut off, inserted or deleted.
+
+    They begin among the first ``places`` bytes.
+    """
+    changed = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, min(len(changed), places or len(changed)) - 1))
+        action = data.draw(st.sampled_from(["byte", "word", "cut", "insert", "delete"]))
+        if action == "byte":
+            changed[at] = data.draw(st.integers(0, 255))
+        elif action == "word":
+            start = at - at % 4
+            changed[start : start + 4] = data.draw(st.binary(min_size=4, max_size=4))
+        elif action == "cut":
+            del changed[max(1, data.draw(st.integers(0, len(changed) - 1))) :]
+        elif action == "insert":
+            changed[at:at] = data.draw(st.binary(max_size=8))
+        elif len(changed) > 1:
+            del changed[at]
+    return bytes(changed)

@@ -19,106 +19,73 @@ from scenario_runner.formats import (
     full_mip_count,
 )
 
-# name, value, components, bytes a texel or block, NumPy type of a component, DXGI code
+# Layout, components and bytes of a texel or block; then, for each kind of number, the NumPy type of a component and the
+# DXGI code.
 FACTS = """
-R8_UNORM 9 1 1 |u1 61
-R8_SNORM 10 1 1 |i1 63
-R8_UINT 13 1 1 |u1 62
-R8_SINT 14 1 1 |i1 64
-R8G8_UNORM 16 2 2 |u1 49
-R8G8_SNORM 17 2 2 |i1 51
-R8G8_UINT 20 2 2 |u1 50
-R8G8_SINT 21 2 2 |i1 52
-R8G8B8_UNORM 23 3 3 |u1 -
-R8G8B8_SNORM 24 3 3 |i1 133
-R8G8B8_UINT 27 3 3 |u1 -
-R8G8B8_SINT 28 3 3 |i1 134
-R8G8B8_SRGB 29 3 3 |u1 -
-B8G8R8_UNORM 30 3 3 |u1 88
-B8G8R8_SRGB 36 3 3 |u1 93
-R8G8B8A8_UNORM 37 4 4 |u1 28
-R8G8B8A8_SNORM 38 4 4 |i1 31
-R8G8B8A8_UINT 41 4 4 |u1 30
-R8G8B8A8_SINT 42 4 4 |i1 32
-R8G8B8A8_SRGB 43 4 4 |u1 29
-B8G8R8A8_UNORM 44 4 4 |u1 87
-B8G8R8A8_SRGB 50 4 4 |u1 91
-R16_UNORM 70 1 2 <u2 56
-R16_SNORM 71 1 2 <i2 58
-R16_UINT 74 1 2 <u2 57
-R16_SINT 75 1 2 <i2 59
-R16_SFLOAT 76 1 2 <f2 54
-R16G16_UNORM 77 2 4 <u2 35
-R16G16_SNORM 78 2 4 <i2 37
-R16G16_UINT 81 2 4 <u2 36
-R16G16_SINT 82 2 4 <i2 38
-R16G16_SFLOAT 83 2 4 <f2 34
-R16G16B16A16_UNORM 91 4 8 <u2 11
-R16G16B16A16_SNORM 92 4 8 <i2 13
-R16G16B16A16_UINT 95 4 8 <u2 12
-R16G16B16A16_SINT 96 4 8 <i2 14
-R16G16B16A16_SFLOAT 97 4 8 <f2 10
-R32_UINT 98 1 4 <u4 42
-R32_SINT 99 1 4 <i4 43
-R32_SFLOAT 100 1 4 <f4 41
-R32G32_UINT 101 2 8 <u4 17
-R32G32_SINT 102 2 8 <i4 18
-R32G32_SFLOAT 103 2 8 <f4 16
-R32G32B32_SFLOAT 106 3 12 <f4 6
-R32G32B32A32_UINT 107 4 16 <u4 3
-R32G32B32A32_SINT 108 4 16 <i4 4
-R32G32B32A32_SFLOAT 109 4 16 <f4 2
-R64_SINT 111 1 8 <i8 -
-B10G11R11_UFLOAT_PACK32 122 3 4 <u4 26
-D32_SFLOAT 126 1 4 <f4 40
-D24_UNORM_S8_UINT 129 2 4 <u4 45
-D32_SFLOAT_S8_UINT 130 2 5 <f4 20
-BC1_RGBA_UNORM_BLOCK 133 4 8 - 71
-BC1_RGBA_SRGB_BLOCK 134 4 8 - 72
-BC2_UNORM_BLOCK 135 4 16 - 74
-BC2_SRGB_BLOCK 136 4 16 - 75
-BC3_UNORM_BLOCK 137 4 16 - 77
-BC3_SRGB_BLOCK 138 4 16 - 78
-BC4_UNORM_BLOCK 139 1 8 - 80
-BC4_SNORM_BLOCK 140 1 8 - 81
-BC5_UNORM_BLOCK 141 2 16 - 83
-BC5_SNORM_BLOCK 142 2 16 - 84
-BC6H_UFLOAT_BLOCK 143 3 16 - 95
-BC6H_SFLOAT_BLOCK 144 3 16 - 96
-BC7_UNORM_BLOCK 145 4 16 - 98
-BC7_SRGB_BLOCK 146 4 16 - 99
-R8_BOOL_ARM 1000460000 1 1 |b1 -
-R16_SFLOAT_FPENCODING_BFLOAT16_ARM 1000460001 1 2 <V2 -
-R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM 1000460002 1 1 <V1 -
-R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM 1000460003 1 1 |u1 -
-A2B10G10R10_UNORM_PACK32 64 4 4 <u4 24
-R5G6B5_UNORM_PACK16 4 3 2 <u2 85
-A1R5G5B5_UNORM_PACK16 8 4 2 <u2 86
-E5B9G9R9_UFLOAT_PACK32 123 3 4 <u4 67
-D16_UNORM 124 1 2 <u2 55
-R64G64B64A64_SFLOAT 121 4 32 <f8 -
+R8 1 1: UNORM |u1 61, SNORM |i1 63, UINT |u1 62, SINT |i1 64
+R8 1 1: BOOL_ARM |b1 -, SFLOAT_FPENCODING_FLOAT8E4M3_ARM <V1 -, SFLOAT_FPENCODING_FLOAT8E5M2_ARM |u1 -
+R8G8 2 2: UNORM |u1 49, SNORM |i1 51, UINT |u1 50, SINT |i1 52
+R8G8B8 3 3: UNORM |u1 -, SNORM |i1 133, UINT |u1 -, SINT |i1 134, SRGB |u1 -
+B8G8R8 3 3: UNORM |u1 88, SRGB |u1 93
+R8G8B8A8 4 4: UNORM |u1 28, SNORM |i1 31, UINT |u1 30, SINT |i1 32, SRGB |u1 29
+B8G8R8A8 4 4: UNORM |u1 87, SRGB |u1 91
+R16 1 2: UNORM <u2 56, SNORM <i2 58, UINT <u2 57, SINT <i2 59, SFLOAT <f2 54, SFLOAT_FPENCODING_BFLOAT16_ARM <V2 -
+R16G16 2 4: UNORM <u2 35, SNORM <i2 37, UINT <u2 36, SINT <i2 38, SFLOAT <f2 34
+R16G16B16A16 4 8: UNORM <u2 11, SNORM <i2 13, UINT <u2 12, SINT <i2 14, SFLOAT <f2 10
+R32 1 4: UINT <u4 42, SINT <i4 43, SFLOAT <f4 41
+R32G32 2 8: UINT <u4 17, SINT <i4 18, SFLOAT <f4 16
+R32G32B32 3 12: SFLOAT <f4 6
+R32G32B32A32 4 16: UINT <u4 3, SINT <i4 4, SFLOAT <f4 2
+R64 1 8: SINT <i8 -
+B10G11R11 3 4: UFLOAT_PACK32 <u4 26
+D32 1 4: SFLOAT <f4 40
+D24 2 4: UNORM_S8_UINT <u4 45
+D32 2 5: SFLOAT_S8_UINT <f4 20
+BC1_RGBA 4 8: UNORM_BLOCK - 71, SRGB_BLOCK - 72
+BC2 4 16: UNORM_BLOCK - 74, SRGB_BLOCK - 75
+BC3 4 16: UNORM_BLOCK - 77, SRGB_BLOCK - 78
+BC4 1 8: UNORM_BLOCK - 80, SNORM_BLOCK - 81
+BC5 2 16: UNORM_BLOCK - 83, SNORM_BLOCK - 84
+BC6H 3 16: UFLOAT_BLOCK - 95, SFLOAT_BLOCK - 96
+BC7 4 16: UNORM_BLOCK - 98, SRGB_BLOCK - 99
+A2B10G10R10 4 4: UNORM_PACK32 <u4 24
+R5G6B5 3 2: UNORM_PACK16 <u2 85
+A1R5G5B5 4 2: UNORM_PACK16 <u2 86
+E5B9G9R9 3 4: UFLOAT_PACK32 <u4 67
+D16 1 2: UNORM <u2 55
+R64G64B64A64 4 32: SFLOAT <f8 -
 """
+# Formats of extensions, whose values the vulkan package does not have.
+EXTENSION_VALUES = {
+    "VK_FORMAT_R8_BOOL_ARM": 1000460000,
+    "VK_FORMAT_R16_SFLOAT_FPENCODING_BFLOAT16_ARM": 1000460001,
+    "VK_FORMAT_R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM": 1000460002,
+    "VK_FORMAT_R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM": 1000460003,
+}
 
 
 @pytest.mark.parametrize("line", FACTS.strip().splitlines())
 def test_facts(line: str) -> None:
-    """Value, components, size, NumPy type and DXGI code of a format are the known ones."""
-    name, *expected = line.split()
-    found = format_named("VK_FORMAT_" + name)
-    fields = (found.value, found.components, found.block_size_bytes, found.numpy_dtype, found.dxgi)
-    assert ["-" if field is None else str(field) for field in fields] == expected
-    assert format_of_value(found.value) is found
-    if found.dxgi is not None:
-        assert format_of_dxgi(found.dxgi) is found
+    """Components, size, NumPy type and DXGI code of a format are the known ones."""
+    shared, _, kinds = line.partition(": ")
+    layout, components, size_bytes = shared.split()
+    for kind, dtype, dxgi in map(str.split, kinds.split(", ")):
+        found = format_named(f"VK_FORMAT_{layout}_{kind}")
+        fields = (found.components, found.block_size_bytes, found.numpy_dtype, found.dxgi)
+        assert ["-" if field is None else str(field) for field in fields] == [components, size_bytes, dtype, dxgi]
+        assert format_of_value(found.value) is found
+        if found.dxgi is not None:
+            assert format_of_dxgi(found.dxgi) is found
 
 
-def test_names_and_values_are_those_of_the_vulkan_package() -> None:
+def test_names_and_values_are_those_of_the_headers() -> None:
     """Every core format of the table has the value that the Vulkan headers give its name."""
     import vulkan
 
     core = [entry for entry in all_formats() if entry.value < 1000340000]
     assert len(core) == 146
     assert {entry.name: entry.value for entry in core} == {entry.name: getattr(vulkan, entry.name) for entry in core}
+    assert {name: format_named(name).value for name in EXTENSION_VALUES} == EXTENSION_VALUES
 
 
 @pytest.mark.parametrize("entry", all_formats(), ids=lambda entry: entry.name)

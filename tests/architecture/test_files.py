@@ -64,13 +64,6 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     assert found == []
 
 
-def test_test_modules_have_names_of_their_own() -> None:
-    """No two test modules have the same base name: pytest could not import both."""
-    modules = sorted((CHECKOUT / "tests").rglob("test_*.py"))
-    names = [path.name for path in modules]
-    assert [path for path in modules if names.count(path.name) > 1] == []
-
-
 def test_no_test_measures_time() -> None:
     """Tests count work (tests/effort.py): what takes how long is measured in benchmarks/. A deadline that only ends a
     test that hangs is `time.monotonic`."""

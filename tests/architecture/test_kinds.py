@@ -67,10 +67,3 @@ def test_no_other_list_of_kinds() -> None:
     most = {path: kinds_together(ast.parse(path.read_text(encoding="utf-8"))) for path in PACKAGE.rglob("*.py")}
     assert len(most) > 200
     assert {path: count for path, count in most.items() if count > MOST_KINDS_IN_A_COLLECTION} == {}
-
-
-def test_load_imports_by_name() -> None:
-    """A name of the registry leads to what it names; one that leads nowhere is an error."""
-    assert load("kinds:load") is load
-    with pytest.raises(AttributeError):
-        load("kinds:nothing")

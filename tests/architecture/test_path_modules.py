@@ -1,126 +1,122 @@
-"""The modules of two paths: a small run, and its planning. A module on a path imports at its top only modules on it.
+"""Start-up is a feature: what a command does not need, it does not import. Each case is a process of its own.
 
-A failure names a module that was hoisted onto a path: import it where it is used instead, or add it here where the path
-needs it.
+A module on the path of a small run, or of its planning, imports at its top only modules on that path. A failure names a
+module that was hoisted onto a path: import it where it is used instead, or add it here where the path needs it.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.architecture.test_early_imports import command_line, imported_by
+import pytest
 
-HEAVY = {"numpy", "pydantic", "imageio", "PIL", "rich", "logging", "json", "signal", "subprocess", "dataclasses"}
+CHECKOUT = Path(__file__).resolve().parents[2]
 
-RUN = {
-    "scenario_runner",
-    "scenario_runner.arm_glslc",
-    "scenario_runner.byte_data",
-    "scenario_runner.cli",
-    "scenario_runner.cli.arguments",
-    "scenario_runner.cli.messages",
-    "scenario_runner.cli.options",
-    "scenario_runner.cli.run",
-    "scenario_runner.cli.run_files",
-    "scenario_runner.cli.run_outputs",
-    "scenario_runner.cli.supervisor",
-    "scenario_runner.content_cache",
-    "scenario_runner.diagnostics",
-    "scenario_runner.errors",
-    "scenario_runner.files",
-    "scenario_runner.files.codec",
-    "scenario_runner.files.npy",
-    "scenario_runner.files.npy_header",
-    "scenario_runner.files.output",
-    "scenario_runner.files.source",
-    "scenario_runner.formats",
-    "scenario_runner.kinds",
-    "scenario_runner.log",
-    "scenario_runner.plan",
-    "scenario_runner.plan.destinations",
-    "scenario_runner.plan.limits",
-    "scenario_runner.plan.plan",
-    "scenario_runner.plan.plan_cache",
-    "scenario_runner.plan.records",
-    "scenario_runner.plan.sources",
-    "scenario_runner.progress",
-    "scenario_runner.run",
-    "scenario_runner.run.given_scenario",
-    "scenario_runner.run.output_files",
-    "scenario_runner.run.resource_files",
-    "scenario_runner.run.session",
-    "scenario_runner.runner",
-    "scenario_runner.shaders",
-    "scenario_runner.shaders.compile",
-    "scenario_runner.shaders.compilers",
-    "scenario_runner.shaders.discovery",
-    "scenario_runner.shaders.source",
-    "scenario_runner.signals",
-    "scenario_runner.streams",
-    "scenario_runner.system_limits",
-    "scenario_runner.system_packages",
-    "scenario_runner.temporary",
-    "scenario_runner.text",
-    "scenario_runner.vulkan",
-    "scenario_runner.vulkan._generated",
-    "scenario_runner.vulkan._generated.constants",
-    "scenario_runner.vulkan._generated.extension_names",
-    "scenario_runner.vulkan._generated.features",
-    "scenario_runner.vulkan._generated.spirv_requirements",
-    "scenario_runner.vulkan._generated.structures",
-    "scenario_runner.vulkan.loader",
-    "scenario_runner.vulkan.structs",
-    "scenario_runner.vulkan.device",
-    "scenario_runner.vulkan.layers",
-    "scenario_runner.vulkan.ml_emulation",
-    "scenario_runner.vulkan.physical_device",
-    "scenario_runner.vulkan.requirements",
-    "scenario_runner.vulkan.execute",
-    "scenario_runner.vulkan.recording",
-    "scenario_runner.vulkan.transfer",
-    "scenario_runner.vulkan.pipeline",
-    "scenario_runner.vulkan.resources",
-    "scenario_runner.vulkan.memory",
-}
-"""The modules of a small run whose plan is kept."""
+# What opens a driver or makes arrays, and what else costs milliseconds to import.
+GPU = ("vulkan", "cffi", "_cffi_backend", "scenario_runner.vulkan")
+HEAVY = (*GPU, "numpy", "pydantic", "imageio", "PIL", "rich")
+NOT_ON_A_RUN = {"numpy", "pydantic", "imageio", "PIL", "rich", "logging", "json", "signal", "subprocess", "dataclasses"}
+STANDARD = ("asyncio", "importlib.metadata", "json", "logging", "subprocess", "tempfile")
 
-PLANNING = {
-    "scenario_runner.checks",
-    "scenario_runner.checks.bindings",
-    "scenario_runner.checks.resources",
-    "scenario_runner.checks.shaders",
-    "scenario_runner.plan.context",
-    "scenario_runner.plan.commands",
-    "scenario_runner.plan.resolve",
-    "scenario_runner.plan.resources",
-    "scenario_runner.plan.shaders",
-    "scenario_runner.plan.special_records",
-    "scenario_runner.program",
-    "scenario_runner.scenario",
-    "scenario_runner.scenario.commands",
-    "scenario_runner.scenario.loader",
-    "scenario_runner.scenario.model",
-    "scenario_runner.scenario.model_base",
-    "scenario_runner.scenario.scenario",
-    "scenario_runner.scenario.shaders",
-    "scenario_runner.scenario.storage",
-    "scenario_runner.shaders.running",
-    "scenario_runner.shaders.processes",
-    "scenario_runner.spirv",
-    "scenario_runner.spirv._generated",
-    "scenario_runner.spirv._generated.enumerants",
-    "scenario_runner.spirv._generated.opcodes",
-    "scenario_runner.spirv.access",
-    "scenario_runner.spirv.constants",
-    "scenario_runner.spirv.index",
-    "scenario_runner.spirv.interface",
-    "scenario_runner.spirv.layout",
-    "scenario_runner.spirv.module",
-    "scenario_runner.spirv.stage_interface",
-    "scenario_runner.spirv.type_table",
-    "scenario_runner.spirv.types",
-}
-"""The modules that planning and compiling need besides."""
+
+def modules(packages: dict[str, str]) -> set[str]:
+    """Dotted names of packages and of the modules in each, below scenario_runner."""
+    names = [(package, module) for package, listed in packages.items() for module in ("", *listed.split())]
+    return {".".join(filter(None, ("scenario_runner", *name))) for name in names}
+
+
+# The modules of a small run whose plan is kept.
+RUN = modules(
+    {
+        "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log progress runner signals streams"
+        " system_limits system_packages temporary text",
+        "cli": "arguments messages options run run_files run_outputs supervisor",
+        "files": "codec npy npy_header output source",
+        "plan": "destinations limits plan plan_cache records sources",
+        "run": "given_scenario output_files resource_files session",
+        "shaders": "compile compilers discovery source",
+        "vulkan": "device execute layers loader memory ml_emulation physical_device pipeline recording requirements"
+        " resources structs transfer",
+        "vulkan._generated": "constants extension_names features spirv_requirements structures",
+    }
+)
+# The modules that planning and compiling need besides.
+PLANNING = modules(
+    {
+        "": "program",
+        "checks": "bindings resources shaders",
+        "plan": "commands context resolve resources shaders special_records",
+        "scenario": "commands loader model model_base scenario shaders storage",
+        "shaders": "processes running",
+        "spirv": "access constants index interface layout module stage_interface type_table types",
+        "spirv._generated": "enumerants opcodes",
+    }
+)
+
+PROBE = """
+import sys
+allowed = set(sys.modules)
+try:
+    exec(sys.argv[1])
+except SystemExit as end:
+    assert not end.code, end.code
+sys.stderr.write("\\n" + " ".join(set(sys.modules) - allowed))
+"""
+
+
+def imported_by(statements: str, **environment: str) -> set[str]:
+    """The modules that a fresh interpreter has after `statements`, besides those that every interpreter starts with."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROBE, statements],
+        cwd=CHECKOUT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def command_line(*arguments: str) -> str:
+    return f"from scenario_runner.cli import main; assert main({list(arguments)!r}) == 0"
+
+
+HELP_OF_ALL = """
+from scenario_runner.cli import COMMANDS, main
+for name in COMMANDS.keys() - {'help'}:
+    assert main([name, "--help"]) == 0
+"""
+
+
+@pytest.mark.parametrize(
+    "statements, forbidden",
+    [
+        ("import scenario_runner", (*HEAVY, *STANDARD, "argparse", "pathlib")),
+        ("import scenario_runner.errors", (*HEAVY, *STANDARD, "argparse", "pathlib")),
+        ("import scenario_runner.cli", (*HEAVY, *STANDARD, "argparse")),
+        (HELP_OF_ALL, (*HEAVY, *STANDARD)),
+        (command_line("--version"), HEAVY),
+        ("import scenario_runner.cli.test", HEAVY),  # the rest is imported while the pool starts
+    ],
+)
+def test_a_start_imports_only_what_it_needs(statements: str, forbidden: tuple[str, ...]) -> None:
+    """Importing the package or the command line, and asking for help, leaves costly modules alone."""
+    modules = imported_by(statements)
+    assert "scenario_runner" in modules
+    assert modules & set(forbidden) == set()
+
+
+def test_validate_opens_no_gpu_and_needs_no_numpy(shader_cache: Path) -> None:
+    """`validate` of a plain scenario imports neither Vulkan nor NumPy, nor what reads pictures."""
+    modules = imported_by(command_line("validate", "scenarios/basics/add/scenario.json"))
+    assert "scenario_runner.scenario" in modules
+    assert modules & {*GPU, "numpy", "imageio", "PIL"} == set()
 
 
 def test_paths_import_only_their_modules(tmp_path: Path) -> None:
@@ -132,6 +128,6 @@ def test_paths_import_only_their_modules(tmp_path: Path) -> None:
     own = {name for name in first if name.partition(".")[0] == "scenario_runner"}
     assert own - RUN - PLANNING == set()
     assert {name for name in second if name.partition(".")[0] == "scenario_runner"} - RUN == set()
-    assert second & HEAVY == set()
-    assert own & PLANNING
+    assert second & NOT_ON_A_RUN == set()
+    assert own & (PLANNING - RUN)
     assert second >= {"scenario_runner.vulkan.execute"}

@@ -15,7 +15,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.files.codec import create_image
 from scenario_runner.files.dds import DdsReader, read_header
 from scenario_runner.formats import all_formats, format_named
-from tests.image_files import write_dds
+from tests.image_files import mutated, write_dds
 
 MANY_EXAMPLES = settings(max_examples=150)
 WITH_DXGI = [entry for entry in all_formats() if entry.dxgi is not None]
@@ -290,19 +290,8 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
 def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.DataObject) -> None:
     """Whatever is done to a file, reading ends in texels or an error of ours, with little memory."""
     fields = data.draw(st.sampled_from([{"dxgi": 28}, {"dxgi": 20}, *(fields for fields, _ in LEGACY)]))
-    content = bytearray(dds_bytes(bytes(64), **(fields | {"width": 4, "height": 4, "mips": 1})))
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, min(len(content), 150) - 1))
-        action = data.draw(st.sampled_from(["byte", "word", "cut", "insert"]))
-        if action == "byte":
-            content[at] = data.draw(st.integers(0, 255))
-        elif action == "word":
-            at -= at % 4
-            content[at : at + 4] = struct.pack("<I", data.draw(st.integers(0, (1 << 32) - 1)))
-        elif action == "cut":
-            del content[max(1, data.draw(st.integers(0, len(content) - 1))) :]
-        else:
-            content[at:at] = data.draw(st.binary(max_size=8))
+    whole = dds_bytes(bytes(64), **(fields | {"width": 4, "height": 4, "mips": 1}))
+    content = mutated(data, whole, places=150)
     path = tmp_path / "a.dds"
     path.write_bytes(content)
     problem = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,23 +28,30 @@ def test_an_impossible_reservation_is_our_error(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_running_out_of_room_while_writing_leaves_nothing(tmp_path: Path) -> None:
-    """A limit on file sizes, which acts like a full disk, ends an unreserved file with a FileError and no file."""
+@pytest.mark.parametrize(
+    "statement, message",
+    [
+        ("with OutputFile(path) as output: output.write(bytes(4 << 20))", "cannot be written: file too large"),
+        ("write_npy(path, '|u1', (4 << 20,), [bytes(4 << 20)])", "cannot be given 4194432 bytes: file too large"),
+    ],
+    ids=["a file of unknown size", "an array, whose size is known before"],
+)
+def test_a_full_disk_is_our_error_and_leaves_nothing(tmp_path: Path, statement: str, message: str) -> None:
+    """A limit on file sizes, which acts like a full disk, gives a FileError and no file."""
     code = (
         "import resource, signal, sys\n"
         "from scenario_runner.errors import FileError\n"
+        "from scenario_runner.files.npy import write_npy\n"
         "from scenario_runner.files.output import OutputFile\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
-        "try:\n"
-        "    with OutputFile(sys.argv[1]) as output:\n"
-        "        output.write(bytes(4 << 20))\n"
-        "except FileError as error:\n"
-        "    print(error)\n"
+        "path = sys.argv[1]\n"
+        f"try:\n    {statement}\n"
+        "except FileError as error:\n    print(error)\n"
     )
     path = tmp_path / "a"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{path}: cannot be written: file too large\n"
+    assert done.stdout == f"{path}: {message}\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,8 +75,6 @@ def test_a_folder_that_vanishes_is_our_error(tmp_path: Path) -> None:
 
 def test_more_than_is_free_is_refused_without_taking_what_is_left(tmp_path: Path) -> None:
     """Other programs on the disk do not notice a file that cannot fit."""
-    import os
-
     room = os.statvfs(tmp_path)
     with pytest.raises(FileError, match=r"a: cannot be given \d+ bytes: only \d+ bytes are free"):
         OutputFile(tmp_path / "a", room.f_blocks * room.f_frsize)

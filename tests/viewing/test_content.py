@@ -14,7 +14,7 @@ from scenario_runner.errors import FileError, UsageError
 from scenario_runner.formats import all_formats, format_named
 from scenario_runner.viewing.content import ELEMENTS, Content
 from scenario_runner.viewing.reading import read_content
-from tests.image_files import write_dds, write_image
+from tests.image_files import mutated, write_dds, write_image
 
 # Pillow, which decodes blocks, does not know these.
 UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)
@@ -154,10 +154,7 @@ def test_every_format_of_a_dds_file_is_read_or_refused(tmp_path: Path, format) -
 def test_mutated_files_are_errors_of_ours(tmp_path: Path, data: st.DataObject) -> None:
     """A file with a few bytes changed, or cut short, is read or refused with an error of ours."""
     path = Path(dds(tmp_path, "BC3_UNORM_BLOCK", 8, 4, bytes(range(32))))
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(0, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    path.write_bytes(mutated(data, path.read_bytes()))
     refusal = f"{path}: "
     try:
         read_content(str(path))
