@@ -23,6 +23,12 @@ DISCRETE = "2"
 HOST_MEMORY, DEVICE_MEMORY, DEVICE_LOST, TIMEOUT = "-1", "-2", "-4", "2"
 
 
+def failing(layer: dict[str, str], call: str, at: int = 1, memory: str = "unified", **more: str) -> dict[str, str]:
+    """The environment in which a call of the driver fails, with FAULT_... variables."""
+    faults = {"FAULT_CALL": call, "FAULT_AT": str(at), **({"FAULT_TYPE": DISCRETE} if memory == "staged" else {})}
+    return layer | faults | more
+
+
 @pytest.fixture
 def everything(scene: Scene) -> Scene:
     """A small scenario with a bit of everything."""
@@ -87,11 +93,8 @@ def test_every_call_fails_once(
     step = numpy.array([5], numpy.uint32)
     y = numpy.array([1, 2, 3, 4], numpy.uint32) + step
     z = y + step
-    header = 128
     for report in [whole, *reports]:
-        assert report["alive"] == [], report
-        assert report["live"] == {}, report
-        assert report["ended"], report
+        assert (report["alive"], report["live"], report["ended"]) == ([], {}, True), report
         if report is not whole:
             assert report["error"], report
             kind, _, message = report["error"]
@@ -102,119 +105,63 @@ def test_every_call_fails_once(
             assert any(f"{caller} failed with {name}" in message for caller in callers)
             assert report["left"] == [], report
         assert report["again"] is None, report  # also after a loss: the device is opened again
-        outputs = {uid: bytes.fromhex(content)[header:] for uid, content in report["outputs"].items()}
+        outputs = {uid: bytes.fromhex(content)[128:] for uid, content in report["outputs"].items()}
         assert outputs["y.out.npy"] == y.tobytes(), report
         assert outputs["z.out.npy"] == z.tobytes(), report
         assert outputs["w.out.npy"] == z.tobytes() + bytes(48), report
     failed = [report["failed"] for report in reports]
-    assert {
-        "vkCreateInstance",
-        "vkEnumeratePhysicalDevices",
-        "vkCreateDevice",
-        "vkCreateBuffer",
-        "vkAllocateMemory",
-        "vkBindBufferMemory",
-        "vkMapMemory",
-        "vkCreateDescriptorSetLayout",
-        "vkCreatePipelineLayout",
-        "vkCreateShaderModule",
-        "vkCreateComputePipelines",
-        "vkCreateDescriptorPool",
-        "vkAllocateDescriptorSets",
-        "vkCreateCommandPool",
-        "vkAllocateCommandBuffers",
-        "vkBeginCommandBuffer",
-        "vkEndCommandBuffer",
-        "vkCreateFence",
-        "vkQueueSubmit",
-        "vkWaitForFences",
-        "vkResetFences",
-    } <= set(failed)
+    assert set(failed) >= {
+        *("vkCreateInstance", "vkEnumeratePhysicalDevices", "vkCreateDevice"),
+        *("vkCreateBuffer", "vkAllocateMemory", "vkBindBufferMemory", "vkMapMemory"),
+        *("vkCreateDescriptorSetLayout", "vkCreateDescriptorPool", "vkAllocateDescriptorSets"),
+        *("vkCreateShaderModule", "vkCreatePipelineLayout", "vkCreateComputePipelines"),
+        *("vkCreateCommandPool", "vkAllocateCommandBuffers", "vkBeginCommandBuffer", "vkEndCommandBuffer"),
+        *("vkCreateFence", "vkQueueSubmit", "vkWaitForFences", "vkResetFences"),
+    }
     assert failed.count("vkQueueSubmit") >= 4  # two frames, twice
-    assert whole["error"] is None
-    assert whole["failed"] is None
+    assert (whole["error"], whole["failed"]) == (None, None)
 
 
-@pytest.mark.parametrize(
-    "call, at, result, code, message",
-    [
-        (
-            "vkQueueSubmit",
-            1,
-            DEVICE_LOST,
-            11,
-            "{path}:{place}: /commands/1/mark_boundary: vkQueueSubmit failed with VK_ERROR_DEVICE_LOST\n"
-            "  help: a shader that reads or writes out of bounds is the usual cause; the system's log may say more",
-        ),
-        (
-            "vkWaitForFences",
-            2,
-            DEVICE_LOST,
-            11,
-            "{path}:{place}: /commands: vkWaitForFences failed with VK_ERROR_DEVICE_LOST"
-            " (waiting for the submitted commands)\n"
-            "  help: a shader that reads or writes out of bounds is the usual cause; the system's log may say more",
-        ),
-        (
-            "vkCreateInstance",
-            1,
-            "-9",
-            8,
-            "{path}: vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER\n"
-            "  help: 'scenario-runner doctor' shows which loader and drivers are found",
-        ),
-        (
-            "vkCreateInstance",
-            1,
-            "-3",
-            8,
-            "{path}: vkCreateInstance failed with VK_ERROR_INITIALIZATION_FAILED\n"
-            "  help: 'scenario-runner doctor' shows which loader and drivers are found",
-        ),
-        (
-            "vkCreateDevice",
-            1,
-            "-3",
-            7,
-            "{path}: vkCreateDevice failed with VK_ERROR_INITIALIZATION_FAILED ('{device}')",
-        ),
-        ("vkCreateDevice", 1, "-8", 6, "{path}: vkCreateDevice failed with VK_ERROR_FEATURE_NOT_PRESENT ('{device}')"),
-        (
-            "vkCreateComputePipelines",
-            1,
-            "-13",
-            7,
-            "{path}:{place}: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_UNKNOWN (shader 'add')",
-        ),
-        (
-            "vkCreateComputePipelines",
-            1,
-            DEVICE_MEMORY,
-            9,
-            "{path}:{place}: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_OUT_OF_DEVICE_MEMORY"
-            " (shader 'add')",
-        ),
-    ],
-)
+OUT_OF_BOUNDS = "a shader that reads or writes out of bounds is the usual cause; the system's log may say more"
+DOCTOR = "'scenario-runner doctor' shows which loader and drivers are found"
+# The exit code, message and help of a call that fails. <place> is a line and a column, <device> the device's name.
+FAILURES = [
+    ("vkQueueSubmit", DEVICE_LOST, 11,
+     ":<place>: /commands/1/mark_boundary: vkQueueSubmit failed with VK_ERROR_DEVICE_LOST", OUT_OF_BOUNDS),
+    ("vkWaitForFences", DEVICE_LOST, 11,
+     ":<place>: /commands: vkWaitForFences failed with VK_ERROR_DEVICE_LOST (waiting for the submitted commands)",
+     OUT_OF_BOUNDS),
+    ("vkCreateInstance", "-9", 8, ": vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER", DOCTOR),
+    ("vkCreateInstance", "-3", 8, ": vkCreateInstance failed with VK_ERROR_INITIALIZATION_FAILED", DOCTOR),
+    ("vkCreateDevice", "-3", 7, ": vkCreateDevice failed with VK_ERROR_INITIALIZATION_FAILED ('<device>')", None),
+    ("vkCreateDevice", "-8", 6, ": vkCreateDevice failed with VK_ERROR_FEATURE_NOT_PRESENT ('<device>')", None),
+    ("vkCreateComputePipelines", "-13", 7,
+     ":<place>: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_UNKNOWN (shader 'add')", None),
+    ("vkCreateComputePipelines", DEVICE_MEMORY, 9,
+     ":<place>: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_OUT_OF_DEVICE_MEMORY (shader 'add')",
+     None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, result, code, message, help", FAILURES)
 def test_exit_codes(
     program: Program,
     everything: Scene,
     fault_layer: dict[str, str],
+    device_name: str,
     call: str,
-    at: int,
     result: str,
     code: int,
     message: str,
+    help: str | None,
 ) -> None:
     """Each kind of failure has its own exit code and says what failed, where, and what to do."""
-    environment = {**fault_layer, "FAULT_CALL": call, "FAULT_AT": str(at), "FAULT_RESULT": result}
-    ended = program("scenario.json", env=environment)
+    at = 2 if call == "vkWaitForFences" else 1
+    ended = program("scenario.json", env=failing(fault_layer, call, at, FAULT_RESULT=result))
     assert (ended.code, ended.out) == (code, "")
-    place, _, rest = ended.err.removeprefix("error: scenario.json:").partition(": ")
-    device = ended.err.split("('")[-1].split("'")[0]
-    expected = "error: " + message.format(path="scenario.json", place=place, device=device) + "\n"
-    assert ended.err == expected
-    assert rest or "{place}" not in message
+    expected = f"error: scenario.json{message}\n" + (f"  help: {help}\n" if help else "")
+    pattern = re.escape(expected.replace("<device>", device_name)).replace("<place>", r"\d+:\d+")
+    assert re.fullmatch(pattern, ended.err)
     assert not list(everything.folder.glob("*.out.npy"))
 
 
@@ -223,10 +170,9 @@ def test_allocation_that_the_device_cannot_give(
     program: Program, scene: Scene, fault_layer: dict[str, str], memory: str
 ) -> None:
     """A failed allocation says how much was asked, for what and of what; nothing is written."""
-    scene.buffer("large", size=3_000_000).buffer("small", size=100)
-    scene.write()
-    environment = {**fault_layer, "FAULT_CALL": "vkAllocateMemory", "FAULT_AT": "1", "FAULT_RESULT": DEVICE_MEMORY}
-    ended = program("scenario.json", env=environment | ({"FAULT_TYPE": DISCRETE} if memory == "staged" else {}))
+    scene.buffer("large", size=3_000_000).buffer("small", size=100).write()
+    environment = failing(fault_layer, "vkAllocateMemory", memory=memory, FAULT_RESULT=DEVICE_MEMORY)
+    ended = program("scenario.json", env=environment)
     assert (ended.code, ended.out) == (9, "")
     assert re.match(r"error: scenario\.json:\d+:\d+: /resources/0/buffer: vkAllocateMemory failed with ", ended.err)
     assert "VK_ERROR_OUT_OF_DEVICE_MEMORY: 'large', 'small' asked for 2.9 MiB (30" in ended.err
@@ -254,8 +200,7 @@ def test_memory_mapped_at_an_unusable_address(
 ) -> None:
     """A vkMapMemory that succeeds with NULL or with MAP_FAILED, as Mesa's does, is an error and not a crash."""
     scene.buffer("large", size=3_000_000).write()
-    environment = {**fault_layer, "FAULT_CALL": "vkMapMemory", "FAULT_AT": "1", "FAULT_POINTER": pointer}
-    ended = program("scenario.json", env=environment | ({"FAULT_TYPE": DISCRETE} if memory == "staged" else {}))
+    ended = program("scenario.json", env=failing(fault_layer, "vkMapMemory", memory=memory, FAULT_POINTER=pointer))
     assert (ended.code, ended.out) == (9, "")
     failure = f"vkMapMemory returned VK_SUCCESS and the unusable address {address}: "
     assert re.match(f"error: {where}{failure}{asked}\n  help: ", ended.err)
@@ -264,8 +209,8 @@ def test_memory_mapped_at_an_unusable_address(
 
 def test_fence_that_never_signals(program: Program, everything: Scene, fault_layer: dict[str, str]) -> None:
     """A fence that does not signal within --timeout ends with exit code 10; the process does not hang."""
-    environment = {**fault_layer, "FAULT_CALL": "vkWaitForFences", "FAULT_AT": "1", "FAULT_STAYS": "1"}
-    ended = program("scenario.json", "--timeout", "0.3", env={**environment, "FAULT_RESULT": TIMEOUT})
+    environment = failing(fault_layer, "vkWaitForFences", FAULT_STAYS="1", FAULT_RESULT=TIMEOUT)
+    ended = program("scenario.json", "--timeout", "0.3", env=environment)
     assert (ended.code, ended.out) == (10, "")
     assert "/commands/1/mark_boundary: frame 0 did not finish within 0.3 s\n" in ended.err
     assert not list(everything.folder.glob("*.out.npy"))
@@ -273,10 +218,10 @@ def test_fence_that_never_signals(program: Program, everything: Scene, fault_lay
 
 def test_next_file_after_a_lost_device(program: Program, everything: Scene, fault_layer: dict[str, str]) -> None:
     """After a lost device the next scenario runs on a new one."""
-    environment = {**fault_layer, "FAULT_CALL": "vkQueueSubmit", "FAULT_AT": "2", "FAULT_RESULT": DEVICE_LOST}
     everything.write("again.json")
-    alone = Scene(everything.folder)
-    alone.buffer("q", numpy.array([3], numpy.uint8)).write("other.json")
+    alone = Scene(everything.folder).buffer("q", numpy.array([3], numpy.uint8))
+    alone.write("other.json")
+    environment = failing(fault_layer, "vkQueueSubmit", at=2, FAULT_RESULT=DEVICE_LOST)
     ended = program("scenario.json", "other.json", env=environment)
     assert ended.code == 11
     assert ended.out.startswith("other.json: ok: ")
@@ -291,28 +236,20 @@ def test_staging(program: Program, scene: Scene, fault_layer: dict[str, str], re
     odd = random.integers(0, 256, 1237, numpy.uint8)
     fortran = numpy.asfortranarray(random.integers(0, 2**31, (1500, 3001), numpy.uint32))
     swapped = random.integers(0, 2**31, (1 << 20) + 13, numpy.uint32).astype(">u4")
-    scene.shader("add", glsl("uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] += 3u;", TWO, local_size=256))
+    for name, change in (("add", "+= 3u"), ("twice", "*= 2u")):
+        body = f"uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] {change};"
+        scene.shader(name, glsl(body, TWO, local_size=256))
     for uid, content in (("large", large), ("odd", odd), ("fortran", fortran), ("swapped", swapped)):
         scene.buffer(uid, content)
     scene.buffer("empty", size=5_000_001)
     for uid in ("large", "fortran", "swapped"):
         scene.dispatch("add", {(0, 0): uid, (0, 1): "odd"}, [36864])
     scene.command("mark_boundary", resources=["odd", "swapped"], frame_id=9)
-    scene.shader(
-        "twice", glsl("uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] *= 2u;", TWO, local_size=256)
-    )
     scene.dispatch("twice", {(0, 0): "swapped", (0, 1): "odd"}, [5000]).write()
     log = scene.folder / "log"
-    ended = program(
-        "scenario.json",
-        "--capture-dir",
-        "frames",
-        "--repeat",
-        str(repeat),
-        "--log-level",
-        "error",
-        env={**fault_layer, "FAULT_TYPE": DISCRETE, "FAULT_LOG": str(log)},
-    )
+    words = ("--capture-dir", "frames", "--repeat", str(repeat), "--log-level", "error")
+    environment = {**fault_layer, "FAULT_TYPE": DISCRETE, "FAULT_LOG": str(log)}
+    ended = program("scenario.json", *words, env=environment)
     assert (ended.code, ended.err) == (0, "")
     assert (scene.output("large", "u4") == large + numpy.uint32(3)).all()
     assert (scene.output("odd", "u1") == odd).all()

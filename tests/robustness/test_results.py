@@ -11,27 +11,26 @@ from scenario_runner.vulkan.loader import check, error_class, result_name
 NEGATIVE = {number: name for number, name in RESULTS.items() if number < 0}
 
 CLASSES = {
-    "VK_ERROR_OUT_OF_HOST_MEMORY": errors.OutOfMemoryError,
-    "VK_ERROR_OUT_OF_DEVICE_MEMORY": errors.OutOfMemoryError,
-    "VK_ERROR_MEMORY_MAP_FAILED": errors.OutOfMemoryError,
-    "VK_ERROR_TOO_MANY_OBJECTS": errors.OutOfMemoryError,
-    "VK_ERROR_FRAGMENTED_POOL": errors.OutOfMemoryError,
-    "VK_ERROR_FRAGMENTATION": errors.OutOfMemoryError,
-    "VK_ERROR_OUT_OF_POOL_MEMORY": errors.OutOfMemoryError,
-    "VK_ERROR_COMPRESSION_EXHAUSTED_EXT": errors.OutOfMemoryError,
-    "VK_ERROR_DEVICE_LOST": errors.DeviceLostError,
-    "VK_ERROR_INCOMPATIBLE_DRIVER": errors.NoDeviceError,
-    "VK_ERROR_LAYER_NOT_PRESENT": errors.UnsupportedError,
-    "VK_ERROR_EXTENSION_NOT_PRESENT": errors.UnsupportedError,
-    "VK_ERROR_FEATURE_NOT_PRESENT": errors.UnsupportedError,
-    "VK_ERROR_FORMAT_NOT_SUPPORTED": errors.UnsupportedError,
-    "VK_ERROR_INVALID_SHADER_NV": errors.ShaderError,
+    **dict.fromkeys(
+        (
+            *("OUT_OF_HOST_MEMORY", "OUT_OF_DEVICE_MEMORY", "OUT_OF_POOL_MEMORY", "MEMORY_MAP_FAILED"),
+            *("TOO_MANY_OBJECTS", "FRAGMENTED_POOL", "FRAGMENTATION", "COMPRESSION_EXHAUSTED_EXT"),
+        ),
+        errors.OutOfMemoryError,
+    ),
+    **dict.fromkeys(
+        ("LAYER_NOT_PRESENT", "EXTENSION_NOT_PRESENT", "FEATURE_NOT_PRESENT", "FORMAT_NOT_SUPPORTED"),
+        errors.UnsupportedError,
+    ),
+    "DEVICE_LOST": errors.DeviceLostError,
+    "INCOMPATIBLE_DRIVER": errors.NoDeviceError,
+    "INVALID_SHADER_NV": errors.ShaderError,
 }
 
 
 def test_the_table_has_what_is_expected() -> None:
     """The registry has the results that are told apart here, and more."""
-    assert set(CLASSES) <= set(NEGATIVE.values())
+    assert {f"VK_ERROR_{name}" for name in CLASSES} <= set(NEGATIVE.values())
     assert len(NEGATIVE) > 30
 
 
@@ -39,7 +38,7 @@ def test_the_table_has_what_is_expected() -> None:
 def test_every_error(number: int) -> None:
     """A negative VkResult raises its class, with its name, the call and the purpose in the message."""
     name = NEGATIVE[number]
-    expected = CLASSES.get(name, errors.DeviceError)
+    expected = CLASSES.get(name.removeprefix("VK_ERROR_"), errors.DeviceError)
     assert error_class(number) is expected
     assert result_name(number) == name
     with pytest.raises(errors.ScenarioRunnerError) as caught:
