@@ -47,23 +47,13 @@ _CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to
 _END_S: Final = 1.0  # for all workers, when this process ends
 
 _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: what was imported stays in use
-# On the way of every run. What only some scenarios need is loaded when the first of them has run.
-_IMPORTED: Final = (
-    "numpy",
-    "scenario_runner.runner",
-    "scenario_runner.plan.plan_cache",
-    "scenario_runner.vulkan.device",
-    "scenario_runner.vulkan.requirements",
-    "scenario_runner.vulkan.execute",
-)
 
 
 def main(descriptor: int) -> None:
     """Serve the user at the other end of a socket."""
     control = Connection(descriptor)
     options, tells_start = control.recv()
-    for name in (*_IMPORTED, options.task.partition(":")[0]):
-        import_module(name)
+    import_module(options.task.partition(":")[0])  # with it, what every run imports; the rest after the first one
     program_version()  # kept, for the plans of all workers
     gc.set_threshold(_FREED_SELDOM)
     gc.collect()

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scenario_runner import progress
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
@@ -40,12 +40,12 @@ from scenario_runner.errors import (
     OutOfMemoryError,
     ScenarioRunnerError,
 )
+from scenario_runner.runner import Runner
 from scenario_runner.suite.records import BAD, Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.loader import known_types
-
-if TYPE_CHECKING:
-    from scenario_runner.runner import Runner
+from scenario_runner.vulkan.physical_device import choose
 
 
 class Runners:
@@ -79,8 +79,6 @@ class Runners:
         robust = bool(self._arguments.get("robustness") if robustness is None else robustness)
         runner = self._runners.get(robust)
         if runner is None:
-            from scenario_runner.runner import Runner
-
             runner = self._runners[robust] = Runner(**{**self._arguments, "robustness": robust})
         runner.timeout_s = self.limit[0]
         return runner
@@ -147,9 +145,6 @@ def chosen(asked: Sequence[str]) -> list[str]:
     is.
 
     It is the UUID, or the index where several devices have the same. Raises NoDeviceError."""
-    from scenario_runner.vulkan.device import Instance
-    from scenario_runner.vulkan.physical_device import choose
-
     devices = Instance().physical_devices
     found = []
     for each in asked:
