@@ -68,6 +68,16 @@ def test_workers_stay_for_later_items(folder: Folder) -> None:
     assert (crash.status, crash.before) == ("Crash", ("0", "1", "2"))
 
 
+def test_a_process_waits_after_a_crash(folder: Folder) -> None:
+    """From the first crash on there is one process more than run items."""
+    good = folder.good()
+    with Workers(options(jobs=1)) as workers:
+        workers.run_one(good)
+        assert [each.workers for each in workers.devices] == [1]
+        workers.run_one(folder.crashing(), once_more)
+        assert any(workers.devices[0].workers == 2 for _ in workers.run([good] * 10_000))
+
+
 @pytest.mark.heavy
 def test_results_do_not_depend_on_the_number_of_workers(folder: Folder) -> None:
     """Other outcomes of items do not follow from how many workers there are."""
