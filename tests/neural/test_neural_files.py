@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu.ml_scenes import three_graphs
+from tests.gpu.ml_scenes import mixed_model
 from tests.layers import build_layer
 from tests.program import Program
 from tests.scenes import Scene
@@ -36,11 +36,11 @@ def test_statistics(
 ) -> None:
     """Each graph has a file with what the accelerator wrote, for the mode that was asked for; 1 by default."""
     options = () if mode is None else ("--neural-statistics-mode", str(mode))
-    ended = program(three_graphs(scene), "--output", "out", STATISTICS, "dump", *options, env=environment)
+    ended = program(mixed_model(scene).write(), "--output", "out", STATISTICS, "dump", *options, env=environment)
     assert (ended.code, ended.err) == (0, "")
     wanted = 1 if mode is None else mode
     names = sorted(path.name for path in (tmp_path / "dump").iterdir())
-    assert names == [f"Graph_Pipeline_{number}_Statistics_{wanted}.bin" for number in range(3)]
+    assert names == [f"Graph_Pipeline_{number}_Statistics_{wanted}.bin" for number in range(2)]
     for name in names:
         content = (tmp_path / "dump" / name).read_bytes()
         assert len(content) == 256
@@ -54,16 +54,16 @@ def test_statistics(
 
 def test_debug_databases(program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str]) -> None:
     """Each graph has a file with its database, byte for byte; statistics are not asked for."""
-    ended = program(three_graphs(scene), "--output", "out", DATABASES, "dump", env=environment)
+    ended = program(mixed_model(scene).write(), "--output", "out", DATABASES, "dump", env=environment)
     assert (ended.code, ended.err) == (0, "")
     files = sorted((tmp_path / "dump").iterdir())
-    assert [path.name for path in files] == [f"Graph_Pipeline_{number}_Debug_Database.bin" for number in range(3)]
-    assert [path.read_bytes() for path in files] == [b"DEBUG\0DATABASE"] * 3
+    assert [path.name for path in files] == [f"Graph_Pipeline_{number}_Debug_Database.bin" for number in range(2)]
+    assert [path.read_bytes() for path in files] == [b"DEBUG\0DATABASE"] * 2
 
 
 def test_a_disabled_extension(program: Program, scene: Scene, tmp_path: Path, environment: dict[str, str]) -> None:
     """--disable-extension makes the run one that is refused, with the reason."""
-    ended = program(three_graphs(scene), STATISTICS, "dump", "--disable-extension", EXTENSION, env=environment)
+    ended = program(mixed_model(scene).write(), STATISTICS, "dump", "--disable-extension", EXTENSION, env=environment)
     assert ended.code == 6
     assert "which --disable-extension turns off" in ended.err
     assert list((tmp_path / "dump").iterdir()) == []

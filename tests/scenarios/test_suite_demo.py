@@ -33,45 +33,35 @@ VERDICTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory, checkout: Path, shader_cache: Path) -> Path:
-    """The folder that the script of the demo writes."""
+def test_each_verdict(tmp_path: Path, checkout: Path, shader_cache: Path) -> None:
+    """Each scenario has the verdict that the README gives it, and the page has all of them; the crash has its signal,
+    the failure its pictures, and what was not supported its extension."""
     with Runner() as runner:
         if runner.physical_device.type != "cpu":
             pytest.skip("what a GPU makes of a wild address is up to its driver")
-    folder = tmp_path_factory.mktemp("suite-demo")
     runner_command = f"{sys.executable} -m scenario_runner"
     environment = {**os.environ, "PYTHONPATH": python_path(checkout), "SCENARIO_RUNNER": runner_command}
-    done = subprocess.run([DEMO / "report.sh", folder], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([DEMO / "report.sh", tmp_path], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (done.stdout, done.stderr)
-    return folder
-
-
-def test_each_verdict(results: Path) -> None:
-    """Each scenario has the verdict that the README gives it, and the page has all of them."""
-    found: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     for part in ("suite", "flake"):
-        with open(results / part / "results.csv", newline="") as file:
-            found.update((Path(name).stem, verdict) for name, verdict, _ in csv.reader(file))
+        with open(tmp_path / part / "results.csv", newline="") as file:
+            verdicts.update((Path(name).stem, verdict) for name, verdict, _ in csv.reader(file))
     # results.csv has deqp-runner's words
-    assert found == {**VERDICTS, "not_supported": "Skip"}
-    page = (results / "report.html").read_text()
+    assert verdicts == {**VERDICTS, "not_supported": "Skip"}
+    page = (tmp_path / "report.html").read_text()
     assert all(f"scenarios/suite_demo/{name}.json" in page for name in VERDICTS)
     readme = (DEMO / "README.md").read_text()
     for name, verdict in VERDICTS.items():
         assert f"| `{name}` | {verdict} |" in readme
-
-
-def test_what_the_results_tell(results: Path) -> None:
-    """The crash has its signal, the failure its pictures, and what was not supported its extension."""
-    with open(results / "suite" / "journal.jsonl") as file:
-        found = [line for line in map(json.loads, file) if "item" in line]
-    attempts = {Path(line["item"]["id"]).stem: line["attempts"] for line in found if "attempts" in line}
+    with open(tmp_path / "suite" / "journal.jsonl") as file:
+        lines = [line for line in map(json.loads, file) if "item" in line]
+    attempts = {Path(line["item"]["id"]).stem: line["attempts"] for line in lines if "attempts" in line}
     crash = attempts["crash"][-1]
     assert "SIGSEGV" in crash["reason"]
     assert "execute.py" in crash["python_stack"]
     (picture,) = attempts["fail"][-1]["outputs"]
-    assert all((results / "suite" / picture["files"][name]).is_file() for name in ("expected", "actual", "error"))
+    assert all((tmp_path / "suite" / picture["files"][name]).is_file() for name in ("expected", "actual", "error"))
     (not_supported,) = attempts["not_supported"]
     assert not_supported["status"] == "NotSupported"
     assert "VK_AMDX_dense_geometry_format" in not_supported["reason"]
