@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from scenario_runner import log
+from scenario_runner import Runner, log
 from tests.layers import build_layer
 from tests.program import Program, run_program
 from tests.scenes import Scene
@@ -43,8 +43,6 @@ def checkout() -> Path:
 @pytest.fixture(scope="session")
 def device_name() -> str:
     """That of the device that a run takes. Asked for before a test changes the environment."""
-    from scenario_runner import Runner
-
     with Runner() as runner:
         return runner.physical_device.name
 
@@ -66,6 +64,14 @@ def shader_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCENARIO_RUNNER_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session")
+def runner(shader_cache: Path) -> Iterator[Runner]:
+    """A Runner for many tests; at its end no object is left."""
+    with Runner(timeout_s=60) as runner:
+        yield runner
+    assert not any(runner.live_objects.values())
 
 
 @pytest.fixture

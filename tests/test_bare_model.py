@@ -16,12 +16,6 @@ from tests.graphs.vgf_samples import model_of_two_inputs
 FIXTURES = Path(__file__).parent / "graphs" / "fixtures"
 
 
-@pytest.fixture(scope="module")
-def runner(shader_cache: Path) -> Any:
-    with Runner(timeout_s=60) as runner:
-        yield runner
-
-
 def test_inputs_and_outputs_go_by_name(runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model takes arrays by the names of its inputs, or by their binding numbers, and gives them by the names of its
     outputs; without output_dir it writes no files."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -15,12 +14,6 @@ SQUARE = glsl(
     "b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x] * a[gl_WorkGroupID.x];",
     "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n",
 )
-
-
-@pytest.fixture(scope="module")
-def runner(shader_cache: Path) -> Any:
-    with Runner(timeout_s=60) as runner:
-        yield runner
 
 
 def scenario() -> Any:

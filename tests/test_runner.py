@@ -36,14 +36,6 @@ SCALE = glsl(
 NO_ARRAY = ", expected a NumPy array, an object with __array__ or __dlpack__ (tensors of PyTorch and JAX), or bytes"
 
 
-@pytest.fixture(scope="module")
-def runner(shader_cache: Path) -> Any:
-    with Runner(timeout_s=60) as runner:
-        yield runner
-    assert runner.live_objects
-    assert not any(runner.live_objects.values())
-
-
 def in_code(x: Any, factor: float, shift: float) -> Scenario:
     """A scenario without any file: y = x * factor + shift."""
     return Scenario(
