@@ -36,27 +36,40 @@ def error(vectors: Any, motion: tuple[float, float] = MOTION, grid: int = 1) -> 
     return float(numpy.abs(inside(vectors, grid) - numpy.array(motion, "f4")).max())
 
 
-@pytest.mark.parametrize("grid, most", [(1, 0.25), (2, 0.25), (4, 1.0), (8, 2.0)])
-def test_the_vectors_of_a_grid(ml: Runner, scene: Scene, grid: int, most: float) -> None:
-    """Each texel of the output has the motion of its square of texels; larger squares are less exact."""
-    flow(add_pictures(scene, *moved(MOTION), grid=grid), grid=grid)
+PLACES = {
+    "search_image": {"set": 1, "id": 7, "descriptor_type": "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER"},
+    "template_image": {"set": 2**32 - 1, "id": 2**32 - 1, "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"},
+    "output_image": {"set": 1, "id": 0, "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"},
+}
+
+
+@pytest.mark.parametrize(
+    "pictures, keys, most",
+    [
+        # each texel of the output has the motion of its square of texels; larger squares are less exact
+        *(({"grid": grid}, {"grid": grid}, most) for grid, most in ((1, 0.25), (2, 0.25), (4, 1.0), (8, 2.0))),
+        ({}, {"performance_level": "unknown"}, 0.5),
+        ({}, {"performance_level": "slow"}, 0.25),
+        ({}, {"performance_level": "medium"}, 0.25),
+        ({}, {"performance_level": "fast"}, 0.5),
+        ({"format": "VK_FORMAT_R8G8B8A8_UNORM"}, {}, 0.25),
+        ({"format": "VK_FORMAT_B8G8R8A8_UNORM"}, {}, 0.25),
+        ({"format": "VK_FORMAT_R8_UNORM"}, {}, 0.25),
+        ({}, {"mean_flow_l1_norm_hint": 5}, 0.25),
+        # sets and ids may be any numbers; the types of descriptors may be given
+        ({}, {"bound": PLACES}, 0.25),
+    ],
+)
+def test_the_motion_is_found(
+    ml: Runner, scene: Scene, pictures: dict[str, Any], keys: dict[str, Any], most: float
+) -> None:
+    """With every grid, performance level, format of the pictures, hint of the length, and at any binding."""
+    items = 4 if "8G8" in pictures.get("format", "") else 1
+    flow(add_pictures(scene, *moved(MOTION, items=items), **pictures), **keys)
     vectors = run(ml, scene).level("vectors")
+    grid = keys.get("grid", 1)
     assert vectors.shape == (*grid_extent(grid)[::-1], 2)
     assert error(vectors, grid=grid) <= most
-
-
-@pytest.mark.parametrize("level, most", [("unknown", 0.5), ("slow", 0.25), ("medium", 0.25), ("fast", 0.5)])
-def test_performance_levels(ml: Runner, scene: Scene, level: str, most: float) -> None:
-    """Every performance level finds the motion."""
-    flow(add_pictures(scene, *moved(MOTION)), performance_level=level)
-    assert error(run(ml, scene).level("vectors")) <= most
-
-
-@pytest.mark.parametrize("format, items", [("R8G8B8A8_UNORM", 4), ("B8G8R8A8_UNORM", 4), ("R8_UNORM", 1)])
-def test_formats_of_pictures(ml: Runner, scene: Scene, format: str, items: int) -> None:
-    """The two pictures may have any format that the device lists."""
-    flow(add_pictures(scene, *moved(MOTION, items=items), format=f"VK_FORMAT_{format}"))
-    assert error(run(ml, scene).level("vectors")) <= 0.25
 
 
 def test_costs_tell_how_well_pictures_match(ml: Runner, scene: Scene) -> None:
@@ -87,12 +100,6 @@ def test_hints(ml: Runner, scene: Scene, grid: int) -> None:
     assert error(result.level("hinted"), grid=grid) <= 0.25 * grid
     if grid == 1:
         assert not inside(result.level("costs")).any()
-
-
-def test_a_hint_of_the_length(ml: Runner, scene: Scene) -> None:
-    """mean_flow_l1_norm_hint is passed on, and the motion is found."""
-    flow(add_pictures(scene, *moved(MOTION)), mean_flow_l1_norm_hint=5)
-    assert error(run(ml, scene).level("vectors")) <= 0.25
 
 
 def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
@@ -180,17 +187,6 @@ def test_runs_do_not_see_earlier_ones(ml: Runner, scene: Scene) -> None:
     assert error(expected) <= 0.25
 
 
-def test_places_of_bindings(ml: Runner, scene: Scene) -> None:
-    """Sets and ids may be any numbers; the types of descriptors may be given."""
-    bound: dict[str, Any] = {
-        "search_image": {"set": 1, "id": 7, "descriptor_type": "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER"},
-        "template_image": {"set": 2**32 - 1, "id": 2**32 - 1, "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"},
-        "output_image": {"set": 1, "id": 0, "descriptor_type": "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE"},
-    }
-    flow(add_pictures(scene, *moved(MOTION)), bound=bound)
-    assert error(run(ml, scene).level("vectors")) <= 0.25
-
-
 TWICE = glsl(
     "ivec2 p = ivec2(gl_WorkGroupID.xy); imageStore(to, p, imageLoad(from, p) * 2.0);",
     "layout(set = 0, binding = 0, rg16f) uniform readonly image2D from;\n"
@@ -212,25 +208,11 @@ def test_between_shaders(ml: Runner, scene: Scene, implicit: bool) -> None:
     add_image(scene, "second", "VK_FORMAT_R8_UNORM", second)
     add_image(scene, "doubled", VECTORS, dims=[1, WIDTH, HEIGHT, 1])
     scene.shader("copy", COPY).shader("twice", TWICE)
-    scene.resource(
-        "image_barrier",
-        uid="drawn",
-        image_resource="template",
-        src_access="compute_shader_write",
-        dst_access="graph_read",
-        src_stage=["compute"],
-        dst_stage=["graph"],
-        old_layout="general",
-        new_layout="general",
-    )
-    scene.resource(
-        "memory_barrier",
-        uid="seen",
-        src_access="graph_write",
-        dst_access="compute_shader_read",
-        src_stage=["graph"],
-        dst_stage=["compute"],
-    )
+    drawn = {"src_access": "compute_shader_write", "dst_access": "graph_read"}
+    stages = {"src_stage": ["compute"], "dst_stage": ["graph"], "old_layout": "general", "new_layout": "general"}
+    scene.resource("image_barrier", uid="drawn", image_resource="template", **drawn, **stages)
+    seen = {"src_access": "graph_write", "dst_access": "compute_shader_read"}
+    scene.resource("memory_barrier", uid="seen", src_stage=["graph"], dst_stage=["compute"], **seen)
     scene.dispatch("copy", ["second", "template"], (WIDTH, HEIGHT, 1), implicit_barrier=implicit)
     if not implicit:
         scene.command("dispatch_barrier", image_barrier_refs=["drawn"])

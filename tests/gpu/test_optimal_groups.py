@@ -10,6 +10,8 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.validation import validate_file
+from tests.gpu import fragment_scenes
+from tests.gpu.image_scenes import add_image
 from tests.gpu.ml_scenes import HEAD, bindings, random, tensor
 from tests.scenes import Scene, glsl
 
@@ -39,10 +41,7 @@ TWICE = glsl(
 
 def image(scene: Scene, width: int, height: int, content: Any = None, **keys: Any) -> Scene:
     """A float32 RGBA image of the group."""
-    if content is not None:
-        keys["src"] = scene.npy("image.npy", content[None])
-    keys = {"format": "VK_FORMAT_R32G32B32A32_SFLOAT", "shader_access": "readwrite", **OPTIMAL, **keys}
-    return scene.resource("image", uid="image", dims=[1, width, height, 1], **keys)
+    return add_image(scene, "image", "R32G32B32A32_SFLOAT", content, size=(width, height), **OPTIMAL, **keys)
 
 
 def add_shader(scene: Scene, width: int, height: int, rank: int) -> Scene:
@@ -105,21 +104,11 @@ def test_a_drawing_between_tensor_shaders(ml: Runner, scene: Scene) -> None:
     image(scene, 8, 5, content, color_attachment=True)
     tensor(scene, "t", dims=[1, 5, 8, 4], **OPTIMAL)
     add_shader(scene, 8, 5, 4)
-    corner = "vec4(gl_VertexIndex == 1 ? 3 : -1, gl_VertexIndex == 2 ? 3 : -1, 0, 1)"
-    scene.shader("vertex", f"#version 450\nvoid main() {{ gl_Position = {corner}; }}\n", stage="vertex")
-    fragment = """#version 450
-layout(location = 0) out vec4 color;
-void main() { if (gl_FragCoord.x > 4) discard; color = vec4(gl_FragCoord.xy, 7, 8); }
-"""
-    scene.shader("fragment", fragment, stage="fragment")
+    fragment_scenes.vertex(scene)
+    body = "if (gl_FragCoord.x > 4) discard; color = vec4(gl_FragCoord.xy, 7, 8);"
+    fragment_scenes.fragment(scene, body, fragment_scenes.output("vec4"))
     scene.dispatch("add", ["t"], (160,))
-    scene.command(
-        "dispatch_fragment",
-        vertex_shader_ref="vertex",
-        fragment_shader_ref="fragment",
-        bindings=[],
-        color_attachment_refs=["image"],
-    )
+    fragment_scenes.draw(scene, ["image"])
     scene.dispatch("add", ["t"], (160,))
     result = ml.run(scene.write(), outputs=["image", "t"])
     expected = content + numpy.float32(0.5)
@@ -132,7 +121,7 @@ void main() { if (gl_FragCoord.x > 4) discard; color = vec4(gl_FragCoord.xy, 7, 
 def test_integers(ml: Runner, scene: Scene) -> None:
     """Every byte of an RGBA8 image is an element."""
     content = numpy.random.default_rng(2).integers(0, 256, (9, 13, 4), "u1")
-    image(scene, 13, 9, content, format="VK_FORMAT_R8G8B8A8_UINT")
+    add_image(scene, "image", "R8G8B8A8_UINT", content, **OPTIMAL)
     tensor(scene, "t", dims=[1, 9, 13, 4], format="VK_FORMAT_R8_UINT", **OPTIMAL)
     result = ml.run(scene.write(), outputs=["t"])
     assert (result["t"][0] == content).all()
@@ -149,17 +138,9 @@ def test_integers(ml: Runner, scene: Scene) -> None:
 )
 def test_different_tilings(scene: Scene, of_image: Any, of_tensor: Any, message: str, place: str) -> None:
     """An image and a tensor with different tilings are an error that names both, at the one that is OPTIMAL."""
-    keys = [{} if tiling is None else {"tiling": tiling} for tiling in (of_image, of_tensor)]
-    scene.resource(
-        "image",
-        uid="image",
-        dims=[1, 4, 4, 1],
-        format="VK_FORMAT_R8_UINT",
-        shader_access="readwrite",
-        **GROUP,
-        **keys[0],
-    )
-    tensor(scene, "t", dims=[4, 4, 1], format="VK_FORMAT_R8_UINT", **GROUP, **keys[1])
+    keys = [GROUP if tiling is None else {**GROUP, "tiling": tiling} for tiling in (of_image, of_tensor)]
+    add_image(scene, "image", "R8_UINT", size=(4, 4), **keys[0])
+    tensor(scene, "t", dims=[4, 4, 1], format="VK_FORMAT_R8_UINT", **keys[1])
     problem = scene.refusal(Runner().plan)
     assert (problem.code, problem.pointer) == ("SR-MEMORY-009", f"/resources/{place}/tiling")
     assert problem.message.startswith(message)

@@ -9,6 +9,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, UnsupportedError
+from tests.gpu.image_scenes import add_image
 from tests.gpu.ml_scenes import HEAD, SPIRV, bindings, random, tensor
 from tests.scenes import Scene, glsl
 
@@ -34,10 +35,9 @@ void main() {
 )
 
 
-def image(scene: Scene, width: int, height: int, **keys: Any) -> Scene:
-    """A float32 RGBA image of the group."""
-    keys = {"format": "VK_FORMAT_R32G32B32A32_SFLOAT", "shader_access": "writeonly", **GROUP, **keys}
-    return scene.resource("image", uid="image", dims=[1, width, height, 1], **keys)
+def image(scene: Scene, width: int, height: int, name: str = "R32G32B32A32_SFLOAT", **keys: Any) -> Scene:
+    """An image of the group, float32 RGBA by default."""
+    return add_image(scene, "image", name, size=(width, height), **{"shader_access": "writeonly", **GROUP, **keys})
 
 
 def texels(width: int, height: int) -> Any:
@@ -118,9 +118,8 @@ def test_a_shader_reads_a_tensor_of_another_shape(ml: Runner, scene: Scene) -> N
 
 def test_a_tensor_of_another_format(ml: Runner, scene: Scene) -> None:
     """Bytes of texels are bytes of a tensor, whatever its elements are; packed formats as well."""
-    keys = {"format": "VK_FORMAT_A2B10G10R10_UNORM_PACK32", "shader_access": "image_read"}
     content = numpy.random.default_rng(2).integers(0, 2**32, (5, 16, 1), numpy.uint32)
-    image(scene, 16, 5, src=scene.npy("texels.npy", content), **keys)
+    image(scene, 16, 5, "A2B10G10R10_UNORM_PACK32", shader_access="image_read", src=scene.npy("texels.npy", content))
     tensor(scene, "seen", dims=[1, 16 * 5 * 4], format="VK_FORMAT_R8_UINT", dst=None, **GROUP)
     either_bytes_or_padding(ml, scene, "seen", content, "although their texels take 64")
 
@@ -158,8 +157,7 @@ def test_the_first_row_has_no_padding(ml: Runner, scene: Scene) -> None:
 def test_images_of_other_widths(ml: Runner, scene: Scene) -> None:
     """Images with the same bytes in rows of other lengths show them, where the rows of both are packed."""
     image(scene, 16, 4, shader_access="image_read", src=scene.npy("texels.npy", texels(16, 4)[0]))
-    keys = {"format": "VK_FORMAT_R32G32B32A32_SFLOAT", "shader_access": "image_read", **GROUP}
-    scene.resource("image", uid="wide", dims=[1, 32, 2, 1], **keys)
+    add_image(scene, "wide", "R32G32B32A32_SFLOAT", size=(32, 2), shader_access="image_read", **GROUP)
     either_bytes_or_padding(ml, scene, "wide", texels(16, 4), "those of image 'wide'")
 
 
@@ -182,6 +180,6 @@ def test_a_rank_that_the_layers_do_not_take(ml: Runner, scene: Scene, dims: list
 
 def test_a_tensor_over_depths_and_stencils(scene: Scene) -> None:
     """Depths and stencils lie where the device wants them."""
-    tensor(image(scene, 4, 5, format="VK_FORMAT_D32_SFLOAT_S8_UINT", shader_access="readonly"), "t", dims=[20], **GROUP)
+    tensor(image(scene, 4, 5, name="D32_SFLOAT_S8_UINT", shader_access="readonly"), "t", dims=[20], **GROUP)
     with pytest.raises(ScenarioError, match="where its depths and its stencils lie is up to the device"):
         Runner().plan(scene.write())
