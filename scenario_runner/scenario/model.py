@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import Parameter, Signature
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from scenario_runner.diagnostics import Diagnostic
@@ -151,16 +151,6 @@ ShaderAccess = Annotated[
 Tiling = Literal["OPTIMAL", "LINEAR"]
 
 
-AnyModel = TypeVar("AnyModel", bound=Model)
-
-
-def require_source(model: AnyModel, src: str | None, field: str, value: Any) -> AnyModel:
-    """Check that a model has its content from ``src`` or, in code, from ``field``; returns the model."""
-    if src is None and value is None:
-        raise PydanticCustomError("no_source", "{message}", {"message": f"one of 'src' and {field!r} is required"})
-    return model
-
-
 Use = tuple[str, str, frozenset[str]]
 """Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have."""
 
@@ -204,6 +194,21 @@ class Resource(Entry):
     """Any resource; its class has a ``kind``, and each one has a ``uid``."""
 
     uid: str
+
+
+class Sourced(Resource):
+    """A resource with its content from ``src`` or, in code, from its field for code."""
+
+    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
+
+    src: str | None
+
+    @model_validator(mode="after")
+    def _has_source(self) -> Self:
+        (field,) = self.code_only
+        if self.src is None and getattr(self, field) is None:
+            raise PydanticCustomError("no_source", "{message}", {"message": f"one of 'src' and {field!r} is required"})
+        return self
 
 
 class Command(Entry):

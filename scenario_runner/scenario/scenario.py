@@ -157,11 +157,15 @@ class Scenario:
 
     def resource(self, uid: str) -> Resource:
         """The resource with this uid. Raises `ScenarioError` when there is none."""
-        return self.resources[self._position(uid)]
+        index = self._index.get(uid)
+        if index is None:
+            message = f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}"
+            raise ScenarioError(message, code="SR-REF-001").at(path=self.path)
+        return self.resources[index]
 
     def resource_pointer(self, resource: str | int) -> str:
         """JSON pointer of a resource, given by uid or index, with its kind as the file spells it."""
-        index = self._position(resource) if isinstance(resource, str) else resource
+        index = self._index[resource] if isinstance(resource, str) else resource
         key = self.resource_keys[index] if self.resource_keys else self.resources[index].kind
         return f"/resources/{index}/{key}"
 
@@ -180,14 +184,6 @@ class Scenario:
             self._places.append(Places(self.text))
         line, column = self._places[0].find(problem.pointer)
         return problem._replace(path=self.path or NO_FILE, line=line, column=column)
-
-    def _position(self, uid: str) -> int:
-        index = self._index.get(uid)
-        if index is None:
-            raise ScenarioError(
-                f"no resource has the uid {uid!r:.100}{close_match(uid, self._index)}", code="SR-REF-001"
-            ).at(path=self.path)
-        return index
 
 
 def limited(problems: list[Diagnostic]) -> list[Diagnostic]:

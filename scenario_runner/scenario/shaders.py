@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -12,13 +12,12 @@ from scenario_runner.scenario.model import (
     Model,
     Reference,
     RequiredPath,
-    Resource,
     Resources,
+    Sourced,
     Targets,
     Uid,
     found,
     repeated,
-    require_source,
     wrong,
 )
 
@@ -60,12 +59,11 @@ class SpecializationConstant(Model):
 SpecializationConstants = Annotated[tuple[SpecializationConstant, ...], Field(strict=False)]
 
 
-class Shader(Resource):
+class Shader(Sourced):
     """A shader from a source or SPIR-V file."""
 
     kind: ClassVar[str] = "shader"
     code_only: ClassVar[frozenset[str]] = frozenset({"source"})
-    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
     uid: Uid
     src: RequiredPath | None = Field(default=None, description="Path of the source or SPIR-V file.")
@@ -102,10 +100,6 @@ class Shader(Resource):
             binary = isinstance(source, bytes) or name.endswith(".spv")
             return given | {"type": "SPIR-V" if binary else "HLSL" if name.endswith(".hlsl") else "GLSL"}
         return given
-
-    @model_validator(mode="after")
-    def _has_source(self) -> Self:
-        return require_source(self, self.src, "source", self.source)
 
     @classmethod
     def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
@@ -165,13 +159,12 @@ def target_contradictions(targets: Sequence[str], inside: str, key: str) -> Iter
         yield error("SR-CONFLICT-004", f"{inside}/{index}/{key}", message)
 
 
-class Graph(Resource):
+class Graph(Sourced):
     """A graph from a VGF file."""
 
     kind: ClassVar[str] = "graph"
     refers_to: ClassVar[Targets] = {"shader_substitutions.shader_ref": SHADER}
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
-    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
     uid: Uid
     src: RequiredPath | None = Field(default=None, description="Path of the VGF file.")
@@ -190,10 +183,6 @@ class Graph(Resource):
     )
     data: Any = Field(default=None, description="The bytes of the VGF file, in place of src.")
 
-    @model_validator(mode="after")
-    def _has_source(self) -> Self:
-        return require_source(self, self.src, "data", self.data)
-
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         inside, constants = "/specialization_constants_map", self.specialization_constants_map
         for index, target in enumerate(constants):
@@ -203,12 +192,11 @@ class Graph(Resource):
         yield from substitution_contradictions(self.shader_substitutions, resources)
 
 
-class GraphConstant(Resource):
+class GraphConstant(Sourced):
     """A constant for dispatch_spirv_graph."""
 
     kind: ClassVar[str] = "graph_constant"
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
-    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
     uid: Uid
     dims: Annotated[
@@ -219,7 +207,3 @@ class GraphConstant(Resource):
         default=None, description="NumPy file (.npy) with the values, in the type and shape of the constant."
     )
     data: Any = Field(default=None, description="The values, in place of src.")
-
-    @model_validator(mode="after")
-    def _has_source(self) -> Self:
-        return require_source(self, self.src, "data", self.data)

@@ -1,7 +1,7 @@
 """The resources that hold data: buffer, tensor, image and raw_data, and the memory groups that they may share."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model_validator
 
@@ -19,9 +19,9 @@ from scenario_runner.scenario.model import (
     Resource,
     Resources,
     ShaderAccess,
+    Sourced,
     Tiling,
     Uid,
-    require_source,
     wrong,
 )
 from scenario_runner.scenario.shaders import Number
@@ -212,17 +212,12 @@ class Image(Resource):
             yield warning("SR-CONFLICT-002", "/custom_border_color", message)
 
 
-class RawData(Resource):
+class RawData(Sourced):
     """Host data for push constants."""
 
     kind: ClassVar[str] = "raw_data"
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
-    required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
     uid: Uid
     src: RequiredPath | None = Field(default=None, description="NumPy file (.npy) with the data.")
     data: Any = Field(default=None, description="The data, in place of src.")
-
-    @model_validator(mode="after")
-    def _has_source(self) -> Self:
-        return require_source(self, self.src, "data", self.data)
