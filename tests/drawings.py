@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from scenario_runner.reported_device import ReportedDevice
 from scenario_runner.validation import Options, validate_file
-from scenario_runner.validation.reported_device import ReportedDevice
 from tests.scenes import Scene
 
 HEAD = "#version 450\n"

@@ -10,8 +10,7 @@ from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.text import counted, one_line
-from scenario_runner.validation import Options, Validation, validate_file
-from scenario_runner.validation.model import SCHEMA, sarif
+from scenario_runner.validation import SCHEMA, Options, Validation, sarif, validate_file
 
 
 def main(options: argparse.Namespace) -> int:
@@ -19,7 +18,7 @@ def main(options: argparse.Namespace) -> int:
     set_up_logging(options.log_level)
     device = None
     if options.against is not None:
-        from scenario_runner.validation.reported_device import read_device  # which imports vulkan/
+        from scenario_runner.reported_device import read_device  # which imports vulkan/
 
         device = read_device(options.against, options.device)
     compiler = CompilerOptions(**compiler_arguments(options))

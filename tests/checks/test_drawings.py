@@ -10,8 +10,8 @@ import pytest
 
 from scenario_runner.doctor import gather
 from scenario_runner.plan.resolve import resolve
+from scenario_runner.reported_device import ReportedDevice
 from scenario_runner.scenario import load
-from scenario_runner.validation.reported_device import ReportedDevice
 from scenario_runner.vulkan.requirements import enabled_for
 from tests.drawings import COMMAND, FRAGMENT, VERTEX, drawing, found
 from tests.scenes import Scene, assemble, kernel

@@ -13,8 +13,8 @@ from scenario_runner import Runner
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.doctor import gather
 from scenario_runner.errors import ScenarioRunnerError, error_class
+from scenario_runner.reported_device import read_device
 from scenario_runner.validation import Options, validate_file
-from scenario_runner.validation.reported_device import read_device
 from tests.program import Program
 from tests.scenes import Scene
 

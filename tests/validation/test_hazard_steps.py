@@ -12,7 +12,7 @@ import pytest
 from scenario_runner.checks.hazards import Step, Work, find_hazards
 from scenario_runner.plan.resolve import examine
 from scenario_runner.scenario import load
-from scenario_runner.validation.inspection import steps_of
+from scenario_runner.validation import steps_of
 from tests.gpu.ml_scenes import SPIRV, bindings, random, tensor
 from tests.scenes import Scene, glsl
 

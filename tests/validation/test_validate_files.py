@@ -15,8 +15,8 @@ from scenario_runner.cli import main
 from scenario_runner.codes import CODES
 from scenario_runner.doctor import gather
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
+from scenario_runner.reported_device import read_device
 from scenario_runner.validation import Options, validate_file
-from scenario_runner.validation.reported_device import read_device
 from scenarios.generate import HERE, cases
 from tests.effort import calls_of
 from tests.program import Program

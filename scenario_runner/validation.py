@@ -1,4 +1,4 @@
-"""Check one scenario file by all rules.
+"""Validation of scenario files without running them: the findings of all rules, each at its place. No GPU is touched.
 
 1. The text is read; errors of the file stand alone.
 2. `plan.resolve.examine` collects everything that a run would find.
@@ -9,14 +9,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from scenario_runner.checks.bindings import Slot, slots_of
 from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work, find_hazards
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.codes import CODES, Code
+from scenario_runner.diagnostics import Diagnostic, Severity
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
 from scenario_runner.files.source import confined
 from scenario_runner.plan.destinations import at_pointer
@@ -28,10 +30,46 @@ from scenario_runner.plan.sources import ImageFileSource
 from scenario_runner.plan.special_records import Draw, GraphDispatch, OpticalFlowDispatch
 from scenario_runner.scenario import Scenario, load
 from scenario_runner.spirv import DescriptorBinding
-from scenario_runner.validation.model import Validation
 
 if TYPE_CHECKING:
-    from scenario_runner.validation.reported_device import ReportedDevice
+    from scenario_runner.reported_device import ReportedDevice
+
+
+SCHEMA = 1
+"""Version of the JSON that `as_json` gives; a key that changes its meaning raises it."""
+
+
+class Validation(NamedTuple):
+    """One file's findings, in the order of the file. ``exit_code`` is that of the error a run would end with, or 0.
+
+    ``resources`` and ``commands`` count the entries, 0 where the file could not be read as a scenario.
+    """
+
+    file: str
+    findings: tuple[Diagnostic, ...]
+    resources: int
+    commands: int
+    exit_code: int
+
+    def count(self, severity: Severity) -> int:
+        """Count the findings of this severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """The validation as a JSON object."""
+        return {
+            "file": self.file,
+            "valid": not self.exit_code,
+            "exit_code": self.exit_code,
+            "resources": self.resources,
+            "commands": self.commands,
+            "counts": {
+                "error": self.count("error"),
+                "warning": self.count("warning"),
+                "note": self.count("note"),
+            },
+            "findings": [finding.as_json() for finding in self.findings],
+        }
 
 
 class Options(NamedTuple):
@@ -290,3 +328,63 @@ def _extent(variables: Iterable[DescriptorBinding]) -> int | None:
     ]
     known = [extent for extent in extents if extent is not None]
     return max(known) if known and len(known) == len(extents) else None
+
+
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
+    """One run of this ``version`` of the program with the findings of several files; rules are the codes that occur."""
+    used = sorted({finding.code for each in validations for finding in each.findings})
+    rules = [_rule(CODES[code]) for code in used]
+    indices = {code: index for index, code in enumerate(used)}
+    return {
+        "$schema": _SARIF,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "scenario-runner", "version": version, "rules": rules}},
+                "columnKind": "unicodeCodePoints",
+                "results": [
+                    _result(finding, each.file, indices[finding.code])
+                    for each in validations
+                    for finding in each.findings
+                ],
+            }
+        ],
+    }
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    return {
+        "id": code.code,
+        "shortDescription": {"text": code.title},
+        "fullDescription": {"text": code.meaning},
+        "help": {"text": f"{code.fix} Source: {code.source}"},
+        "defaultConfiguration": {"level": code.severity},
+    }
+
+
+def _result(finding: Diagnostic, file: str, rule: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(finding.path or file)}}}
+    if finding.line is not None:
+        region = {"startLine": finding.line}
+        if finding.column is not None:
+            region["startColumn"] = finding.column
+        place["physicalLocation"]["region"] = region
+    if finding.pointer:
+        place["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "value"}]
+    text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
+    return {
+        "ruleId": finding.code,
+        "ruleIndex": rule,
+        "level": finding.severity,
+        "message": {"text": text},
+        "locations": [place],
+    }
+
+
+def _uri(path: str) -> str:
+    """A path as a URI reference: relative ones stay relative."""
+    plain = path.replace("\\", "/")
+    return f"file://{quote(plain)}" if plain.startswith("/") else quote(plain)
