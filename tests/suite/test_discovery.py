@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from scenario_runner.suite.discovery import Discovery, looks_like_scenario
 from tests.suite.collected import Collected
+from tests.tables import cases
 
 SCENARIO = '{"commands": [], "resources": []}'
 
@@ -40,23 +42,10 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     return Tree(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "text, is_one",
-    [
-        ('{"commands": []}', True),
-        ('\ufeff \n{ "$schema": {"commands": "x"}, "resources" : [', True),
-        ('{"resources": [], broken', True),
-        ('{"a": {"commands": []}}', False),
-        ('{"a": "commands", "b": "\\"resources\\":"}', False),
-        ('[{"commands": []}]', False),
-        ('{"commands"', False),
-        ("", False),
-        ("commands", False),
-    ],
-)
-def test_what_a_scenario_looks_like(text: str, is_one: bool) -> None:
+@pytest.mark.parametrize("text, is_one", cases(__file__, "cases.txt", "LOOKS"))
+def test_what_a_scenario_looks_like(text: str, is_one: str) -> None:
     """An object with one of the two keys at its top, whatever follows."""
-    assert looks_like_scenario(text.encode()) == is_one
+    assert looks_like_scenario(json.loads(text).encode()) == json.loads(is_one)
 
 
 def test_a_folder_is_searched(tree: Tree) -> None:

@@ -56,7 +56,7 @@ def test_expectations_under_a_key_with_escapes(doubled: Scene, runners: Runners)
     assert run_item(Item("x", str(path)), runners).status == "Fail"
 
 
-@pytest.mark.parametrize("keys", [keys for (keys,) in cases(__file__, "outputs.txt", "PASSES")])
+@pytest.mark.parametrize("keys", [keys for (keys,) in cases(__file__, "cases.txt", "PASSES")])
 def test_passes(doubled: Scene, run: Run, keys: str) -> None:
     """Within what is allowed."""
     doubled.npy("mask.npy", np.array([1, 0, 0, 0], bool))
@@ -65,7 +65,7 @@ def test_passes(doubled: Scene, run: Run, keys: str) -> None:
     assert not (doubled.folder / "results").exists()
 
 
-@pytest.mark.parametrize("keys, status, message", cases(__file__, "outputs.txt", "WRONG"))
+@pytest.mark.parametrize("keys, status, message", cases(__file__, "cases.txt", "WRONG"))
 def test_wrong_outputs(doubled: Scene, run: Run, keys: str, status: str, message: str) -> None:
     """What is wrong is said in a sentence, with the worst elements and files about them."""
     outcome = run(outputs=expected(**json.loads(keys)))

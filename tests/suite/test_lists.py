@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from scenario_runner.errors import FileError, UsageError
 from scenario_runner.suite.lists import Lists, Patterns, given_patterns, read_baselines, read_patterns
 from scenario_runner.suite.problems import SuiteProblems
 from tests.suite.collected import Collected
+from tests.tables import cases
 
 
 def written(path: Path, text: str) -> str:
@@ -83,19 +85,14 @@ def test_a_known_flake_of_a_baseline(tmp_path: Path) -> None:
     assert [lists.expected(name) for name in "abc"] == [(None, True), (None, False), ("Fail", True)]
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("a,Fail\nb\n", "b:2: the status is missing, expected 'name,status'"),
-        ("a,Broken\n", "b:1: 'Broken' is no status"),
-        ("a,Fail\n\na,Fail\n", "b:3: 'a' is expected to give a status here and at b:1"),
-        (f"a,{'x' * 200000}\n", "b:1: the line cannot be read: field larger than field limit (131072)"),
-    ],
-)
+LONG = [json.dumps(f"a,{'x' * 200000}"), "b:1: the line cannot be read: field larger than field limit (131072)"]
+
+
+@pytest.mark.parametrize("text, message", [*cases(__file__, "cases.txt", "BASELINES"), LONG])
 def test_a_wrong_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
     """A line without a status and a name that stands there twice are errors with their place."""
     monkeypatch.chdir(tmp_path)
-    written(tmp_path / "b", text)
+    written(tmp_path / "b", json.loads(text))
     with pytest.raises(UsageError) as caught:
         read_baselines(["b"], Collected())
     assert str(caught.value) == message

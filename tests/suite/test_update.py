@@ -20,6 +20,7 @@ from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.update import Change, update
 from tests.image_files import write_image
 from tests.scenes import Scene, glsl
+from tests.tables import cases
 
 DOUBLE = glsl("x[gl_GlobalInvocationID.x] *= 2.0;", "layout(set=0,binding=0) buffer X { float x[]; };", local_size=4)
 VALUES = np.float32([1, 2, 3, 4])
@@ -53,6 +54,11 @@ def changed(scene: Scene, runners: Runners) -> Update:
         return [each._replace(path=Path(each.path).relative_to(scene.folder).as_posix()) for each in shown]
 
     return changed
+
+
+def checked(scene: Scene, given: dict[str, Any]) -> Item:
+    """The scene's item with these expectations."""
+    return Item("i", str(scene.write()), str(scene.file("check.json", json.dumps(given))))
 
 
 def test_new_expectations(scene: Scene, changed: Update) -> None:
@@ -162,23 +168,14 @@ def test_exit_codes_and_codes(scene: Scene, changed: Update, runners: Runners) -
         update(Item("i", str(scene.folder / "scenario.json")), runners)
 
 
-@pytest.mark.parametrize(
-    "given, message",
-    [
-        ({"outputs": {"y": {}}}, "'y' is no output"),
-        ({"outputs": {"x": {"atoll": 1}}}, "unknown key 'atoll'"),
-        ({"exit_code": 3}, "the run ended well: remove 'exit_code'"),
-        ({"outputs": {"x": {"values": 1, "dtype": "float32"}}}, "the key 'values' are both the expectation of 'x'"),
-    ],
-)
-def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize("given, message", cases(__file__, "cases.txt", "UPDATES"))
+def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: str, message: str) -> None:
     """It is an error, and nothing is written."""
-    path = str(scene.write())
     scene.npy("expected/x.npy", np.zeros(3))
-    check = scene.file("check.json", json.dumps(given))
+    item = checked(scene, json.loads(given))
     with pytest.raises(ExpectationError, match=message):
-        update(Item("i", path, str(check)), runners)
-    assert json.loads(check.read_text()) == given
+        update(item, runners)
+    assert (scene.folder / "check.json").read_text() == given
     assert np.load(scene.folder / "expected" / "x.npy").shape == (3,)
 
 
@@ -186,13 +183,10 @@ def test_what_no_run_can_put_right(scene: Scene, runners: Runners, given: dict[s
 def test_a_device_that_lacks_what_is_needed(scene: Scene, runners: Runners, expects_failure: bool) -> None:
     """What it gives, or how it refuses, is not what a device must give that can run the item."""
     given: dict[str, Any] = {"needs": {"extensions": "VK_KHR_nothing"}} | ({"exit_code": 3} if expects_failure else {})
-    check = scene.file("check.json", json.dumps(given))
-    item = Item("i", str(scene.write()), str(check))
     with pytest.raises(UnsupportedError, match="lacks the extension VK_KHR_nothing"):
-        update(item, runners)
-    check.write_text(json.dumps({"needs": "Int64"}))
+        update(checked(scene, given), runners)
     with pytest.raises(ExpectationError, match="the capability Int64, which no shader declares"):
-        update(item, runners)
+        update(checked(scene, {"needs": "Int64"}), runners)
     assert not (scene.folder / "expected").exists()
 
 
@@ -218,9 +212,8 @@ def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, k
     write_image(
         scene.file("expected/i.png", b""), format_named("VK_FORMAT_R8G8B8A8_UNORM"), 6, 5, [picture(5).tobytes()]
     )
-    check = scene.file("check.json", json.dumps({"outputs": {"x": {"unchecked": True}, "i": keys}}))
     with pytest.raises(ExpectationError, match=r"i\.png: cannot hold the output 'i'") as caught:
-        update(Item("i", str(scene.write()), str(check)), runners)
+        update(checked(scene, {"outputs": {"x": {"unchecked": True}, "i": keys}}), runners)
     assert "expect a .dds file" in str(caught.value.problems[0].help)
     assert [each.name for each in (scene.folder / "expected").iterdir()] == ["i.png"]
 
@@ -229,9 +222,8 @@ def test_a_picture_that_cannot_hold_the_output(scene: Scene, runners: Runners, k
 def test_a_picture_of_a_buffer(scene: Scene, runners: Runners, outputs: dict[str, Any]) -> None:
     """It is not overwritten with an array, which no run would read from it."""
     picture = scene.file("expected/x.png", b"a picture")
-    check = scene.file("check.json", json.dumps({"outputs": outputs}))
     with pytest.raises(FileError, match=r"x\.png: has the extension '\.png', expected '\.npy' for a buffer"):
-        update(Item("i", str(scene.write()), str(check)), runners)
+        update(checked(scene, {"outputs": outputs}), runners)
     assert picture.read_bytes() == b"a picture"
 
 
@@ -248,12 +240,11 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
     scene.buffer("y", VALUES).buffer("z", VALUES * 2)
     scene.npy("shared.npy", VALUES * 0)
     given = {"outputs": {name: {"file": "shared.npy"} for name in "xz"} | {"y": {"unchecked": True}}}
-    check = scene.file("check.json", json.dumps(given))
-    item = Item("i", str(scene.write()), str(check))
+    item = checked(scene, given)
     assert [change.output for change in update(item, runners)] == ["x", "z"]
     assert update(item, runners) == []
     scene.npy("shared.npy", VALUES * 0)
-    check.write_text(json.dumps({"outputs": {name: {"file": "shared.npy"} for name in "xyz"}}))
+    checked(scene, {"outputs": {name: {"file": "shared.npy"} for name in "xyz"}})
     with pytest.raises(ExpectationError, match="is what 'x' and 'y' must give, but they differ"):
         update(item, runners)
     assert np.load(scene.folder / "shared.npy").tolist() == [0, 0, 0, 0]
@@ -265,9 +256,8 @@ def test_one_file_for_two_outputs(scene: Scene, runners: Runners) -> None:
 
 def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
     """What a run gives cannot be written as such."""
-    check = scene.file("check.json", json.dumps({"outputs": {"x": {"values": 1}}}))
     with pytest.raises(ExpectationError, match="say nothing of their type"):
-        update(Item("i", str(scene.write()), str(check)), runners)
+        update(checked(scene, {"outputs": {"x": {"values": 1}}}), runners)
 
 
 def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:
@@ -276,8 +266,7 @@ def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:
     scene.npy("expected/x.npy", np.zeros(3))
     (scene.folder / "expected" / "y.npy").mkdir()
     given = {"x": {"file": "expected/x.npy"}, "y": {"file": "expected/y.npy"}}
-    check = scene.file("check.json", json.dumps({"outputs": given}))
     with pytest.raises(Exception, match="is a folder"):
-        update(Item("i", str(scene.write()), str(check)), runners)
+        update(checked(scene, {"outputs": given}), runners)
     assert np.load(scene.folder / "expected" / "x.npy").shape == (3,)
     assert scene.leftovers() == []

@@ -14,6 +14,7 @@ from scenario_runner.suite.expectations.outputs import held_content
 from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.viewing.content import ELEMENTS
+from tests.tables import cases
 
 
 def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ignored: Any = None) -> Mismatch:
@@ -96,29 +97,19 @@ def test_levels_of_an_image() -> None:
     assert result.total == 4 * (8 + 2 + 1)
 
 
-@pytest.mark.parametrize(
-    "format, dtype, change, difference",
-    [
-        ("VK_FORMAT_A2B10G10R10_UNORM_PACK32", "<u4", 3 << 10, 3),  # green
-        ("VK_FORMAT_R5G6B5_UNORM_PACK16", "<u2", 1 << 5, 1),  # green
-        ("VK_FORMAT_A2R10G10B10_SNORM_PACK32", "<u4", 0x3FF << 10, 1),  # green is -1
-        ("VK_FORMAT_A2B10G10R10_SINT_PACK32", "<u4", 0x200 << 10, 512),  # green is -512
-        ("VK_FORMAT_A8B8G8R8_SINT_PACK32", "<u4", 0xFE << 8, 2),  # green is -2
-        ("VK_FORMAT_B10G11R11_UFLOAT_PACK32", "<u4", 1 << 11, None),  # green
-    ],
-)
-def test_packed_texels_are_compared_by_channel(format: str, dtype: str, change: int, difference: int | None) -> None:
+@pytest.mark.parametrize("format, dtype, change, difference", cases(__file__, "formats.txt", "PACKED"))
+def test_packed_texels_are_compared_by_channel(format: str, dtype: str, change: str, difference: str) -> None:
     """A step of one channel is a step, wherever its bits are."""
     _, planes = image(format, 2, 2)
     expected = np.zeros(4, dtype)
     actual = expected.copy()
-    actual[2] = change
+    actual[2] = int(change, 16)
     result = found(actual, expected, planes, Rule(nan="equal"))
     assert (result.wrong, result.total, result.worst[0][0]) == (1, planes[0].element_count, "[1, 0, 1]")
-    if difference is not None:
-        assert found(actual, expected, planes, Rule(atol=difference)).wrong == 0
-        assert result.error == difference
-        assert found(actual, expected, planes, Rule(atol=difference - 0.5)).wrong == 1
+    if difference != "-":
+        assert found(actual, expected, planes, Rule(atol=int(difference))).wrong == 0
+        assert result.error == int(difference)
+        assert found(actual, expected, planes, Rule(atol=int(difference) - 0.5)).wrong == 1
 
 
 @pytest.mark.parametrize("shift, bits", [(0, 11), (11, 11), (22, 10)])
