@@ -11,7 +11,7 @@ from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item, Outcome, OutputCheck
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.workers import Workers
-from scenario_runner.suite.update import FILE, TASK, UpdateOptions, refused
+from scenario_runner.suite.update import FILE, TASK, refused
 from scenario_runner.text import counted, one_line
 
 
@@ -50,7 +50,7 @@ def update(
 
 
 def _outcomes(items: Iterable[Item], options: WorkerOptions, *, write_files: bool) -> Iterator[tuple[Item, Outcome]]:
-    options = options._replace(task=TASK, task_options=UpdateOptions(write_files))
+    options = options._replace(task=TASK, task_options=write_files)
     with Workers(options, on_note=lambda text: write("warning", text)) as workers:
         for finished in workers.run(items):
             yield finished.item, finished.attempts[-1]

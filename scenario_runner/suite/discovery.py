@@ -242,11 +242,6 @@ def is_expectations_file(path: str) -> bool:
     return name == _FILE or name.endswith(f".{_FILE}")
 
 
-def new_expectations_file(scenario_path: str) -> str:
-    """The path that `expectations_file` looks at."""
-    return _beside(scenario_path, _FILE)
-
-
 def expected_folder(scenario_path: str) -> str:
     """The folder of the expected files that nothing names: ``expected`` beside ``scenario.json``, ``NAME.expected``
     beside ``NAME.json``. It need not exist."""

@@ -95,12 +95,10 @@ def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[
 
         try:
             runner.run_into(item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
-        except ExpectationError:
-            raise
         except ScenarioRunnerError as error:
-            if not expectations.expects_failure or error is refused:
-                raise
-            if isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ()):
+            is_unexpected = isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ())
+            is_unexpected |= isinstance(error, ExpectationError) or error is refused
+            if is_unexpected or not expectations.expects_failure:
                 raise
             work.failed(error)
         else:
@@ -302,32 +300,24 @@ DIGEST = "digest"
 TASK = "scenario_runner.suite.update:update_item"
 
 
-class UpdateOptions(NamedTuple):
-    """Without ``write`` it is only told what would change."""
-
-    write: bool = True
-
-
-def update_item(item: Item, runners: Runners, options: UpdateOptions) -> Outcome:
+def update_item(item: Item, runners: Runners, write: bool) -> Outcome:
     """Run an item and let its expectations be what it gives. Pass has a Warn for the output of each of them that
     changes, and a Pass for that of each file that is kept; Missing says why there is nothing to expect."""
     start = time.perf_counter()
     try:
-        changes = update_or_keep(item, runners, write=options.write)
+        changes = update_or_keep(item, runners, write=write)
     except ScenarioRunnerError as error:
         status: Status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
         if isinstance(error, MissingToolError):
             status = "MissingTool"
         problems = tuple(problem.as_json() for problem in error.problems)
         return Outcome(status, time.perf_counter() - start, str(error.problems[0]), error.exit_code, problems)
-    return Outcome("Pass", time.perf_counter() - start, outputs=tuple(map(_check_of, changes)))
-
-
-def _check_of(change: Change) -> OutputCheck:
-    files = {FILE: change.path, DIGEST: change.digest}
-    if change.kind == "kept":
-        return OutputCheck(change.output, "Pass", files=files)
-    return OutputCheck(change.output, "Warn", f"{change.kind}: {change.message}", files=files)
+    outputs = []
+    for change in changes:
+        status, message = ("Pass", "") if change.kind == "kept" else ("Warn", f"{change.kind}: {change.message}")
+        files = {FILE: change.path, DIGEST: change.digest}
+        outputs.append(OutputCheck(change.output, status, message, files=files))
+    return Outcome("Pass", time.perf_counter() - start, outputs=tuple(outputs))
 
 
 def with_values(text: str, values: Mapping[str, Any]) -> str:

@@ -235,11 +235,6 @@ def seconds_text(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def number_text(value: float) -> str:
-    """A metric with as many digits as a reader needs."""
-    return f"{value:.6g}"
-
-
 def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
     for output in outcome.outputs:
         if output.status != "Pass":
@@ -274,4 +269,4 @@ def _output(output: OutputCheck, reason: str, limits: _Limits) -> Iterator[str]:
     for index, expected, actual in output.worst[: limits.worst]:
         yield f"  {index}: expected {expected}, got {actual}"
     if output.metrics:
-        yield "  " + ", ".join(f"{name} {number_text(value)}" for name, value in output.metrics.items())
+        yield "  " + ", ".join(f"{name} {value:.6g}" for name, value in output.metrics.items())

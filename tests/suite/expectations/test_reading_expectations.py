@@ -16,7 +16,6 @@ from scenario_runner.suite.discovery import (
     expectations_file,
     expected_folder,
     is_expectations_file,
-    new_expectations_file,
 )
 from scenario_runner.suite.expectations.reading import Expectations, load, of_text
 from scenario_runner.suite.records import Item
@@ -43,7 +42,6 @@ def test_files_are_found_by_the_name_of_the_scenario(tmp_path: Path) -> None:
     assert expectations_file(paths["scenario.json"]) == str(tmp_path / "check.json")
     assert expectations_file(paths["other.json"]) == str(tmp_path / "other.check.json")
     assert expectations_file(paths["third.json"]) is None
-    assert new_expectations_file(paths["third.json"]) == str(tmp_path / "third.check.json")
     assert expected_folder(paths["scenario.json"]) == str(tmp_path / "expected")
     assert expected_folder(paths["other.json"]) == str(tmp_path / "other.expected")
     assert [is_expectations_file(name) for name in ("check.json", "a/b.check.json", "recheck.json")] == [
