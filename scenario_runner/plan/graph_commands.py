@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from scenario_runner.checks.bindings import RESOURCE_OF, check_data, check_size, declared_size, padded
+from scenario_runner.checks.bindings import check_data, check_size, declared_size, padded
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.graphs import Segment
@@ -25,13 +25,12 @@ from scenario_runner.plan.spirv_graphs import (
     spirv_dispatch,
 )
 from scenario_runner.plan.tensors import report_unknown_shape
-from scenario_runner.plan.vgf_values import Values, kind_of
+from scenario_runner.plan.vgf_values import Values
 from scenario_runner.scenario import Binding, DispatchGraph, Shader
 from scenario_runner.scenario.scenario import Problems
 
 # The name of a segment that says nothing but its number.
 _COUNTED = re.compile(r"compute_segment_[0-9]+")
-_TENSOR = "VK_DESCRIPTOR_TYPE_TENSOR_ARM"
 _THE_SHADER_DECIDES = "the type of the shader is used; the tables of the model should name it"
 
 
@@ -108,32 +107,13 @@ class VgfDispatch:
             self._problems.add_error(error, f"{self._pointer}/bindings")
             return None
 
-    def _row_kinds(self) -> dict[int, str]:
-        """The kinds of resources that shaders and graphs take for rows where the tables of the model name another."""
-        rows = self._graph.vgf.resources
-        declared: dict[int, list[str]] = {}
-        for segment in self._graph.vgf.segments:
-            shader = None
-            if segment.type == "compute":
-                name = self._graph.vgf.modules[segment.module_index].name
-                wanted = self._graph.shader_of(self._command, name, self._context.scenario)
-                shader = None if wanted is None else self._context.shaders.get(wanted.uid)
-            variables = () if shader is None else shader.interface.bindings
-            kinds = {(each.set, each.binding): RESOURCE_OF.get(each.kind) for each in variables if each.used}
-            for each in segment.descriptor_sets:
-                for slot in each.slots:
-                    kind = "tensor" if segment.type == "graph" else kinds.get((each.index, slot.binding))
-                    if kind is not None:
-                        declared.setdefault(slot.resource_index, []).append(kind)
-        return {row: kinds[0] for row, kinds in declared.items() if kind_of(rows[row]) not in kinds}
-
     def operations(self) -> list[Operation]:
         """The segments as operations; what is wrong is noted."""
         check_targets(self._graph, self._command, self._pointer, self._problems)
         shapes = self._row_shapes()
         if shapes is None:
             return []
-        self._values = Values(self._graph, self._pointer, self._tables, shapes, self._row_kinds(), self._problems)
+        self._values = Values(self._graph, self._pointer, self._tables, shapes, self._problems)
         if not self._bind():
             return []
         found: list[Operation] = []
@@ -272,11 +252,6 @@ class VgfDispatch:
                     "SR-GRAPH-006", "", f"it binds {plan.uid!r}, which is not a tensor; graphs take nothing else"
                 )
                 return None
-            if binding.descriptor_type != _TENSOR:
-                message = (
-                    f"the tables name {binding.descriptor_type} for {plan.uid!r}, which the graph takes as a tensor"
-                )
-                inside.warn("SR-GRAPH-015", "", message, _THE_SHADER_DECIDES)
             tensors[binding.set, binding.id] = plan
         try:
             module = graph.module(segment.module_index)

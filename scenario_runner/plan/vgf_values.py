@@ -7,7 +7,6 @@ Values between the segments get memory once for each graph resource, and keep it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -40,12 +39,10 @@ class Values:
         graph: VgfGraph,
         pointer: str,
         tables: Tables,
-        shapes: Mapping[int, tuple[int, ...]],
-        kinds: Mapping[int, str],
+        shapes: dict[int, tuple[int, ...]],
         problems: Problems,
     ) -> None:
-        """``shapes`` are those of rows that the file leaves open; ``kinds`` are those of rows that shaders declare
-        otherwise."""
+        """``shapes`` are those of rows that the file leaves open."""
         self._vgf = graph.vgf
         self._graph = graph.graph.uid
         self._where = f"{graph.path}: graph {graph.graph.uid!r}"
@@ -53,7 +50,6 @@ class Values:
         self._resources = tables.resources
         self._made = tables.made
         self._shapes = shapes
-        self._kinds = kinds
         self._problems = problems
         self._uids: dict[int, str] = {}
         self._external: dict[int, str] = {}  # by alias group
@@ -63,10 +59,10 @@ class Values:
         plan = self._resources.get(binding.resource_ref)
         if plan is None:
             return True  # reported where the resource is
-        rows = [index for index in port.view_indices if self._kind(index) == plan.kind]
+        rows = [index for index in port.view_indices if _kind_of(self._vgf.resources[index]) == plan.kind]
         label = f"{direction} {port.label} of graph {self._graph!r}"
         if not rows:
-            kinds = dict.fromkeys(map(self._kind, port.view_indices))
+            kinds = dict.fromkeys(_kind_of(self._vgf.resources[index]) for index in port.view_indices)
             wanted = " or ".join(kinds)
             row = self._vgf.resources[port.resource_index]
             message = (
@@ -107,7 +103,8 @@ class Values:
     def _mismatch(self, index: int, plan: Any) -> tuple[str, str] | None:
         """The code, and what a row wants that a resource of its kind has not as the end of a sentence."""
         row = self._vgf.resources[index]
-        kind, shape = self._kind(index), self._shape(index)
+        kind = _kind_of(row)
+        shape = self._shape(index)
         if kind == "buffer":
             size = resource_size_bytes(row)
             if size is None or size == plan.size_bytes:
@@ -124,9 +121,7 @@ class Values:
             if agrees(shape or (1,), plan.dims):
                 return None
             return "SR-TENSOR-003", f"has the shape {list(shape)}; tensor {plan.uid!r} has {list(plan.shape)}"
-        if len(shape) < 3:
-            return "SR-GRAPH-013", f"has the shape {list(shape)}, which is not that of an image as {plan.uid!r} is"
-        height, width = shape[-3:-1]
+        height, width = shape[-3], shape[-2]
         if (width not in (-1, plan.width)) or (height not in (-1, plan.height)):
             return (
                 "SR-GRAPH-013",
@@ -138,14 +133,10 @@ class Values:
     def _shape(self, index: int) -> tuple[int, ...]:
         return self._shapes.get(index, self._vgf.resources[index].shape)
 
-    def _kind(self, index: int) -> str:
-        """The kind of resource of a row: that of the shaders which bind it, or that of the table."""
-        return self._kinds.get(index) or kind_of(self._vgf.resources[index])
-
     def _same_view(self, one: int, other: int) -> bool:
         first, second = self._vgf.resources[one], self._vgf.resources[other]
         return (
-            self._kind(one) == self._kind(other)
+            _kind_of(first) == _kind_of(second)
             and first.format == second.format
             and self._shape(one) == self._shape(other)
             and first.strides == second.strides
@@ -168,7 +159,7 @@ class Values:
                 plan = plan._replace(**shared)  # type: ignore[arg-type]
                 self._resources[owner] = plan
             memory, offset = plan.group, plan.offset_bytes
-            base = f"{owner}:{self._kind(index)} {row.format} {self._shape(index)}"
+            base = f"{owner}:{_kind_of(row)} {row.format} {self._shape(index)}"
         elif row.category in ("input", "output"):
             return None  # nothing is bound to it, which is reported there
         while base in self._resources and base not in self._made:
@@ -182,7 +173,7 @@ class Values:
 
     def _plan(self, index: int, uid: str, memory: str | None, offset: int, *, zero_fill: bool) -> ResourcePlan | None:
         row, shape = self._vgf.resources[index], self._shape(index)
-        format, kind = known_format(row.format), self._kind(index)
+        format, kind = known_format(row.format), _kind_of(row)
         if min(shape, default=1) < 0:
             message = (
                 f"{self._where} has a value of the shape {list(shape)} between its segments, and nothing says"
@@ -204,8 +195,7 @@ class Values:
             )
             self._problems.error("SR-GRAPH-006", self._pointer, message)
             return None
-        components = format.components if kind_of(row) == "image" else 1  # the last dimension of an image counts them
-        size = prod(shape) // components * format.block_size_bytes
+        size = prod(shape) * format.block_size_bytes
         if kind == "buffer":
             return BufferPlan(uid, self._pointer, size, memory, offset, zero_fill=zero_fill)
         if kind == "tensor":
@@ -213,10 +203,6 @@ class Values:
                 uid, self._pointer, size, format, shape, strides=row.strides or None, image=self._image_of(index),
                 group=memory, offset_bytes=offset, zero_fill=zero_fill,
             )  # fmt: skip
-        if len(shape) < 3:
-            message = f"{self._where}: resource {index} of the model is an image, and has the shape {list(shape)}"
-            self._problems.error("SR-GRAPH-006", self._pointer, message)
-            return None
         height, width = shape[-3:-1]
         parts = image_parts(format, width, height, 1)
         sampler = SamplerPlan() if row.sampler is None else _sampler(row.sampler)
@@ -229,7 +215,7 @@ class Values:
         """The image that shows the value of a row as well."""
         group = self._vgf.resources[index].alias_group
         rows = () if group is None else enumerate(self._vgf.resources)
-        image = next((other for other, row in rows if row.alias_group == group and self._kind(other) == "image"), None)
+        image = next((other for other, row in rows if row.alias_group == group and _kind_of(row) == "image"), None)
         return None if image is None else self.uid(image)
 
 
@@ -243,8 +229,7 @@ def _sampler(sampler: Any) -> Any:
     )
 
 
-def kind_of(row: ModelResource) -> str:
-    """The kind of resource that the table names for a row; empty for one that scenarios have not."""
+def _kind_of(row: ModelResource) -> str:
     if row.descriptor_type in BUFFER_TYPES:
         return "buffer"
     if row.descriptor_type in IMAGE_TYPES:

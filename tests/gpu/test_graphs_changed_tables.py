@@ -134,19 +134,6 @@ def test_a_descriptor_type_that_the_shader_does_not_have(tmp_path: Path) -> None
         assert "descriptor type 'VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER' does not match storage buffer" in message
 
 
-def test_a_kind_of_resource_that_the_graph_does_not_have(tmp_path: Path) -> None:
-    """An input of a graph that the tables call a buffer is a tensor, with a warning; a buffer does not fit it."""
-    vgf = parse_vgf((VGF / "ends.vgf").read_bytes())
-    changed = with_row(vgf, row_of(vgf, "input"), descriptor_type=STORAGE_BUFFER)
-    path = scenario_of(vgf, tmp_path)
-    assert path is not None
-    (tmp_path / "model.vgf").write_bytes(encoded(changed))
-    ((code, message),) = [(each.code, each.message) for each in validate_file(path).findings]
-    assert code == "SR-GRAPH-015"
-    assert "the tables name VK_DESCRIPTOR_TYPE_STORAGE_BUFFER for " in message
-    assert {code for code, _ in findings(changed, tmp_path)} == {"SR-BIND-003"}
-
-
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_binding_that_fits_no_slot(path: Path, tmp_path: Path) -> None:
     """Whichever Binding or DescriptorSet of a graph module is changed: an error, with the code of such models."""
