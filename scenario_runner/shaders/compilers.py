@@ -252,7 +252,6 @@ class ArmGlslc(Compiler):
     @classmethod
     def candidates(cls) -> list[str]:
         """In the folders of its own that it is installed into; Google's program on PATH has the same name."""
-
         return arm_glslc.programs()
 
     @classmethod
@@ -374,10 +373,8 @@ class DxcLibrary(Dxc):
 
 
 def has_dxc_wheels() -> bool:
-    """Tell whether the package exists for this machine: Linux with glibc on x86-64."""
-    import platform
-
-    return platform.libc_ver()[0] == "glibc" and platform.machine() == "x86_64"
+    """Tell whether the package exists for this machine."""
+    return arm_glslc.has_glibc("x86_64")
 
 
 def _process(path: str) -> list[str]:
@@ -387,11 +384,5 @@ def _process(path: str) -> list[str]:
     return [sys.executable, flags, _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]
 
 
-COMPILERS: tuple[type[Compiler], ...] = (
-    Dxc,
-    DxcLibrary,
-    Glslang,
-    Shaderc,
-    ArmGlslc,
-)
+COMPILERS: tuple[type[Compiler], ...] = (Dxc, DxcLibrary, Glslang, Shaderc, ArmGlslc)
 """The preferred one first; those that one environment variable names stand together."""

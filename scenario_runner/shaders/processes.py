@@ -14,6 +14,9 @@ from typing import NamedTuple
 from scenario_runner import progress, system_limits
 from scenario_runner.program import Program
 
+if sys.platform == "linux":
+    import resource
+
 MAX_FILE_BYTES = 64 << 20
 
 
@@ -112,14 +115,11 @@ def make_runnable(path: str) -> None:
 
 def _limit(pid: int) -> None:
     """Bound the memory and the files of a child: a shader must not be able to fill either."""
-    if sys.platform != "linux":
-        return
-    import resource
-
-    with contextlib.suppress(OSError, ValueError):
-        resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 
 def work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, processes: Processes) -> None:

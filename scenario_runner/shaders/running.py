@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from scenario_runner import log, temporary
 from scenario_runner.arm_glslc import install_line
@@ -41,18 +42,19 @@ class SourceLines:
         self._request = request
         self._files: dict[str, list[str]] = {}
 
-    def shown(self, path: str, number: int, column: int | None, message: str) -> tuple[list[str], int | None]:
-        """The line ``number`` (from 1) of ``path`` with a mark where the error is, nothing where there is no such line;
-        and the column of the mark (from 1), where it is known.
+    def of(self, message: _Message) -> tuple[list[str], int | None]:
+        """The line of a message with a mark where the error is, nothing where there is no such line; and the column of
+        the mark (from 1), where it is known.
 
         A compiler that gives no column names the word that is wrong in quotes as a rule: where the line has it once,
         or near the column, it is marked.
         """
-        lines = self._lines(path)
+        number, column = message.line or 0, message.column
+        lines = self._lines(message.file) if message.file is not None else []
         if not 0 < number <= len(lines) or not lines[number - 1].strip():
             return [], column
         line = "".join(each if each.isprintable() else " " for each in lines[number - 1])
-        start, length = _marked(line, column, message)
+        start, length = _marked(line, column, message.text)
         first = max(0, (start or 0) - _MOST_CHARACTERS // 2) if len(line) > _MOST_CHARACTERS else 0
         margin = f"{number:5} | "
         shown = [margin + line[first : first + _MOST_CHARACTERS].rstrip()]
@@ -106,71 +108,74 @@ def _names(request: CompileRequest, assembled: Assembled) -> dict[str, str]:
     return names | {str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)}
 
 
-def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:
-    """Make one problem of the messages of a compiler: the first error's place, text and source line; the
-    further ones follow, with theirs."""
-    names = _names(request, assembled)
-    said: list[tuple[str | None, int | None, int | None, str]] = []
-    noise: list[str] = []
-    message, noisy = re.compile(style.message), re.compile(style.noise)
+class _Message(NamedTuple):
+    """An error of a compiler, without a place where it names none."""
+
+    text: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def at(self) -> str:
+        """The place before a sentence."""
+        place = "".join(f"{part}:" for part in (self.file, self.line, self.column) if part is not None)
+        return f"{place} " if place else ""
+
+    def and_more(self, text: str) -> _Message:
+        """The same with another line."""
+        return self._replace(text=f"{self.text}\n  {text}")
+
+
+def _messages(output: str, names: dict[str, str], style: MessageStyle) -> list[_Message]:
+    """The errors of which a compiler wrote, each once, with the names of the user's files; at least one."""
+    said: list[_Message] = []
+    reason = ""
+    message, noise = re.compile(style.message), re.compile(style.noise)
     warned = False
-    for line in _without_echoes(output, message) if style.echoes else output.splitlines():
-        line = line.strip()[:_MAX_LINE]
-        if line == SOURCE_NAME or not line:  # glslang's echo of the file name
-            continue
+    for whole in _without_echoes(output, message) if style.echoes else output.splitlines():
+        line = whole.strip()[:_MAX_LINE]
         found = message.fullmatch(line)
-        if noisy.fullmatch(line):
-            noise.append(line)
+        if noise.fullmatch(line):
+            reason = reason or (line.removeprefix("ERROR:").strip() if line.startswith("ERROR: Linking") else "")
         elif found:
-            severity = found["severity"].lower()
-            file, at_line = names.get(found["file"], found["file"]), int(found["line"][:9])
-            at_column = int(found["column"][:9]) if found["column"] else None
+            severity, column = found["severity"].lower(), int(found["column"][:9]) if found["column"] else None
+            file = names.get(found["file"], found["file"])
+            new = _Message(found["text"].strip(), file, int(found["line"][:9]), column)
             if severity == "note":
                 if said and not warned:
-                    at = f"{file}:{at_line}:" + ("" if at_column is None else f"{at_column}:")
-                    said[-1] = (*said[-1][:3], f"{said[-1][3]}\n  {at} note: {found['text'].strip()}")
+                    said[-1] = said[-1].and_more(f"{new.at}note: {new.text}")
                 continue
             warned = severity == "warning" and style.echoes  # notes about it and its source lines follow
             if severity != "warning":
-                said.append((file, at_line, at_column, found["text"].strip()))
-        elif said and not warned and not line.startswith(("ERROR:", "WARNING:")):
-            # a continuation, such as the name a linker message is about
-            said[-1] = (*said[-1][:3], f"{said[-1][3]}\n  {line}")
-        elif not warned and not line.startswith("WARNING:"):
-            said.append((None, None, None, line.removeprefix("ERROR:").removeprefix("error:").strip()))
-    if not said:
-        reasons = [line.removeprefix("ERROR:").strip() for line in noise if line.startswith("ERROR: Linking")]
-        text = next(iter(reasons), "the compiler gave no reason")
-        said.append((None, None, None, text))
-    said = list(dict.fromkeys(said))
-    path, number, column, text = said[0]
-    number = number if number is None or number > 0 else None
+                said.append(new)
+        elif warned or line in ("", SOURCE_NAME):  # glslang's echo of the file name
+            continue
+        elif said and not line.startswith(("ERROR:", "WARNING:")):
+            said[-1] = said[-1].and_more(line)  # such as the name a linker message is about
+        elif not line.startswith("WARNING:"):
+            said.append(_Message(line.removeprefix("ERROR:").removeprefix("error:").strip()))
+    return list(dict.fromkeys(said)) or [_Message(reason or "the compiler gave no reason")]
+
+
+def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:
+    """Make one problem of the messages of a compiler: the first error's place, text and source line; the
+    further ones follow, with theirs."""
+    first, *others = _messages(output, _names(request, assembled), style)
+    if first.file == "build_options":
+        first = first._replace(text=f"in build_options: {first.text}", file=None, line=None)
     source = SourceLines(request)
-    shown: list[str] = []
-    if path == "build_options":
-        path, number, text = request.place, None, f"in build_options: {text}"
-    elif path is not None and number is not None:
-        shown, column = source.shown(path, number, column, text)
+    shown, column = source.of(first)
     who = f"shader {request.label!r}: " if request.label else ""
-    lines = [f"{who}{text}", *shown]
-    for other, on, col, more in said[1:_MAX_ERRORS]:
-        quoted: list[str] = []
-        if other is not None and on is not None:
-            quoted, col = source.shown(other, on, col, more)
-        place = "" if other is None else f"{other}:{on}: " if col is None else f"{other}:{on}:{col}: "
-        lines += [f"  {place}{more}", *quoted]
-    if len(said) > _MAX_ERRORS:
-        lines.append(f"  and {len(said) - _MAX_ERRORS} more")
-    return Diagnostic(
-        "SR-SHADER-010",
-        "error",
-        None,
-        "\n".join(lines),
-        _help(request, assembled, output),
-        path=path or request.place,
-        line=number,
-        column=column,
-    )
+    lines = [f"{who}{first.text}", *shown]
+    for other in others[: _MAX_ERRORS - 1]:
+        quoted, at_column = source.of(other)
+        lines += [f"  {other._replace(column=at_column).at}{other.text}", *quoted]
+    if len(others) >= _MAX_ERRORS:
+        lines.append(f"  and {len(others) + 1 - _MAX_ERRORS} more")
+    help, place = _help(request, assembled, output), first.file or request.place
+    line = first.line if first.line and first.line > 0 else None
+    return Diagnostic("SR-SHADER-010", "error", None, "\n".join(lines), help, place, line, column)
 
 
 def _without_echoes(output: str, message: re.Pattern[str]) -> list[str]:

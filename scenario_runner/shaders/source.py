@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 from typing import Literal, NamedTuple
 
@@ -81,8 +82,6 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
 def _words(text: str) -> list[str]:
     if not any(quote in text for quote in "'\"\\"):
         return text.split()
-    import shlex
-
     try:
         return shlex.split(text)
     except ValueError as error:
