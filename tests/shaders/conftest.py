@@ -15,7 +15,6 @@ import pytest
 from scenario_runner import arm_glslc as arm_glslc_files
 from scenario_runner.shaders import CompileRequest, compile_all, compilers
 
-MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 Compile = Callable[..., bytes]
 
 
@@ -86,3 +85,11 @@ def arm_glslc(tmp_path_factory: pytest.TempPathFactory) -> str:
     command = [sys.executable, "-m", "pip", "install", "-q", *arm_glslc_files.pip_arguments(target)]
     subprocess.run(command, check=True, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"})
     return os.path.join(target, arm_glslc_files.PROGRAM)
+
+
+@pytest.fixture
+def found_arm_glslc(arm_glslc: str, tmp_path: Path) -> None:
+    """Arm's glslc in the user's data folder."""
+    folder = tmp_path / "data/scenario-runner/glslc/scenario_runner/binaries/bin"
+    folder.mkdir(parents=True)
+    (folder / "glslc").symlink_to(arm_glslc)

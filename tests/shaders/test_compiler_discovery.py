@@ -17,8 +17,7 @@ from scenario_runner.errors import CompilerNotFoundError
 from scenario_runner.shaders import CompileRequest, compile_all, discovery
 from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.system_packages import install_here
-
-MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
+from tests.shaders.modules import MINIMAL
 
 
 @pytest.fixture(autouse=True)

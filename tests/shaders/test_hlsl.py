@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import struct
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compi
 from scenario_runner.shaders.compilers import DXC_EXTRA, DxcLibrary
 from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.spirv import DescriptorBinding, read_module
+from tests.shaders.modules import holds, made_by
 
 HEAD = "RWStructuredBuffer<float> o : register(u5);\n"
 BAD = HEAD + "[numthreads(1, 1, 1)] void main() {\n  o[0] = nope;\n}\n"
@@ -27,15 +27,6 @@ def source(value: float, more: str = "") -> str:
 
 def hlsl(text: str, **keywords: object) -> CompileRequest:
     return CompileRequest(language="HLSL", source=text, name="a.hlsl", **keywords)  # type: ignore[arg-type]
-
-
-def holds(module: bytes, value: float) -> bool:
-    return struct.pack("<f", value) in module
-
-
-def made_by_dxc(module: bytes) -> bool:
-    generator: int = struct.unpack_from("<I", module, 8)[0]
-    return generator >> 16 == DXC
 
 
 def bindings(module: bytes, entry: str = "main") -> list[DescriptorBinding]:
@@ -97,7 +88,7 @@ def test_registers_and_spaces_are_bindings_and_sets() -> None:
         [numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = b[i.x]; c[i.x] = 1; }
     """
     (module,) = compile_all([hlsl(text)])
-    assert made_by_dxc(module)
+    assert made_by(module) == DXC
     assert [(each.name, each.set, each.binding) for each in bindings(module)] == [("a", 0, 5), ("c", 1, 7), ("b", 3, 2)]
 
 

@@ -14,10 +14,12 @@ import pytest
 
 from scenario_runner.errors import CompileError, FileError, ScenarioError
 from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each
+from tests.shaders.modules import holds, made_by, version
 
 SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; } data_out;\n"
 BAD = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {\n  int x = 1;\n  nope = x;\n}\n"
+Counted = Callable[..., Callable[[], list[int]]]
 # A real program that hands everything to glslc, but for the files that hold a word.
 WRAPPER = """#!{python} -IS
 import os, signal, subprocess, sys, time
@@ -40,15 +42,6 @@ def source(value: float, more: str = "") -> str:
 
 def sources(*values: float) -> list[CompileRequest]:
     return [CompileRequest(source=source(value), label=f"s{value}") for value in values]
-
-
-def holds(module: bytes, value: float) -> bool:
-    return struct.pack("<f", value) in module
-
-
-def made_by(module: bytes) -> int:
-    generator: int = struct.unpack_from("<I", module, 8)[0]
-    return generator >> 16
 
 
 def names(module: bytes) -> list[bytes]:
@@ -77,7 +70,7 @@ def glslc() -> str:
 
 
 @pytest.fixture
-def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], list[int]]]:
+def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Put a glslc first on PATH; what it gives tells how many files each of its batches had so far."""
 
     def counted(trouble: str = "pass") -> Callable[[], list[int]]:
@@ -92,7 +85,7 @@ def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     return counted
 
 
-def test_many_shaders_are_made_by_a_process_per_core(counted: Callable[..., Callable[[], list[int]]]) -> None:
+def test_many_shaders_are_made_by_a_process_per_core(counted: Counted) -> None:
     """Ten shaders take two processes on two cores, come back in order, and start nothing the next time."""
     sizes = counted()
     values = [number + 0.25 for number in range(10)]
@@ -130,7 +123,7 @@ def test_names_are_those_of_the_other_compiler(glslang: str) -> None:
     assert {b"data_out", b"Out", b"v", b"helper(f1;", b"local"} <= set(names(compile_all(requests)[0]))
 
 
-def test_a_batch_with_a_bad_shader(counted: Callable[..., Callable[[], list[int]]], glslang: str) -> None:
+def test_a_batch_with_a_bad_shader(counted: Counted, glslang: str) -> None:
     """A shader that does not compile is reported in the words, and with the line, that it has when compiled alone."""
     sizes = counted()
     bad = CompileRequest(source=BAD, name="bad.comp", label="bad")
@@ -146,9 +139,7 @@ def test_a_batch_with_a_bad_shader(counted: Callable[..., Callable[[], list[int]
     assert sizes() == [4], "the good ones were kept"
 
 
-def test_what_glslc_warns_about_is_compiled_alone(
-    counted: Callable[..., Callable[[], list[int]]], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_glslc_warns_about_is_compiled_alone(counted: Counted, caplog: pytest.LogCaptureFixture) -> None:
     """A shader with an extension that glslc lacks is left to the preferred compiler, whose warning is logged."""
     sizes = counted()
     lacking = CompileRequest(source=source(7.25).replace("layout", "#extension GL_NO_such : enable\nlayout", 1))
@@ -162,16 +153,13 @@ def test_what_glslc_warns_about_is_compiled_alone(
 
 
 @pytest.mark.heavy
-def test_each_shader_goes_to_a_compiler_that_knows_its_extensions(arm_glslc: str, tmp_path: Path) -> None:
+def test_each_shader_goes_to_a_compiler_that_knows_its_extensions(found_arm_glslc: None) -> None:
     """Among shaders of a batch, those with newer extensions or tensors come from Arm's glslc."""
-    folder = tmp_path / "data/scenario-runner/glslc/scenario_runner/binaries/bin"
-    folder.mkdir(parents=True)
-    (folder / "glslc").symlink_to(arm_glslc)
     newer = source(5.25).replace("layout", "#extension GL_EXT_expect_assume : require\nlayout", 1)
     tensor = source(6.25).replace("layout", "#extension GL_ARM_tensors : require\nlayout", 1)
     requests = [*sources(1.25, 2.25, 3.25), CompileRequest(source=newer), CompileRequest(source=tensor)]
     modules = compile_all(requests)
-    assert [struct.unpack_from("<I", module, 4)[0] for module in modules] == [0x10500] * 3 + [0x10600] * 2
+    assert [version(module) for module in modules] == [(1, 5)] * 3 + [(1, 6)] * 2
     assert [made_by(module) for module in modules[:3]] == [SHADERC] * 3
     assert holds(modules[3], 5.25)
     assert holds(modules[4], 6.25)
@@ -187,9 +175,7 @@ def test_each_shader_goes_to_a_compiler_that_knows_its_extensions(arm_glslc: str
         "os.truncate(words[at - 1] + '.spv', 200); os.kill(os.getpid(), signal.SIGKILL)",
     ],
 )
-def test_a_compiler_that_fails_at_one_shader_spoils_no_other(
-    counted: Callable[..., Callable[[], list[int]]], trouble: str
-) -> None:
+def test_a_compiler_that_fails_at_one_shader_spoils_no_other(counted: Counted, trouble: str) -> None:
     """Where glslc crashes, hangs or babbles at one shader, that one is compiled alone and the others in a batch."""
     sizes = counted(trouble)
     requests = sources(*(number + 0.25 for number in range(6)))
@@ -204,9 +190,7 @@ def test_a_compiler_that_fails_at_one_shader_spoils_no_other(
 
 
 @pytest.mark.parametrize("trouble", ["os.kill(os.getpid(), signal.SIGSEGV)", "time.sleep(600)", "sys.exit(127)"])
-def test_a_compiler_that_always_fails_costs_only_time(
-    counted: Callable[..., Callable[[], list[int]]], trouble: str
-) -> None:
+def test_a_compiler_that_always_fails_costs_only_time(counted: Counted, trouble: str) -> None:
     """Where glslc fails at the first shader of a batch, it is not asked again and all are compiled alone."""
     sizes = counted(trouble)
     requests = [CompileRequest(source=source(value, "// TROUBLE\n")) for value in (1.25, 2.25, 3.25)]
@@ -216,7 +200,7 @@ def test_a_compiler_that_always_fails_costs_only_time(
     assert sizes() == [3]
 
 
-def test_equal_shaders_are_compiled_once(counted: Callable[..., Callable[[], list[int]]]) -> None:
+def test_equal_shaders_are_compiled_once(counted: Counted) -> None:
     """The same text under two names is one file of the batch."""
     sizes = counted()
     first, second, third = compile_all([*sources(1.25, 2.25), CompileRequest(source=source(1.25), label="x")], jobs=1)
@@ -224,7 +208,7 @@ def test_equal_shaders_are_compiled_once(counted: Callable[..., Callable[[], lis
     assert sizes() == [2]
 
 
-def test_stages_share_a_batch(counted: Callable[..., Callable[[], list[int]]]) -> None:
+def test_stages_share_a_batch(counted: Counted) -> None:
     """Shaders of different stages are made by one process, each as what it is (Vertex 0, Fragment 4, GLCompute 5)."""
     sizes = counted()
     stages = ("compute", "vertex", "fragment", "vertex")
@@ -240,17 +224,17 @@ def test_stages_share_a_batch(counted: Callable[..., Callable[[], list[int]]]) -
     assert sizes() == [4]
 
 
-def test_targets_have_batches_of_their_own(counted: Callable[..., Callable[[], list[int]]]) -> None:
+def test_targets_have_batches_of_their_own(counted: Counted) -> None:
     """Each shader is made for the Vulkan version that it asks for."""
     sizes = counted()
     targets = ("vulkan1.1", "vulkan1.3", "vulkan1.1")
     requests = [one._replace(target=target) for one, target in zip(sources(1.25, 2.25, 3.25), targets, strict=True)]
     modules = compile_all(requests, jobs=1)
-    assert [struct.unpack_from("<I", module, 4)[0] for module in modules] == [0x10300, 0x10600, 0x10300]
+    assert [version(module) for module in modules] == [(1, 3), (1, 6), (1, 3)]
     assert sorted(sizes()) == [1, 2]
 
 
-def test_includes_and_macros_in_a_batch(counted: Callable[..., Callable[[], list[int]]], tmp_path: Path) -> None:
+def test_includes_and_macros_in_a_batch(counted: Counted, tmp_path: Path) -> None:
     """Every shader of a batch has its own includes and macros, though files and names are the same."""
     sizes = counted()
     paths = []
@@ -283,7 +267,7 @@ def test_includes_and_macros_in_a_batch(counted: Callable[..., Callable[[], list
     ids=["debug", "optimised", "entry", "limit", "line", "HLSL"],
 )
 def test_what_the_compilers_do_differently_is_in_no_batch(
-    counted: Callable[..., Callable[[], list[int]]], glslang: str, change: dict[str, str]
+    counted: Counted, glslang: str, change: dict[str, str]
 ) -> None:
     """Shaders whose module would not be the same from glslc come from glslangValidator, among however many."""
     sizes = counted()
@@ -293,7 +277,7 @@ def test_what_the_compilers_do_differently_is_in_no_batch(
     assert sizes() == [4]
 
 
-def test_a_file_named_by_a_line_directive(counted: Callable[..., Callable[[], list[int]]]) -> None:
+def test_a_file_named_by_a_line_directive(counted: Counted) -> None:
     """What glslc would take and glslangValidator refuses is refused, among however many."""
     sizes = counted()
     request = CompileRequest(source=HEAD + '#line 7 "other.comp"\nvoid main() {}\n')
@@ -302,9 +286,7 @@ def test_a_file_named_by_a_line_directive(counted: Callable[..., Callable[[], li
     assert sizes() == [3]
 
 
-def test_a_named_compiler_is_the_only_one(
-    counted: Callable[..., Callable[[], list[int]]], glslang: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_named_compiler_is_the_only_one(counted: Counted, glslang: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler named by the user makes everything; in batches where it is glslc, whose own errors are then shown."""
     sizes = counted()
     values = (1.25, 2.25, 3.25, 4.25)

@@ -15,8 +15,8 @@ from scenario_runner import content_cache
 from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.shaders import CompileRequest, compile_all
 from scenario_runner.shaders.discovery import ShaderCache
+from tests.shaders.modules import MINIMAL
 
-MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 MAGIC = b"\x03\x02\x23\x07"
 
 

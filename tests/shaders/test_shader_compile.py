@@ -16,8 +16,8 @@ import pytest
 from scenario_runner import progress
 from scenario_runner.errors import CompileError, CompilerNotFoundError, MissingFileError, ScenarioError, UsageError
 from scenario_runner.shaders import CompileRequest, compile_all
+from tests.shaders.modules import MINIMAL, holds, version
 
-MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 TENSOR = (
     "#version 450\n#extension GL_ARM_tensors : require\nlayout(local_size_x = 1) in;\n"
     "layout(set = 0, binding = 0) uniform tensorARM<float, 1> t;\nvoid main() {}\n"
@@ -29,11 +29,6 @@ RWStructuredBuffer<float> o : register(u5);
 """
 
 
-def version(module: bytes) -> tuple[int, int]:
-    word: int = struct.unpack_from("<I", module, 4)[0]
-    return (word >> 16, word >> 8 & 0xFF)
-
-
 def entry_name(module: bytes) -> str:
     """The name in the first OpEntryPoint (opcode 15: words are execution model, id, name)."""
     at = 20
@@ -43,10 +38,6 @@ def entry_name(module: bytes) -> str:
             return module[at + 12 : module.index(b"\0", at + 12)].decode()
         at += (word >> 16) * 4
     raise AssertionError("no entry point")
-
-
-def holds(module: bytes, value: float) -> bool:
-    return struct.pack("<f", value) in module
 
 
 def test_order_and_duplicates() -> None:
@@ -239,13 +230,18 @@ def is_bound(pid: int) -> bool:
     return any(int(info.partition("flags:")[2].split()[0], 8) & os.O_ASYNC for info in infos)
 
 
-def wait_for(path: Path) -> str:
+def comes(is_there: Callable[[], bool]) -> bool:
+    """Wait for a minute at most."""
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if path.exists() and path.read_text().endswith("\n"):
-            return path.read_text()
+    while not is_there() and time.monotonic() < deadline:
         time.sleep(0.02)
-    raise AssertionError(f"{path} was not written")
+    return is_there()
+
+
+def numbers_in(path: Path) -> list[int]:
+    """The numbers in a file as soon as another process has written it."""
+    assert comes(lambda: path.exists() and path.read_text().endswith("\n"))
+    return [int(number) for number in path.read_text().split()]
 
 
 def test_a_compiler_that_hangs(script: Callable[[str], str], tmp_path: Path) -> None:
@@ -253,11 +249,8 @@ def test_a_compiler_that_hangs(script: Callable[[str], str], tmp_path: Path) -> 
     compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
     with pytest.raises(CompileError, match="did not finish within 1 s"):
         compile_all([CompileRequest(source=MINIMAL)], compiler=compiler, timeout_s=1)
-    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    deadline = time.monotonic() + 60
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(alive(pid) for pid in pids)
+    pids = numbers_in(tmp_path / "pids")
+    assert comes(lambda: not any(map(alive, pids)))
 
 
 def test_compilers_end_with_the_process_that_started_them(script: Callable[[str], str], tmp_path: Path) -> None:
@@ -268,19 +261,13 @@ def test_compilers_end_with_the_process_that_started_them(script: Callable[[str]
         f"compile_all([CompileRequest(source='void main() {{}}')], compiler={compiler!r})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
-    pids = [int(pid) for pid in wait_for(tmp_path / "pids").split()]
+    pids = numbers_in(tmp_path / "pids")
     assert all(alive(pid) for pid in pids)
     # the compiler runs before it is bound to the process that started it (O_ASYNC on its end of the pipe)
-    deadline = time.monotonic() + 60
-    while not (bound := is_bound(pids[0])) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert bound
+    assert comes(lambda: is_bound(pids[0]))
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 60
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(alive(pid) for pid in pids)
+    assert comes(lambda: not any(map(alive, pids)))
 
 
 def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path) -> None:
@@ -300,14 +287,11 @@ def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path
         env={**os.environ, "TMPDIR": str(temporary)},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
     )
-    pids = [int(pid) for pid in wait_for(tmp_path / "pids").split()]
+    pids = numbers_in(tmp_path / "pids")
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert (output, errors) == (b"interrupted\n", b"")
-    deadline = time.monotonic() + 60
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(alive(pid) for pid in pids)
+    assert comes(lambda: not any(map(alive, pids)))
     assert not list(temporary.iterdir())
 
 
@@ -372,11 +356,8 @@ def test_arm_glslc_compiles_tensors(arm_glslc: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_the_compiler_is_chosen_for_the_shader(arm_glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_is_chosen_for_the_shader(found_arm_glslc: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """With both found, glslangValidator makes plain shaders and Arm's glslc those with tensors or newer extensions."""
-    folder = tmp_path / "data/scenario-runner/glslc/scenario_runner/binaries/bin"
-    folder.mkdir(parents=True)
-    (folder / "glslc").symlink_to(arm_glslc)
     newer = MINIMAL.replace("layout", "#extension GL_EXT_expect_assume : require\nlayout", 1)
     plain, tensor, retried = compile_all([CompileRequest(source=text) for text in (MINIMAL, TENSOR, newer)])
     assert [version(module) for module in (plain, tensor, retried)] == [(1, 5), (1, 6), (1, 6)]

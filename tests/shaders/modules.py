@@ -1,0 +1,22 @@
+"""The content of compiled modules."""
+
+from __future__ import annotations
+
+import struct
+
+MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
+
+
+def holds(module: bytes, value: float) -> bool:
+    """Tell whether a 32-bit float is somewhere in it."""
+    return struct.pack("<f", value) in module
+
+
+def version(module: bytes) -> tuple[int, int]:
+    """The version of SPIR-V."""
+    return module[6], module[5]
+
+
+def made_by(module: bytes) -> int:
+    """The tool that made it, by SPIR-V's registry of generators."""
+    return int.from_bytes(module[10:12], "little")
