@@ -18,7 +18,17 @@ from scenario_runner.files.source import confined
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.plan_cache import PlanCache, Settings
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.run.given_scenario import AnyScenario, StrPath, as_scenario, give_places, path_of, with_inputs
+from scenario_runner.run.given_scenario import (
+    AnyScenario,
+    Inputs,
+    StrPath,
+    as_scenario,
+    by_uid,
+    give_places,
+    given_inputs,
+    is_model,
+    path_of,
+)
 from scenario_runner.run.output_files import FileWriter, Sink, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
 from scenario_runner.vulkan.device import InstanceStart
@@ -178,8 +188,18 @@ class Runner:
         """
         from scenario_runner.run.result import Prepared
 
-        given = with_inputs(scenario, inputs, more, to_files=output_dir is not None)
-        loaded = given.scenario
+        given = given_inputs(inputs, more)
+        uids: Callable[[Inputs], Mapping[str, Any]] = by_uid
+        own: Mapping[str, Any] = {}
+        if is_model(scenario):
+            from scenario_runner.run.bare_model import BareModel
+
+            model = BareModel(str(path_of(scenario)))
+            uids = model.by_uid
+            loaded = model.scenario_with(uids(given), to_files=output_dir is not None)
+        else:
+            with progress.phase("parse", "scenario"):
+                loaded, own = as_scenario(scenario), by_uid(given)
         if outputs is None:  # what shaders may have written
             outputs = [
                 each.uid for each in loaded.resources if getattr(each, "shader_access", "readonly") != "readonly"
@@ -187,9 +207,9 @@ class Runner:
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
             with progress.phase("plan"):
-                return self.plan(loaded, {**given.inputs, **changed}, outputs=outputs, output_dir=output_dir)
+                return self.plan(loaded, {**own, **changed}, outputs=outputs, output_dir=output_dir)
 
-        return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded), given.by_uid)
+        return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded), uids)
 
     @_of_scenario
     def run(

@@ -7,10 +7,9 @@ A scenario is a path, a `Scenario`, a mapping like the JSON, or the path of a mo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from scenario_runner import progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 
 if TYPE_CHECKING:
@@ -48,14 +47,6 @@ def by_uid(inputs: Inputs) -> Mapping[str, Any]:
     return {}
 
 
-class Given(NamedTuple):
-    """A scenario with the inputs of the call that gave it by uid, and what names the uids of other inputs."""
-
-    scenario: Scenario
-    inputs: Mapping[str, Any]
-    by_uid: Callable[[Inputs], Mapping[str, Any]]
-
-
 def is_model(scenario: AnyScenario) -> bool:
     """Return whether a scenario is the path of a model, by its extension."""
     return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(_MODELS)
@@ -73,21 +64,6 @@ def as_scenario(scenario: AnyScenario) -> Scenario:
     if isinstance(scenario, Mapping):
         return from_dict(scenario)
     return scenario if isinstance(scenario, Scenario) else load(os.fspath(scenario))
-
-
-def with_inputs(scenario: AnyScenario, inputs: Any, more: tuple[Any, ...], *, to_files: bool) -> Given:
-    """The scenario, or that of a model with its inputs, which writes files only with ``to_files``.
-
-    Raises ScenarioError, FileError, UsageError, and UnsupportedError for a model that needs more than inputs.
-    """
-    given = given_inputs(inputs, more)
-    if isinstance(scenario, str | os.PathLike) and is_model(scenario):
-        from scenario_runner.run.bare_model import BareModel
-
-        model = BareModel(os.fspath(scenario))
-        return Given(model.scenario_with(model.by_uid(given), to_files=to_files), {}, model.by_uid)
-    with progress.phase("parse", "scenario"):
-        return Given(as_scenario(scenario), by_uid(given), by_uid)
 
 
 def give_places(error: ScenarioRunnerError, scenario: AnyScenario) -> None:

@@ -143,10 +143,12 @@ class PipelineCache:
 
     def set_layouts(self, sets: tuple[tuple[LayoutBinding, ...], ...]) -> list[Any]:
         """The VkDescriptorSetLayout of each set, from set 0 on, made now if it is new."""
+        handles = []
         for bindings in sets:
             if bindings not in self._set_layouts:
                 self._set_layouts[bindings] = create_set_layout(self.device, bindings)
-        return [self._set_layouts[bindings] for bindings in sets]
+            handles.append(self._set_layouts[bindings])
+        return handles
 
     def layout(
         self,

@@ -184,10 +184,9 @@ def record_frame(
 ) -> None:
     """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
     runs = [list(run) for _, run in groupby(frame.operations, type)]
-    kinds = sorted({run[0].kind for run in runs})
-    alone = {"dispatch", "barrier"}.issuperset(kinds)
-    recorders: dict[str, Recorder] = {}
-    for kind in kinds:
+    recorders: dict[str, Any] = dict.fromkeys([run[0].kind for run in runs])
+    alone = {"dispatch", "barrier"}.issuperset(recorders)
+    for kind in recorders:
         recorders[kind] = load(OPERATIONS[kind].device)(prepared, command_buffer, alone)
     latest: Recorder | None = None
     if timestamps is not None:

@@ -225,7 +225,13 @@ def enabled_for(
         needs.add_spirv("capability", name, shader, required=not emulated)
     for needed in requirements.features:
         needs.add_feature(needed)
-    needs.check_spirv_version()
+    # Vulkan specification, appendix "Vulkan Environment for SPIR-V"
+    newest = (1, 6) if physical.api_version >= API_1_3 else (1, 5) if physical.api_version >= API_1_2 else (1, 3)
+    if requirements.spirv_version > newest:
+        major, minor = requirements.spirv_version
+        message = f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most"
+        help = "compile it for an older target (for GLSL files the runner does that itself)"
+        needs.lack(_LACKING, requirements.places.get(requirements.newest_shader), message, help)
     if requirements.graphics is not None and physical.queue_family(graphics=True) is None:
         needs.problems.append(_without_graphics(physical, requirements.graphics, "a drawing needs"))
     if needs.problems:
@@ -270,7 +276,7 @@ class _Needs:
         if alternatives is None:
             if what == "capability" and required:
                 message = f"shader {shader!r} needs the capability {name}, which no Vulkan version knows"
-                self._lack(_LACKING, self._requirements.places.get(shader), message)
+                self.lack(_LACKING, self._requirements.places.get(shader), message)
             return
         found = False
         lacking = []
@@ -286,7 +292,7 @@ class _Needs:
             self.extensions |= satisfied.extensions
         if not found and required:
             message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
-            self._lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
+            self.lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
 
     def add_feature(self, needed: NeededFeature) -> None:
         """Add a feature that no SPIR-V asks for."""
@@ -300,21 +306,9 @@ class _Needs:
             if ML_STRUCTURES[needed.structure] in self._disabled:
                 help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
         message = f"{needed.what} needs {needed.member} ({needed.structure}), which {self._physical.name!r} lacks"
-        self._lack("SR-FEATURE-002", needed.pointer, message, help)
+        self.lack("SR-FEATURE-002", needed.pointer, message, help)
 
-    def check_spirv_version(self) -> None:
-        """Note a module that is too new for the device (appendix "Vulkan Environment for SPIR-V")."""
-        requirements, physical = self._requirements, self._physical
-        newest = (1, 6) if physical.api_version >= API_1_3 else (1, 5) if physical.api_version >= API_1_2 else (1, 3)
-        if requirements.spirv_version > newest:
-            major, minor = requirements.spirv_version
-            message = (
-                f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most"
-            )
-            help = "compile it for an older target (for GLSL files the runner does that itself)"
-            self._lack(_LACKING, requirements.places.get(requirements.newest_shader), message, help)
-
-    def _lack(self, code: str, pointer: str | None, message: str, help: str | None = None) -> None:
+    def lack(self, code: str, pointer: str | None, message: str, help: str | None = None) -> None:
         self.problems.append(Diagnostic(code, "error", pointer, message, help))
 
 

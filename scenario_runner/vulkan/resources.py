@@ -337,15 +337,16 @@ def create_resources(
 
     Raises OutOfMemoryError, UnsupportedError and others, with the place.
     """
-    plans = list(plans)
     by_kind: dict[str, list[ResourcePlan]] = {}
+    resources: dict[str, Any] = {}
     for plan in plans:
         by_kind.setdefault(plan.kind, []).append(plan)
+        resources[plan.uid] = None  # in the order of the plan
     made: dict[str, Any] = {}
     for kind in RESOURCES:  # images before the tensors that see them
         if kind in by_kind:
             made |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], made)
-    resources = {plan.uid: made[plan.uid] for plan in plans}
+    resources.update(made)
     if by_kind.keys() - {"buffer"}:
         load("vulkan.aliases:check_aliases")(device, resources)
     place(device, memory, stack, resources.values())
