@@ -120,12 +120,17 @@ class Runner:
 
             self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
         self._graph_reports = graph_reports
-        self._pipeline_caching = _caching(pipeline_cache, cache_dir)
+        if isinstance(pipeline_cache, bool | str | os.PathLike) and pipeline_cache is not False:
+            from scenario_runner.run.pipeline_caching import PipelineCaching
+
+            folder = None if pipeline_cache is True else pipeline_cache
+            pipeline_cache = PipelineCaching(folder, cache_dir=cache_dir)
+        self._pipeline_caching: PipelineCaching | None = pipeline_cache or None
         reports = None if graph_reports is None else graph_reports.reports
         options = DeviceOptions(
             None if device is None else str(device),
             robustness,
-            _device_extensions(disabled_extensions),
+            checked_names([disabled_extensions] if isinstance(disabled_extensions, str) else disabled_extensions),
             validation,
             ml_emulation,
             staging,
@@ -439,22 +444,6 @@ class Runner:
         """
         self._opened.close()
         self._opened.raise_validation_errors()
-
-
-def _caching(given: bool | StrPath | PipelineCaching, cache_dir: str | None) -> PipelineCaching | None:
-    """Open the cache that keeps pipelines for other processes. Raises MissingFileError or FileError for its folder."""
-    if not isinstance(given, bool | str | os.PathLike) or given is False:
-        return given or None
-    from scenario_runner.run.pipeline_caching import PipelineCaching
-
-    return PipelineCaching(None if given is True else given, cache_dir=cache_dir)
-
-
-def _device_extensions(names: Collection[str]) -> frozenset[str]:
-    """Names of device extensions. Raises UsageError for those that are not."""
-    if not names:
-        return frozenset()
-    return checked_names([names] if isinstance(names, str) else names)
 
 
 def _text(path: StrPath | None) -> str | None:
