@@ -7,7 +7,6 @@ import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from scenario_runner import __version__
@@ -66,6 +65,8 @@ def schema(options: argparse.Namespace) -> None:
 
 def versions(options: argparse.Namespace) -> None:
     """Print the versions of this program and what it stands on, as JSON with the reference runner's keys."""
+    from importlib.metadata import PackageNotFoundError, version  # the start of a shell, which completes, has no need
+
     dependencies: list[dict[str, str | None]] = []
     for name in DEPENDENCIES:
         try:
