@@ -7,11 +7,13 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from itertools import chain, islice
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner import __version__
+from scenario_runner.cli import DEPENDENCIES
 from scenario_runner.cli.messages import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suite_display import SuiteDisplay, Summary
@@ -48,6 +50,9 @@ def main(options: argparse.Namespace) -> int:
     """Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
     itself."""
     settle(options)
+    for package in DEPENDENCIES:  # without one of them no worker would start
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(name=package)
     set_up_logging(options.log_level)
     with SuiteDisplay(verbose=options.verbose) as display:
 
