@@ -117,10 +117,7 @@ def element_of(kind: str, size_bytes: int) -> Element | None:
     """The numbers of NumPy's ``kind`` and size, or None; raw bytes (V) are what files hold for bfloat16 and float8."""
     if kind == "V":
         return {1: ELEMENTS["float8_e4m3"], 2: ELEMENTS["bfloat16"]}.get(size_bytes)
-    letter = {"b": "bool", "i": "int", "u": "uint", "f": "float"}.get(kind)
-    if letter is None:
-        return None
-    return ELEMENTS.get(letter if letter == "bool" else f"{letter}{8 * size_bytes}")
+    return next((element for element in ELEMENTS.values() if element.dtype[1:] == f"{kind}{size_bytes}"), None)
 
 
 def _limits(dtype: str) -> tuple[int, int]:
