@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from scenario_runner import Runner, log
-from tests.layers import build_layer
+from tests.layers import layer_from
 from tests.program import Program, run_program
 from tests.scenes import Scene
 
@@ -80,8 +80,4 @@ def program(shader_cache: Path, checkout: Path, tmp_path: Path) -> Program:
     return partial(run_program, checkout, tmp_path)
 
 
-@pytest.fixture(scope="session")
-def fault_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment variables with which the loader loads the layer; see fault_layer.c for those that steer it."""
-    source = Path(__file__).parent / "robustness" / "fault_layer.c"
-    return build_layer(source, tmp_path_factory.mktemp("fault-layer"), "makes one call fail")
+fault_layer = layer_from(Path(__file__).parent / "robustness" / "fault_layer.c")

@@ -7,13 +7,29 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from scenario_runner.system_packages import install_here
 
 _FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type")
 
 
-def build_layer(source: Path, folder: Path, description: str, extensions: Sequence[str] = ()) -> dict[str, str]:
+def layer_from(source: Path, extensions: Sequence[str] = ()) -> Any:
+    """A fixture of a session: the environment variables with which the loader loads the layer built from ``source``.
+
+    `build_layer` says what the layer is; its C file says which variables steer it.
+    """
+
+    @pytest.fixture(scope="session")
+    def layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+        return build_layer(source, tmp_path_factory.mktemp(source.stem), extensions)
+
+    return layer
+
+
+def build_layer(source: Path, folder: Path, extensions: Sequence[str] = ()) -> dict[str, str]:
     """Compile ``source`` (``NAME_layer.c``) and write its manifest, both into ``folder``; the layer is called
     VK_LAYER_TEST_NAME and brings these device extensions.
 
@@ -31,7 +47,7 @@ def build_layer(source: Path, folder: Path, description: str, extensions: Sequen
         "library_path": str(library),
         "api_version": "1.3.0",
         "implementation_version": "1",
-        "description": description,
+        "description": "a layer of the tests",
         "device_extensions": [{"name": each, "spec_version": "1", "entrypoints": []} for each in extensions],
     }
     (folder / f"{source.stem}.json").write_text(json.dumps({"file_format_version": "1.2.0", "layer": manifest}))

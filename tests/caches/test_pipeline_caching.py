@@ -20,12 +20,14 @@ import pytest
 from scenario_runner import PipelineCaching, Runner
 from scenario_runner.errors import FileError, MissingFileError
 from tests.gpu.ml_scenes import mixed_model
+from tests.layers import layer_from
 from tests.program import COMMAND, Ended, python_path, run_program
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 Run = Callable[..., Ended]
 CACHING = ("--pipeline-caching", "--cache-path", "kept")
+cache_layer = layer_from(Path(__file__).with_name("pipeline_cache_layer.c"))
 
 
 @pytest.fixture

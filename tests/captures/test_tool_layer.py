@@ -9,7 +9,7 @@ import pytest
 
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
 from tests.gpu.ml_scenes import emulation_layers, tensor
-from tests.layers import build_layer
+from tests.layers import layer_from
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -18,17 +18,9 @@ ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
 SOURCE = Path(__file__).with_name("tool_layer.c")
 
 
-@pytest.fixture(scope="module")
-def layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A tool that knows labels."""
-    return build_layer(SOURCE, tmp_path_factory.mktemp("tool-layer"), "sees labels")
-
-
-@pytest.fixture(scope="module")
-def boundary_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A tool that brings VK_EXT_frame_boundary, which the driver lacks."""
-    folder = tmp_path_factory.mktemp("boundary-layer")
-    return build_layer(SOURCE, folder, "sees boundaries", ["VK_EXT_frame_boundary"])
+layer = layer_from(SOURCE)
+# A tool that brings VK_EXT_frame_boundary, which the driver lacks.
+boundary_layer = layer_from(SOURCE, ["VK_EXT_frame_boundary"])
 
 
 def seen(scene: Scene, program: Program, layer: dict[str, str], *options: str) -> list[str]:

@@ -12,11 +12,15 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
+from tests.layers import layer_from
 from tests.program import Ended, run_program
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
 Run = Callable[..., Ended]
+instrumentation_layer = layer_from(
+    Path(__file__).with_name("instrumentation_layer.c"), ["VK_ARM_shader_instrumentation", "VK_KHR_maintenance5"]
+)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gpu.ml_scenes import mixed_model
-from tests.layers import build_layer
+from tests.layers import layer_from
 from tests.program import Program
 from tests.scenes import Scene
 
@@ -17,11 +17,7 @@ STATISTICS = "--neural-statistics-dump-dir"
 DATABASES = "--neural-debug-database-dump-dir"
 
 
-@pytest.fixture(scope="session")
-def neural_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment variables with which the loader loads the layer."""
-    source = Path(__file__).with_name("neural_layer.c")
-    return build_layer(source, tmp_path_factory.mktemp("neural-layer"), "counts dispatches of graphs", (EXTENSION,))
+neural_layer = layer_from(Path(__file__).with_name("neural_layer.c"), [EXTENSION])
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from scenario_runner import progress
 from scenario_runner.cli.supervisor import files_of
 from scenario_runner.errors import FenceTimeoutError
 from scenario_runner.run.crash import Crash, crash_problem
-from tests.layers import build_layer
+from tests.layers import layer_from
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -33,10 +33,7 @@ def four(scene: Scene) -> list[str]:
     return names
 
 
-@pytest.fixture(scope="module")
-def hanging(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    source = Path(__file__).parents[1] / "suite" / "running" / "trouble_layer.c"
-    return build_layer(source, tmp_path_factory.mktemp("trouble-layer"), "ends its process in many ways")
+hanging = layer_from(Path(__file__).parents[1] / "suite" / "running" / "trouble_layer.c")
 
 
 def crashing(fault_layer: dict[str, str], call: str, at: int = 1, by: int = signal.SIGSEGV) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.layers import build_layer
+from tests.layers import layer_from
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -16,11 +16,7 @@ DATA = "layout(binding = 0) buffer A { uint a[]; };\n"
 DISCRETE = "2"
 
 
-@pytest.fixture(scope="session")
-def guard_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment variables with which the loader loads guard_layer.c."""
-    source = Path(__file__).with_name("guard_layer.c")
-    return build_layer(source, tmp_path_factory.mktemp("guard-layer"), "guards mapped memory")
+guard_layer = layer_from(Path(__file__).with_name("guard_layer.c"))
 
 
 def above(layer: dict[str, str], other: dict[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
 from tests.crash import crash_shader
-from tests.layers import build_layer
+from tests.layers import layer_from
 from tests.scenes import Scene, glsl
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
@@ -33,10 +33,7 @@ def _compiled_once(shader_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
 
-@pytest.fixture(scope="session")
-def layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    source = Path(__file__).parent / "trouble_layer.c"
-    return build_layer(source, tmp_path_factory.mktemp("trouble-layer"), "ends its process in many ways")
+layer = layer_from(Path(__file__).with_name("trouble_layer.c"))
 
 
 @pytest.fixture
