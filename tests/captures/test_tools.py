@@ -6,12 +6,14 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 from pathlib import Path
 
 import numpy
 import pytest
 
+from scenario_runner.run.capture_tools import is_gfxr, is_whole_gfxr, is_whole_rdc
 from tests.gpu.ml_scenes import HEAD, tensor
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -19,6 +21,9 @@ from tests.scenes import Scene, glsl
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
 renderdoc = pytest.mark.skipif(shutil.which("renderdoccmd") is None, reason="RenderDoc is not installed")
 gfxreconstruct = pytest.mark.skipif(shutil.which("gfxrecon-info") is None, reason="gfxreconstruct is not installed")
+SECTION = struct.pack("<4sIQQQII", bytes(4), 1, 5, 9, 21, 2, 4) + b"name" + b"12345"
+RDC = struct.pack("<8sII", b"RDOC", 0x102, 20) + b"more" + SECTION
+GFXR = struct.pack("<4sIIIII", b"GFXR", 0, 0, 1, 1, 1) + struct.pack("<QI", 3, 5) + b"abc" + struct.pack("<QI", 0, 3)
 
 
 @pytest.fixture
@@ -253,3 +258,35 @@ def test_a_file_that_is_no_capture(frames: Path, program: Program, scene: Scene)
     assert (done.code, done.out) == (4, "")
     assert "x.npy: is not a capture of gfxreconstruct, which would replace it" in done.err
     assert (scene.folder / "x.npy").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "content, whole",
+    [
+        (RDC, True),
+        (RDC + SECTION, True),
+        (RDC[:-1], False),
+        (RDC + SECTION[:20], False),
+        (RDC + bytes(10), False),
+        (RDC[:12], False),
+        (b"", False),
+        (b"x" * 100, False),
+        (struct.pack("<8sII", b"RDOC", 0x777, 20), True),  # a version that is not known
+    ],
+)
+def test_whole_captures_of_renderdoc(tmp_path: Path, content: bytes, whole: bool) -> None:
+    """The last section has to end with the file."""
+    path = tmp_path / "a.rdc"
+    path.write_bytes(content)
+    assert is_whole_rdc(str(path)) is whole
+
+
+@pytest.mark.parametrize(
+    "content, whole", [(GFXR, True), (GFXR[:-1], False), (GFXR[:-12], True), (GFXR[:24], False), (b"GFXR", False)]
+)
+def test_whole_captures_of_gfxreconstruct(tmp_path: Path, content: bytes, whole: bool) -> None:
+    """The last block has to end with the file."""
+    path = tmp_path / "a.gfxr"
+    path.write_bytes(content)
+    assert is_whole_gfxr(str(path)) is whole
+    assert is_gfxr(str(path))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from scenario_runner import Runner
 from scenario_runner.formats import Format, format_named
 from tests.scenes import Scene, glsl
 
@@ -83,3 +84,24 @@ def dispatch(
 ) -> None:
     """A dispatch over a two-dimensional image."""
     scene.command("dispatch_compute", shader_ref=shader, bindings=bindings, rangeND=[*groups, 1], **keys)
+
+
+def fetched(
+    scene: Scene,
+    runner: Runner,
+    name: str,
+    content: Any = None,
+    *,
+    into: str = "R32G32B32A32_SFLOAT",
+    sampler: str = "sampler2D",
+    texel: str = "vec4(texelFetch(src, p, 0))",
+    **keys: Any,
+) -> Any:
+    """What a shader stores in the image "dst" for each texel of the sampled image "src"."""
+    declarations = f"layout(set = 0, binding = 0) uniform {sampler} src;\n" + storage(1, into, "dst")
+    scene.shader("fetch", per_texel(f"imageStore(dst, p, {texel});", declarations))
+    add_image(scene, "src", name, content, **{"shader_access": "readonly", **keys})
+    _, width, height, _ = scene.resources[-1]["image"]["dims"]
+    add_image(scene, "dst", into, size=(width, height))
+    dispatch(scene, "fetch", [binding(0, "src"), binding(1, "dst")], (width, height))
+    return runner.run(scene.write())["dst"]

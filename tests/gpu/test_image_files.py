@@ -11,7 +11,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files.dds import DdsReader
-from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
+from tests.gpu.image_scenes import add_image, binding, dispatch, fetched, format_of, per_texel, storage, texels
 from tests.image_files import write_dds
 from tests.scenes import Scene
 
@@ -96,12 +96,7 @@ def test_blocks_are_decoded(scene: Scene, both: Runner) -> None:
     red, blue = 0b11111_000000_00000, 0b00000_000000_11111
     block = red.to_bytes(2, "little") + blue.to_bytes(2, "little") + bytes([0, 0x55, 0, 0x55])
     write_dds(scene.folder / "in.dds", format_of("BC1_RGBA_UNORM_BLOCK"), 4, 4, [block])
-    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R8G8B8A8_UNORM", "dst")
-    scene.shader("fetch", per_texel("imageStore(dst, p, texelFetch(src, p, 0));", declarations))
-    add_image(scene, "src", "BC1_RGBA_UNORM_BLOCK", size=(4, 4), src="in.dds", shader_access="readonly")
-    add_image(scene, "dst", "R8G8B8A8_UNORM", size=(4, 4))
-    dispatch(scene, "fetch", [binding(0, "src"), binding(1, "dst")], (4, 4))
-    rows = both.run(scene.write())["dst"]
+    rows = fetched(scene, both, "BC1_RGBA_UNORM_BLOCK", size=(4, 4), src="in.dds", into="R8G8B8A8_UNORM")
     assert (rows[0::2] == [255, 0, 0, 255]).all()
     assert (rows[1::2] == [0, 0, 255, 255]).all()
 

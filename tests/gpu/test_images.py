@@ -10,7 +10,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.formats import all_formats
-from tests.gpu.image_scenes import LAYOUTS, add_image, binding, dispatch, per_texel, storage, texels
+from tests.gpu.image_scenes import LAYOUTS, add_image, binding, dispatch, fetched, per_texel, storage, texels
 from tests.scenes import Scene
 
 # Formats that every Vulkan device must be able to sample, blit and store (specification, "Required Format Support").
@@ -88,13 +88,8 @@ def test_every_format_passes_through_or_is_refused(scene: Scene, both: Runner, f
 def test_sampled_texels(scene: Scene, both: Runner, name: str, shader_type: str, convert: Any) -> None:
     """texelFetch of a sampled image gives the number that the format means by its bits."""
     content = texels(name, 9, 5)
-    declarations = f"layout(set = 0, binding = 0) uniform {shader_type} src;\n"
-    declarations += storage(1, "R32G32B32A32_SFLOAT", "dst")
-    scene.shader("fetch", per_texel("imageStore(dst, p, vec4(texelFetch(src, p, 0)));", declarations))
-    add_image(scene, "src", name, content, shader_access="readonly")
-    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(9, 5))
-    dispatch(scene, "fetch", [binding(0, "src"), binding(1, "dst")], (9, 5))
-    numpy.testing.assert_allclose(both.run(scene.write())["dst"], convert(content), rtol=1e-6)
+    got = fetched(scene, both, name, content, sampler=shader_type)
+    numpy.testing.assert_allclose(got, convert(content), rtol=1e-6)
 
 
 def test_srgb_is_decoded(scene: Scene, both: Runner) -> None:
@@ -105,12 +100,7 @@ def test_srgb_is_decoded(scene: Scene, both: Runner) -> None:
     stored value, seen on the sRGB side): encoded again and rounded, each texel is the stored one.
     """
     content = numpy.arange(256, dtype=numpy.uint8).reshape(8, 8, 4)
-    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32G32B32A32_SFLOAT", "dst")
-    scene.shader("fetch", per_texel("imageStore(dst, p, texelFetch(src, p, 0));", declarations))
-    add_image(scene, "src", "R8G8B8A8_SRGB", content)
-    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(8, 8))
-    dispatch(scene, "fetch", [binding(0, "src"), binding(1, "dst")], (8, 8))
-    got = both.run(scene.write())["dst"].astype(numpy.float64)
+    got = fetched(scene, both, "R8G8B8A8_SRGB", content).astype(numpy.float64)
     encoded = numpy.where(got <= 0.0031308, got * 12.92, 1.055 * numpy.maximum(got, 0) ** (1 / 2.4) - 0.055)
     assert numpy.abs(encoded[..., :3] * 255 - content[..., :3]).max() <= 0.5
     numpy.testing.assert_allclose(got[..., 3], content[..., 3] / 255.0, rtol=1e-6)
@@ -119,13 +109,10 @@ def test_srgb_is_decoded(scene: Scene, both: Runner) -> None:
 def test_depth_is_sampled(scene: Scene, both: Runner) -> None:
     """A depth image is sampled as its depths."""
     content = (numpy.arange(35, dtype=numpy.float32).reshape(5, 7, 1)) / 64
-    declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
-    scene.shader("fetch", per_texel("imageStore(dst, p, texelFetch(src, p, 0).rrrr);", declarations))
-    add_image(scene, "src", "D32_SFLOAT", content, shader_access="readonly", dst="depth.npy")
-    add_image(scene, "dst", "R32_SFLOAT", size=(7, 5))
-    dispatch(scene, "fetch", [binding(0, "src"), binding(1, "dst")], (7, 5))
-    result = both.run(scene.write())
-    assert (result["dst"] == content).all()
+    texel = "texelFetch(src, p, 0).rrrr"
+    assert (
+        fetched(scene, both, "D32_SFLOAT", content, into="R32_SFLOAT", texel=texel, dst="depth.npy") == content
+    ).all()
     assert (numpy.load(scene.folder / "depth.npy")[0] == content).all()
 
 
