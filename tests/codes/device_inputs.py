@@ -196,7 +196,7 @@ def without_the_library(case: Case) -> Codes:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "vgfpy", None)
-        return case.raised(lambda: decoder("CreateModuleTableDecoder", b"", "a.vgf", "module"))
+        return case.raised(lambda: decoder("CreateModuleTableDecoder", bytes(8), "a.vgf", "module"))
 
 
 INPUTS: dict[str, Input] = {
