@@ -133,38 +133,32 @@ class VgfDispatch:
         """Match bindings and ports by number. Whether every port has something that fits."""
         graph, problems = self._graph, self._problems
         before = len(problems.errors)
+        ports = [*(("input", port) for port in graph.inputs), *(("output", port) for port in graph.outputs)]
         bound: set[int] = set()
         for index, binding in enumerate(self._command.bindings):
             place = f"{self._pointer}/bindings/{index}"
-            ports = [("input", port) for port in graph.inputs if port.binding == binding.id]
-            ports += [("output", port) for port in graph.outputs if port.binding == binding.id]
-            if not ports:
-                message = f"graph {graph.graph.uid!r} has no input or output {binding.id}; it has: {self._there_are()}"
+            matching = [(direction, port) for direction, port in ports if port.binding == binding.id]
+            if not matching:
+                there_are = ", ".join(f"{direction} {port.label}" for direction, port in ports) or "none"
+                message = f"graph {graph.graph.uid!r} has no input or output {binding.id}; it has: {there_are}"
                 problems.error("SR-GRAPH-005", f"{place}/id", message)
             elif binding.id in bound:
-                problems.error("SR-CONFLICT-004", f"{place}/id", f"{ports[0][1].label} is bound already")
+                problems.error("SR-CONFLICT-004", f"{place}/id", f"{matching[0][1].label} is bound already")
             bound.add(binding.id)
-            for direction, port in ports:  # two where the model returns an input as it is
+            for direction, port in matching:  # two where the model returns an input as it is
                 if not self._values.bind(binding, port, direction, place):
                     break
-        for direction, all_ports in (("input", graph.inputs), ("output", graph.outputs)):
-            for port in all_ports:
-                if port.binding not in bound:
-                    bound.add(port.binding)
-                    row = graph.vgf.resources[port.resource_index]
-                    message = (
-                        f"nothing is bound to the {direction} {port.label} of graph {graph.graph.uid!r}, which has the"
-                        f" shape {list(row.shape)} and the format {format_name(row.format)}"
-                    )
-                    help = f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}'
-                    problems.error("SR-BIND-001", f"{self._pointer}/bindings", message, help)
+        for direction, port in ports:
+            if port.binding not in bound:
+                bound.add(port.binding)
+                row = graph.vgf.resources[port.resource_index]
+                message = (
+                    f"nothing is bound to the {direction} {port.label} of graph {graph.graph.uid!r}, which has the"
+                    f" shape {list(row.shape)} and the format {format_name(row.format)}"
+                )
+                help = f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}'
+                problems.error("SR-BIND-001", f"{self._pointer}/bindings", message, help)
         return len(problems.errors) == before
-
-    def _there_are(self) -> str:
-        graph = self._graph
-        inputs = ", ".join(f"input {port.label}" for port in graph.inputs)
-        outputs = ", ".join(f"output {port.label}" for port in graph.outputs)
-        return ", ".join(part for part in (inputs, outputs) if part) or "none"
 
     def _operation(self, segment: Segment, barrier: bool) -> Operation | None:
         where = f"segment {segment.name or segment.index!r} of graph {self._graph.graph.uid!r}"

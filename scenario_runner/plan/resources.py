@@ -224,26 +224,22 @@ def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Pl
     None where the content may change more than itself (the shapes of graphs, the push constants of shaders in them),
     or does not fit: planning again then gives the plan, or the error.
     """
-    try:
-        return _with_inputs(plan, scenario, inputs)
-    except UsageError:
-        return None
-
-
-def _with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
     resources = dict(plan.resources)
     push_constants: dict[str, bytes] = {}
     for uid, data in inputs.items():
         planned = resources.get(uid)
-        if planned is not None:
+        try:
+            if planned is None:
+                push_constants[uid] = content_of(ArraySource(data, uid))
+                continue
             if planned.group is not None:
                 return None  # who fills shared memory is a matter of the whole group
             replaced: ResourcePlan | None = load(RESOURCES[planned.kind].resolver).replaced(planned, scenario, data)
-            if replaced is None:
-                return None
-            resources[uid] = replaced
-        else:
-            push_constants[uid] = content_of(ArraySource(data, uid))
+        except UsageError:
+            return None
+        if replaced is None:
+            return None
+        resources[uid] = replaced
     plan = plan._replace(resources=resources)
     return _with_push_constants(plan, scenario, push_constants) if push_constants else plan
 
