@@ -1,4 +1,4 @@
-"""Commands about the program itself: ``explain``, ``schema``, ``completion`` and ``--version``."""
+"""Commands about the program itself: ``explain``, ``completion`` and ``--version``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Final
 
 from scenario_runner import __version__
@@ -16,7 +15,6 @@ from scenario_runner.codes import CODES, FAMILIES
 from scenario_runner.errors import UsageError
 from scenario_runner.text import close_names, did_you_mean
 
-_SCHEMAS = {"scenario": "scenario_runner.scenario", "custom-op": "scenario_runner.custom_shader.reading"}
 _BASH: Final = """\
 _scenario_runner() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} options
@@ -56,11 +54,6 @@ def explain(options: argparse.Namespace) -> None:
         for text in (code.meaning, f"Fix: {code.fix}", f"Source: {code.source}"):
             print()
             print(textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False))
-
-
-def schema(options: argparse.Namespace) -> None:
-    """Print the JSON Schema of a format, for editors and other checkers."""
-    print(json.dumps(import_module(_SCHEMAS[options.format]).json_schema(), indent=2))
 
 
 def versions(options: argparse.Namespace) -> None:

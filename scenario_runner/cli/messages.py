@@ -135,35 +135,15 @@ def _listen(level: str, lines: bool) -> None:
 
 
 class VisibleStream(io.TextIOWrapper):
-    """A text stream that escapes control characters; ``styled`` is the same without that, for our own colours."""
+    """A text stream that escapes control characters."""
 
     def write(self, text: str) -> int:
         super().write(visible(text))
         return len(text)
 
-    @property
-    def styled(self) -> Styled:
-        return Styled(self)
-
-
-class Styled:
-    """A file for `rich`: what comes here has gone through `visible` already."""
-
-    def __init__(self, stream: VisibleStream) -> None:
-        self._stream = stream
-        self.encoding = stream.encoding
-
-    def write(self, text: str) -> int:
-        return io.TextIOWrapper.write(self._stream, text)
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
+    def write_styled(self, text: str) -> int:
+        """Write text as it is, for our own colours."""
+        return super().write(text)
 
 
 def set_up_streams() -> None:

@@ -417,7 +417,7 @@ def _cache(parser: Parser) -> None:
 
 
 def _schema(parser: Parser) -> None:
-    parser.set_defaults(work="about:schema")
+    parser.set_defaults(work="validate:schema")
     parser.description = "Print a JSON Schema."
     formats = "scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders"
     parser.add_argument("format", nargs="?", choices=("scenario", "custom-op"), default="scenario", help=formats)

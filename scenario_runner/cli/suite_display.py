@@ -70,7 +70,6 @@ class SuiteDisplay:
         self._counts: dict[str, int] = {}
         self._done = self._failures = 0
         self._running: dict[str, tuple[Item, float]] = {}  # by worker
-        self._workers: dict[str, str] = {}  # by the item that runs there
         self._begin = time.monotonic()
         self._samples: deque[tuple[float, int]] = deque()
         self._lines: deque[tuple[str, str]] = deque()  # lines to be shown, with their styles
@@ -93,12 +92,11 @@ class SuiteDisplay:
     def started(self, item: Item, worker: str) -> None:
         """A worker runs this item from now on."""
         self._running[worker] = item, time.monotonic()
-        self._workers[item.id] = worker
 
     def finished(self, result: Result, *lines: str) -> None:
         """An item has its verdict; ``lines`` are shown below a failure."""
-        worker = self._workers.pop(result.item.id, None)
-        if worker is not None and self._running[worker][0].id == result.item.id:
+        worker = next((worker for worker, (item, _) in self._running.items() if item.id == result.item.id), None)
+        if worker is not None:
             del self._running[worker]  # else the worker has begun with its next item
         self._done += 1
         self._counts[result.verdict] = self._counts.get(result.verdict, 0) + 1

@@ -13,11 +13,29 @@ from rich.text import Text
 from scenario_runner.text import Span, visible
 
 
+class _Styled:
+    """A stream of the program for `rich`: what comes here has gone through `visible` already."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.write = stream.write_styled
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class Terminal(Console):
     """A console that escapes what `visible` does."""
 
     def __init__(self, stream: TextIO) -> None:
-        super().__init__(file=getattr(stream, "styled", stream))
+        file: Any = _Styled(stream) if hasattr(stream, "write_styled") else stream
+        super().__init__(file=file)
+
+    @property
+    def shows_pictures(self) -> bool:
+        """True where it has colours, and the letters that are blocks."""
+        has_blocks = self.encoding.lower().startswith("utf")
+        return has_blocks and self.color_system is not None and not self.no_color
 
     def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
         for text, style, control in super().render(*arguments, **options):

@@ -1,9 +1,10 @@
-"""``scenario-runner validate FILE…``: everything that can be checked without a GPU."""
+"""``scenario-runner validate FILE…``: everything that can be checked without a GPU; ``schema``: the form of files."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from importlib import import_module
 
 from scenario_runner import __version__
 from scenario_runner.cli.arguments import compiler_arguments
@@ -11,6 +12,8 @@ from scenario_runner.cli.messages import set_up_logging, write_finding
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.text import counted, one_line
 from scenario_runner.validation import SCHEMA, Options, Validation, sarif, validate_file
+
+_SCHEMAS = {"scenario": "scenario_runner.scenario", "custom-op": "scenario_runner.custom_shader.reading"}
 
 
 def main(options: argparse.Namespace) -> int:
@@ -45,3 +48,8 @@ def _show(validation: Validation) -> None:
         if warnings:
             counts.append(counted(warnings, "warning"))
         print(f"{one_line(validation.file)}: valid: {', '.join(counts)}")
+
+
+def schema(options: argparse.Namespace) -> None:
+    """Print the JSON Schema of a format, for editors and other checkers."""
+    print(json.dumps(import_module(_SCHEMAS[options.format]).json_schema(), indent=2))

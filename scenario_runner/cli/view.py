@@ -46,8 +46,7 @@ def _color_console() -> Any:
     if not is_terminal(sys.stdout):
         return None
     console = terminal(sys.stdout)
-    has_blocks = console.encoding.lower().startswith("utf")
-    return console if has_blocks and console.color_system is not None and not console.no_color else None
+    return console if console.shows_pictures else None
 
 
 def _draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
