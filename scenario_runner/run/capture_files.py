@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner import system_limits
 from scenario_runner.diagnostics import Diagnostic
@@ -102,10 +102,10 @@ def check_captures(plan: Plan, folder: str, repeat: int) -> None:
     for iteration in range(repeat if os.path.lexists(folder) else 0):  # in a new folder nothing is in the way
         for frame in plan.frames:
             for uid, files in names.files(iteration, frame).items():
-                for file in files:
-                    refuse_taken(file.path, f"a frame of {uid!r}", "captures", taken)
+                for path in files:
+                    refuse_taken(path, f"a frame of {uid!r}", "captures", taken)
                     try:
-                        check_destination(file.path)
+                        check_destination(path)
                     except FileError as error:
                         raise at_resource(error, plan.resources[uid].pointer) from error.__cause__
     check_folder_to_write(folder)
@@ -114,13 +114,6 @@ def check_captures(plan: Plan, folder: str, repeat: int) -> None:
 _CHUNK_BYTES = 8 << 20
 _MOST_CHUNKS = 24  # that wait to be written, small ones as well
 _BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
-
-
-class _File(NamedTuple):
-    """One file of a captured resource: its path, and its name below the folder of captures."""
-
-    path: str
-    name: str
 
 
 class CaptureNames:
@@ -135,13 +128,15 @@ class CaptureNames:
         self._folders = FrameFolders(repeat)
         self._file_names = FileNames()
 
-    def files(self, iteration: int, frame: FramePlan) -> dict[str, list[_File]]:
-        """By uid; ask once for each frame of a run, in order."""
-        name = self._folders.name(iteration, frame.frame_id)
-        found: dict[str, list[_File]] = {}
+    def files(self, iteration: int, frame: FramePlan) -> dict[str, dict[str, str]]:
+        """The path of each file, and its name below the folder of captures, by uid; ask once for each frame of a run,
+        in order."""
+        folder = self._folders.name(iteration, frame.frame_id)
+        found: dict[str, dict[str, str]] = {}
         for uid in frame.captures:
-            paths = (os.path.join(name, self._file_names.of(uid) + extension) for extension in self._extensions(uid))
-            found[uid] = [_File(os.path.join(self._folder, path), path) for path in paths]
+            stem = os.path.join(folder, self._file_names.of(uid))
+            names = [stem + extension for extension in self._extensions(uid)]
+            found[uid] = {os.path.join(self._folder, name): name for name in names}
         return found
 
     def _extensions(self, uid: str) -> list[str]:
@@ -226,9 +221,9 @@ class CaptureFiles:
             self._room.release()
 
     def write(self, files: FrameFiles, uid: str, piece: bytearray) -> None:
-        """On the thread: write a piece of a resource."""
+        """On the thread: write a piece of a resource. Raises FileError with the pointer of the resource."""
         self._open = files
-        files.write(uid, memoryview(piece))
+        files.writer.receive(uid, memoryview(piece))
 
     def complete(self, files: FrameFiles) -> None:
         """On the thread: all of a frame is there."""
@@ -255,7 +250,7 @@ class FrameFiles:
     """Takes pieces of one frame's captures; copies of them are written on the thread."""
 
     def __init__(
-        self, owner: CaptureFiles, plan: Plan, files: dict[str, list[_File]], iteration: int, frame_id: int
+        self, owner: CaptureFiles, plan: Plan, files: dict[str, dict[str, str]], iteration: int, frame_id: int
     ) -> None:
         self._owner = owner
         self._plan = plan
@@ -263,7 +258,7 @@ class FrameFiles:
         self._iteration = iteration
         self._frame_id = frame_id
         self._pending = OutputSet()
-        self._writer = ResourceWriter(plan, self._open)
+        self.writer = ResourceWriter(plan, self._open)
 
     def receive(self, uid: str, view: memoryview) -> None:
         flat = view.cast("B")
@@ -275,13 +270,9 @@ class FrameFiles:
         """All is there."""
         self._owner.put(partial(self._owner.complete, self))
 
-    def write(self, uid: str, piece: memoryview) -> None:
-        """Write a piece, on the thread. Raises FileError with the pointer of the resource."""
-        self._writer.receive(uid, piece)
-
     def _open(self, uid: str) -> Iterator[ContentWriter]:
-        for file in self._files[uid]:
-            yield create_resource_file(file.path, self._plan.resources[uid], self._create)
+        for path in self._files[uid]:
+            yield create_resource_file(path, self._plan.resources[uid], self._create)
 
     def _create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
         return _CaptureFile(path, size_bytes, self._owner.hasher, self._pending)
@@ -291,10 +282,10 @@ class FrameFiles:
         by_path: dict[str, Any] = {file.path: file for file in self._pending.complete}
         self._pending.publish()
         return [
-            self._entry(uid, file.name, by_path[file.path])
+            self._entry(uid, name, by_path[path])
             for uid, files in self._files.items()
-            for file in files
-            if file.path in by_path
+            for path, name in files.items()
+            if path in by_path
         ]
 
     def _entry(self, uid: str, name: str, made: _CaptureFile) -> dict[str, Any]:
@@ -316,7 +307,7 @@ class FrameFiles:
 
     def discard(self) -> None:
         """Remove what is not complete."""
-        self._writer.discard()
+        self.writer.discard()
         self._pending.discard()
 
 

@@ -16,6 +16,7 @@ import pytest
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.vulkan import NULL, ffi, loader
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.structs import new
 
 VERSION_1_3 = 1 << 22 | 3 << 12
@@ -109,29 +110,26 @@ def load_with(path: str) -> str:
     return done.stdout.rstrip("\n")
 
 
-def test_loader_path_is_taken_from_the_environment(tmp_path: Path) -> None:
-    """A loader outside the search path is opened from the path in SCENARIO_RUNNER_VULKAN_LOADER."""
-    name = ctypes.util.find_library("vulkan")
-    assert name is not None
-    assert load_with(name) == "True"
-
-
-def test_missing_loader_is_named(tmp_path: Path) -> None:
-    """A path with no library behind it ends in one sentence and what to do."""
-    path = str(tmp_path / "libnone.so")
-    assert load_with(path) == (
-        f"no Vulkan loader could be opened ({path!r}: cannot open shared object file: No such file or directory)"
-        " | SCENARIO_RUNNER_VULKAN_LOADER must be the path of a Vulkan loader library; unset it to search the system"
-    )
-
-
-def test_library_that_is_no_loader_is_refused() -> None:
-    """Another library is recognised by the command it lacks."""
-    name = ctypes.util.find_library("m")
-    assert name is not None
-    assert load_with(name).startswith(
-        f"no Vulkan loader could be opened ({name!r}: it is not a Vulkan loader (it has no vkGetInstanceProcAddr)) | "
-    )
+@pytest.mark.parametrize(
+    "library, expected",
+    [
+        (ctypes.util.find_library("vulkan"), "True"),
+        (
+            "/none/libnone.so",
+            "no Vulkan loader could be opened ({!r}: cannot open shared object file: No such file or directory) |"
+            " SCENARIO_RUNNER_VULKAN_LOADER must be the path of a Vulkan loader library; unset it to search the system",
+        ),
+        (
+            ctypes.util.find_library("m"),
+            "no Vulkan loader could be opened ({!r}: it is not a Vulkan loader (it has no vkGetInstanceProcAddr)) |"
+            " SCENARIO_RUNNER_VULKAN_LOADER must be the path of a Vulkan loader library; unset it to search the system",
+        ),
+    ],
+)
+def test_loader_of_the_environment(library: str | None, expected: str) -> None:
+    """A loader is opened from the path in SCENARIO_RUNNER_VULKAN_LOADER; what is none is refused, and what to do."""
+    assert library is not None
+    assert load_with(library) == expected.format(library)
 
 
 def test_unknown_and_unavailable_commands_are_told_apart(instance: Any, device: Any) -> None:
@@ -163,3 +161,28 @@ def test_features_agree_with_vulkaninfo(instance: Any, physical_device: Any, tmp
     assert len(reported) > 40
     for name, members in reported.items():
         assert query(instance, physical_device, ALIASES.get(name, name)) == members, name
+
+
+GRAPHICS, COMPUTE, TRANSFER = 1, 2, 4
+
+
+@pytest.mark.parametrize(
+    "families, computing, drawing",
+    [
+        ([(GRAPHICS | COMPUTE | TRANSFER, 1), (COMPUTE, 1)], 0, 0),
+        ([(TRANSFER, 1), (COMPUTE, 1), (GRAPHICS | COMPUTE, 1)], 1, 2),
+        ([(COMPUTE | TRANSFER, 1), (GRAPHICS, 1)], 0, None),
+        ([(GRAPHICS, 1)], None, None),
+        ([(0, 1)], None, None),
+        ([(GRAPHICS | COMPUTE, 0), (GRAPHICS | COMPUTE, 1)], 1, 1),
+    ],
+)
+def test_the_first_queue_family_that_does_the_work(
+    families: list[tuple[int, int]], computing: int | None, drawing: int | None
+) -> None:
+    """The first that has queues with compute; where something is drawn, the first with graphics as well."""
+    nothing: Any = None
+    device = PhysicalDevice(nothing, nothing, 0)
+    device.queue_families = [(flags, count, 64) for flags, count in families]
+    assert device.queue_family() == computing
+    assert device.queue_family(graphics=True) == drawing
