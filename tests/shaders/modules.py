@@ -1,8 +1,14 @@
-"""The content of compiled modules."""
+"""The content of compiled modules, and the problem of what does not compile."""
 
 from __future__ import annotations
 
 import struct
+
+import pytest
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import CompileError, ScenarioRunnerError
+from scenario_runner.shaders import CompileRequest, compile_all
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 
@@ -20,3 +26,13 @@ def version(module: bytes) -> tuple[int, int]:
 def made_by(module: bytes) -> int:
     """The tool that made it, by SPIR-V's registry of generators."""
     return int.from_bytes(module[10:12], "little")
+
+
+def problem_of(
+    request: CompileRequest, kind: type[ScenarioRunnerError] = CompileError, compiler: str | None = None
+) -> Diagnostic:
+    """The one problem of the error that a compilation ends with."""
+    with pytest.raises(kind) as caught:
+        compile_all([request], compiler=compiler)
+    (problem,) = caught.value.problems
+    return problem

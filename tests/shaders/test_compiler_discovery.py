@@ -17,7 +17,7 @@ from scenario_runner.errors import CompilerNotFoundError
 from scenario_runner.shaders import CompileRequest, compile_all, discovery
 from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.system_packages import install_here
-from tests.shaders.modules import MINIMAL
+from tests.shaders.modules import MINIMAL, problem_of
 
 
 @pytest.fixture(autouse=True)
@@ -174,9 +174,7 @@ def test_nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any compiler the error says in one line what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(CompilerNotFoundError) as caught:
-        compile_all([CompileRequest(source=MINIMAL, label="s")])
-    (problem,) = caught.value.problems
+    problem = problem_of(CompileRequest(source=MINIMAL, label="s"), CompilerNotFoundError)
     assert problem.message == "shader 's': no GLSL compiler was found"
     assert problem.help == (f"{install_here('glslang')}, or name one by --glslang or SCENARIO_RUNNER_GLSLANG")
 

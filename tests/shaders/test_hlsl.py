@@ -11,10 +11,11 @@ import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
 from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each
-from scenario_runner.shaders.compilers import DXC_EXTRA, DxcLibrary
-from scenario_runner.shaders.discovery import find_compilers
+from scenario_runner.shaders.compilers import DXC_EXTRA, Dxc, DxcLibrary
+from scenario_runner.shaders.discovery import Job, find_compilers
+from scenario_runner.shaders.source import BuildOptions, assemble
 from scenario_runner.spirv import DescriptorBinding, read_module
-from tests.shaders.modules import holds, made_by
+from tests.shaders.modules import holds, made_by, problem_of
 
 HEAD = "RWStructuredBuffer<float> o : register(u5);\n"
 BAD = HEAD + "[numthreads(1, 1, 1)] void main() {\n  o[0] = nope;\n}\n"
@@ -36,12 +37,10 @@ def bindings(module: bytes, entry: str = "main") -> list[DescriptorBinding]:
 
 
 @pytest.fixture(autouse=True)
-def only_the_library(dxc: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def only_the_library(dxc: str, glslang: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No dxc on PATH, whatever this machine has."""
     folder = tmp_path / "path"
     folder.mkdir()
-    glslang = shutil.which("glslangValidator")
-    assert glslang is not None
     (folder / "glslangValidator").symlink_to(glslang)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
@@ -71,9 +70,7 @@ def test_without_any_compiler(no_dxc_library: None, monkeypatch: pytest.MonkeyPa
     """The error says how to install the library."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(CompilerNotFoundError) as caught:
-        compile_all([hlsl(source(1.25), label="s")])
-    (problem,) = caught.value.problems
+    problem = problem_of(hlsl(source(1.25), label="s"), CompilerNotFoundError)
     assert problem.message == "shader 's': no HLSL compiler was found"
     assert problem.help is not None
     assert problem.help.startswith(f"pip install '{DXC_EXTRA}', or put dxc on PATH, or name it or its library by ")
@@ -109,17 +106,16 @@ def test_constants() -> None:
 
 
 @pytest.mark.parametrize(
-    "stage, text",
+    "stage, model, text",
     [
-        ("compute", "[numthreads(4, 2, 1)] void go() {}"),
-        ("vertex", "float4 go(uint i : SV_VertexID) : SV_Position { return float4(i, 0, 0, 1); }"),
-        ("fragment", "float4 go(float4 p : SV_Position) : SV_Target0 { return p; }"),
+        ("compute", "GLCompute", "[numthreads(4, 2, 1)] void go() {}"),
+        ("vertex", "Vertex", "float4 go(uint i : SV_VertexID) : SV_Position { return float4(i, 0, 0, 1); }"),
+        ("fragment", "Fragment", "float4 go(float4 p : SV_Position) : SV_Target0 { return p; }"),
     ],
 )
-def test_stages(stage: str, text: str) -> None:
+def test_stages(stage: str, model: str, text: str) -> None:
     """Each stage has its profile, and the entry point any name."""
     module = read_module(compile_all([hlsl(text, stage=stage, entry="go")])[0])
-    model = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}[stage]
     assert [(each.name, each.execution_model) for each in module.entry_points] == [("go", model)]
 
 
@@ -145,14 +141,9 @@ def test_includes_and_options(tmp_path: Path) -> None:
         + HEAD
         + "[numthreads(1, 1, 1)] void main() { o[0] = A; o[1] = B; o[2] = C; o[3] = D * ONE; }\n"
     )
-    request = CompileRequest(
-        language="HLSL",
-        path=str(path),
-        include_dirs=(str(tmp_path / "b"),),
-        build_options="-I c -D'D=(4.0 + 0.5)' -DONE -DGONE -UGONE",
-        base_dir=str(tmp_path),
-    )
-    (module,) = compile_all([request])
+    options = "-I c -D'D=(4.0 + 0.5)' -DONE -DGONE -UGONE"
+    request = CompileRequest(language="HLSL", path=str(path), build_options=options, base_dir=str(tmp_path))
+    (module,) = compile_all([request._replace(include_dirs=(str(tmp_path / "b"),))])
     assert [value for value in (1.5, 2.5, 3.5, 4.5) if not holds(module, value)] == []
 
 
@@ -184,9 +175,7 @@ def test_an_error_in_an_include(tmp_path: Path) -> None:
     (tmp_path / "bad.hlsli").write_text("\n  float f() { return zzz; }\n")
     path = tmp_path / "main.hlsl"
     path.write_text('#include "bad.hlsli"\n' + source(1))
-    with pytest.raises(CompileError) as caught:
-        compile_all([CompileRequest(language="HLSL", path=str(path))])
-    (problem,) = caught.value.problems
+    problem = problem_of(CompileRequest(language="HLSL", path=str(path)))
     assert (problem.path, problem.line, problem.column) == (str(tmp_path / "bad.hlsli"), 2, 22)
     path.write_text('#include "none.hlsli"\n' + source(1))
     with pytest.raises(CompileError, match=r'cannot find the include file "none\.hlsli"'):
@@ -196,9 +185,7 @@ def test_an_error_in_an_include(tmp_path: Path) -> None:
 def test_notes_belong_to_their_error() -> None:
     """A note about a candidate stands with its own place below the error."""
     text = HEAD + "void f(float3 a, float b) {}\n[numthreads(1, 1, 1)] void main() { f(1); }\n"
-    with pytest.raises(CompileError) as caught:
-        compile_all([hlsl(text)])
-    (problem,) = caught.value.problems
+    problem = problem_of(hlsl(text))
     assert (problem.line, problem.column) == (3, 37)
     assert "\n  a.hlsl:2:6: note: candidate function not viable" in problem.message
 
@@ -277,10 +264,6 @@ def test_options_of_a_shader_are_no_options_of_the_process() -> None:
 
 def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
     """Where a dxc program is preferred, the library compiles nothing before it."""
-    from scenario_runner.shaders.compilers import Dxc
-    from scenario_runner.shaders.discovery import Job
-    from scenario_runner.shaders.source import BuildOptions, assemble
-
     request, options = hlsl(source(1)), BuildOptions()
     library, program = DxcLibrary(dxc, "1", "i"), Dxc("/bin/dxc", "1", "i")
     text = assemble(request, options)
@@ -303,7 +286,6 @@ def test_a_warning_names_the_file_of_the_user(tmp_path: Path, caplog: pytest.Log
 def test_the_help_names_compilers_of_hlsl(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who names a wrong dxc reads what could be named, and no compiler of GLSL."""
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", name)
-    with pytest.raises(CompilerNotFoundError) as caught:
-        compile_all([hlsl(source(1.0))], use_cache=False)
-    assert "dxc or libdxcompiler.so" in (caught.value.problems[0].help or "")
-    assert "glslang" not in (caught.value.problems[0].help or "")
+    help = problem_of(hlsl(source(1.0)), CompilerNotFoundError).help or ""
+    assert "dxc or libdxcompiler.so" in help
+    assert "glslang" not in help

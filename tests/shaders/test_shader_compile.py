@@ -16,7 +16,8 @@ import pytest
 from scenario_runner import progress
 from scenario_runner.errors import CompileError, CompilerNotFoundError, MissingFileError, ScenarioError, UsageError
 from scenario_runner.shaders import CompileRequest, compile_all
-from tests.shaders.modules import MINIMAL, holds, version
+from scenario_runner.spirv import read_module
+from tests.shaders.modules import MINIMAL, holds, problem_of, version
 
 TENSOR = (
     "#version 450\n#extension GL_ARM_tensors : require\nlayout(local_size_x = 1) in;\n"
@@ -30,14 +31,7 @@ RWStructuredBuffer<float> o : register(u5);
 
 
 def entry_name(module: bytes) -> str:
-    """The name in the first OpEntryPoint (opcode 15: words are execution model, id, name)."""
-    at = 20
-    while at < len(module):
-        word: int = struct.unpack_from("<I", module, at)[0]
-        if word & 0xFFFF == 15:
-            return module[at + 12 : module.index(b"\0", at + 12)].decode()
-        at += (word >> 16) * 4
-    raise AssertionError("no entry point")
+    return read_module(module).entry_points[0].name
 
 
 def test_order_and_duplicates() -> None:
@@ -156,11 +150,7 @@ def test_failures_of_different_kinds(tmp_path: Path) -> None:
     ]
     with pytest.raises(MissingFileError) as caught:
         compile_all(requests)
-    assert [problem.message.split(":")[0] for problem in caught.value.problems] == [
-        "shader 'a'",
-        "shader 'b'",
-        "shader 'c'",
-    ]
+    assert [problem.message[:10] for problem in caught.value.problems] == ["shader 'a'", "shader 'b'", "shader 'c'"]
 
 
 def test_a_failed_shader_spoils_no_other(tmp_path: Path) -> None:
@@ -186,9 +176,7 @@ def test_bad_target() -> None:
 
 def test_tensors_need_a_newer_compiler(script: Callable[[str], str]) -> None:
     """A compiler before 15.4 is told to lack GL_ARM_tensors, without trying, and with the command that helps."""
-    with pytest.raises(CompilerNotFoundError) as caught:
-        compile_all([CompileRequest(source=TENSOR, label="t")], compiler=script("exit 1"))
-    (problem,) = caught.value.problems
+    problem = problem_of(CompileRequest(source=TENSOR, label="t"), CompilerNotFoundError, script("exit 1"))
     assert problem.message.startswith("shader 't': the source uses GL_ARM_tensors, which ")
     assert problem.message.endswith("compiler.sh (12.0.0) does not know")
     assert problem.help is not None
@@ -316,14 +304,11 @@ def test_hlsl_errors_have_places(tmp_path: Path, glslang: str, no_dxc_library: N
     (tmp_path / "bad.hlsli").write_text("\nfloat f() { return zzz; }\n")
     path = tmp_path / "main.hlsl"
     path.write_text('#include "bad.hlsli"\n' + HLSL)
-    with pytest.raises(CompilerNotFoundError) as caught:
-        compile_all([CompileRequest(language="HLSL", path=str(path), entry="go")], compiler=glslang)
-    (problem,) = caught.value.problems
+    request = CompileRequest(language="HLSL", path=str(path), entry="go")
+    problem = problem_of(request, CompilerNotFoundError, glslang)
     assert (problem.path, problem.line) == (str(tmp_path / "bad.hlsli"), 2)
     path.write_text(HLSL)
-    with pytest.raises(CompilerNotFoundError) as caught:
-        compile_all([CompileRequest(language="HLSL", path=str(path), entry="go")], compiler=glslang)
-    (problem,) = caught.value.problems
+    problem = problem_of(request, CompilerNotFoundError, glslang)
     assert (problem.path, problem.line) == (str(path), 3)
     assert problem.help is not None
     assert "does not know HLSL 2021; dxc may compile it: " in problem.help
@@ -344,9 +329,7 @@ def test_arm_glslc_compiles_tensors(arm_glslc: str, tmp_path: Path) -> None:
     assert struct.pack("<II", 2 << 16 | 17, 4174) in module  # OpCapability TensorsARM
     assert version(module) == (1, 6)
     (tmp_path / "b" / "b.glsl").write_text("\nzzz;\n")
-    with pytest.raises(CompileError) as caught:
-        compile_all([request], compiler=arm_glslc)
-    (problem,) = caught.value.problems
+    problem = problem_of(request, compiler=arm_glslc)
     assert (problem.path, problem.line) == (str(tmp_path / "b" / "b.glsl"), 2)
     request = CompileRequest(source="void main() {\n  zzz;\n}\n", name="t.comp")
     with pytest.raises(CompileError, match=r"^t\.comp:2:\d+: 'zzz' : undeclared identifier"):

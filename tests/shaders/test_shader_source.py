@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,16 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.errors import CompileError, FileError
+from scenario_runner.errors import FileError
 from scenario_runner.shaders import CompileRequest, compile_all
 from scenario_runner.shaders.source import MAX_BYTES, BuildOptions, assemble
+from tests.shaders.modules import holds, problem_of
 
 HEAD = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; };\n"
-
-
-def holds(module: bytes, value: float) -> bool:
-    """Whether a module has a word that is this 32-bit float."""
-    return struct.pack("<f", value) in module
 
 
 def write(folder: Path, **files: str) -> None:
@@ -30,10 +25,16 @@ def write(folder: Path, **files: str) -> None:
         path.write_text(text)
 
 
+def shader(folder: Path, text: str) -> CompileRequest:
+    """A shader in a file, below its #version line."""
+    path = folder / "main.comp"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#version 450\n{text}")
+    return CompileRequest(path=str(path))
+
+
 def place_of(request: CompileRequest) -> tuple[str | None, int | None]:
-    with pytest.raises(CompileError) as caught:
-        compile_all([request])
-    (problem,) = caught.value.problems
+    problem = problem_of(request)
     return problem.path, problem.line
 
 
@@ -72,11 +73,10 @@ def test_default_version(compile_text: Callable[..., bytes]) -> None:
 def test_error_inside_an_include(tmp_path: Path) -> None:
     """An error inside an included file shows that file and its line, and one after it the including file's line."""
     write(tmp_path, inc__deep="// fine\n", inc__bad='#include "deep.glsl"\n\nfloat f() { return zzz; }\n')
-    path = tmp_path / "main.comp"
-    path.write_text('#version 450\n#include "inc/bad.glsl"\nvoid main() {}\n')
-    assert place_of(CompileRequest(path=str(path))) == (str(tmp_path / "inc/bad.glsl"), 3)
-    path.write_text('#version 450\n#include "inc/deep.glsl" // why\n/* x */ yyy;\nvoid main() {}\n')
-    assert place_of(CompileRequest(path=str(path))) == (str(path), 3)
+    wrong_inside = shader(tmp_path, '#include "inc/bad.glsl"\nvoid main() {}\n')
+    assert place_of(wrong_inside) == (str(tmp_path / "inc/bad.glsl"), 3)
+    wrong_after = shader(tmp_path, '#include "inc/deep.glsl" // why\n/* x */ yyy;\nvoid main() {}\n')
+    assert place_of(wrong_after) == (wrong_after.path, 3)
 
 
 @pytest.mark.parametrize("directive", ["", "#extension GL_GOOGLE_include_directive : require\n"])
@@ -86,17 +86,14 @@ def test_include_search_order(tmp_path: Path, directive: str, form: str) -> None
     write(
         tmp_path, a__k="#define K 11.5\n", b__k="#define K 12.5\n", c__k="#define K 13.5\n", own__k="#define K 14.5\n"
     )
-    path = tmp_path / "own" / "main.comp"
-    path.write_text(f"#version 450\n{directive}#include {form}\n{HEAD}void main() {{ v[0] = K; }}\n")
+    request = shader(tmp_path / "own", f"{directive}#include {form}\n{HEAD}void main() {{ v[0] = K; }}\n")
     dirs = (str(tmp_path / "none"), str(tmp_path / "a"), str(tmp_path / "b"))
-    request = CompileRequest(path=str(path), include_dirs=dirs, build_options="-Ic", base_dir=str(tmp_path))
+    request = request._replace(include_dirs=dirs, build_options="-Ic", base_dir=str(tmp_path))
     for value, file in ((14.5, "own"), (11.5, "a"), (12.5, "b"), (13.5, "c")):
         assert holds(compile_all([request])[0], value)
         (tmp_path / file / "k.glsl").unlink()
-    with pytest.raises(CompileError) as caught:
-        compile_all([request])
-    (problem,) = caught.value.problems
-    assert (problem.path, problem.line) == (str(path), 3 if directive else 2)
+    problem = problem_of(request)
+    assert (problem.path, problem.line) == (request.path, 3 if directive else 2)
     assert "cannot find the include file" in problem.message
     assert problem.help is not None
     assert str(tmp_path / "a") in problem.help
@@ -106,9 +103,8 @@ def test_new_file_earlier_in_the_path(tmp_path: Path) -> None:
     """A file that appears earlier in the search path is noticed, although the shader was in the cache."""
     write(tmp_path, late__k="#define K 1.25\n")
     (tmp_path / "early").mkdir()
-    path = tmp_path / "main.comp"
-    path.write_text(f'#version 450\n#include "k.glsl"\n{HEAD}void main() {{ v[0] = K; }}\n')
-    request = CompileRequest(path=str(path), include_dirs=(str(tmp_path / "early"), str(tmp_path / "late")))
+    request = shader(tmp_path, f'#include "k.glsl"\n{HEAD}void main() {{ v[0] = K; }}\n')
+    request = request._replace(include_dirs=(str(tmp_path / "early"), str(tmp_path / "late")))
     assert holds(compile_all([request])[0], 1.25)
     write(tmp_path, early__k="#define K 2.25\n")
     assert holds(compile_all([request])[0], 2.25)
@@ -118,12 +114,9 @@ def test_nested_include_sees_the_includers_folder(tmp_path: Path) -> None:
     """An include inside an include is searched beside that file first, then beside its includers."""
     write(tmp_path, sub__mid='#include "leaf.glsl"\n#include "top.glsl"\n', sub__leaf="#define A 3.5\n")
     write(tmp_path, leaf="#define A 9.5\n", top="#define B 4.5\n")
-    path = tmp_path / "main.comp"
-    path.write_text(f'#version 450\n#include "sub/mid.glsl"\n{HEAD}void main() {{ v[0] = A; v[1] = B; }}\n')
-    module = compile_all([CompileRequest(path=str(path))])[0]
-    assert holds(module, 3.5)
-    assert holds(module, 4.5)
-    assert not holds(module, 9.5)
+    request = shader(tmp_path, f'#include "sub/mid.glsl"\n{HEAD}void main() {{ v[0] = A; v[1] = B; }}\n')
+    (module,) = compile_all([request])
+    assert [value for value in (3.5, 4.5, 9.5) if holds(module, value)] == [3.5, 4.5]
 
 
 def test_includes_that_do_not_count(compile_text: Callable[..., bytes]) -> None:
@@ -136,20 +129,17 @@ def test_once_and_guards(tmp_path: Path) -> None:
     """A file with #pragma once or with guards may be included twice, and the lines in it stay right."""
     write(tmp_path, once="// c\n#pragma once\nfloat f() { return 1.0; }\n")
     write(tmp_path, guarded='#ifndef G\n#define G\nfloat g() { return 1.0; }\n#include "guarded.glsl"\n#endif\n')
-    path = tmp_path / "main.comp"
     twice = '#include "once.glsl"\n#include "guarded.glsl"\n' * 2
-    path.write_text(f"#version 450\n{twice}{HEAD}void main() {{ v[0] = f() + g(); }}\n")
-    assert compile_all([CompileRequest(path=str(path))])[0]
+    request = shader(tmp_path, f"{twice}{HEAD}void main() {{ v[0] = f() + g(); }}\n")
+    assert compile_all([request])[0]
     write(tmp_path, once="// c\n#pragma once\nfloat f() { return bad; }\n")
-    assert place_of(CompileRequest(path=str(path))) == (str(tmp_path / "once.glsl"), 3)
+    assert place_of(request) == (str(tmp_path / "once.glsl"), 3)
 
 
 def test_include_cycle(tmp_path: Path) -> None:
     """A file that includes itself without end is an error at the line that does."""
     write(tmp_path, a='\n#include "b.glsl"\n', b='#include "a.glsl"\n')
-    path = tmp_path / "main.comp"
-    path.write_text('#version 450\n#include "a.glsl"\nvoid main() {}\n')
-    assert place_of(CompileRequest(path=str(path))) == (str(tmp_path / "b.glsl"), 1)
+    assert place_of(shader(tmp_path, '#include "a.glsl"\nvoid main() {}\n')) == (str(tmp_path / "b.glsl"), 1)
 
 
 def test_includes_that_double(tmp_path: Path) -> None:
@@ -157,10 +147,9 @@ def test_includes_that_double(tmp_path: Path) -> None:
     for level in range(40):
         write(tmp_path, **{f"n{level}": f'#include "n{level + 1}.glsl"\n' * 2})
     write(tmp_path, n40="float x;\n" * 100)
-    path = tmp_path / "main.comp"
-    path.write_text('#version 450\n#include "n0.glsl"\nvoid main() {}\n')
+    request = shader(tmp_path, '#include "n0.glsl"\nvoid main() {}\n')
     with pytest.raises(FileError, match="with its includes the shader has more than 16 MiB"):
-        compile_all([CompileRequest(path=str(path))])
+        compile_all([request])
 
 
 def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
