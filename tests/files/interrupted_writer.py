@@ -1,6 +1,6 @@
 """Writes a set of files in one process for each moment at which a signal can strike, and checks what each leaves.
 
-Arguments: a folder, and "line" or "opcode" for the moments. Prints their number.
+Argument: a folder. A moment is a line of the modules that write. Prints their number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def write(folder: Path) -> None:
                 file.write(b"new")
 
 
-def interrupted(folder: Path, moment: int, kind: str) -> None:
+def interrupted(folder: Path, moment: int) -> None:
     """Write, and send this process SIGTERM at a moment. Its exit code tells whether that one came."""
     count = 0
 
@@ -40,8 +40,7 @@ def interrupted(folder: Path, moment: int, kind: str) -> None:
         nonlocal count
         if frame.f_code.co_filename not in WRITERS:
             return None
-        frame.f_trace_opcodes = kind == "opcode"
-        if event == kind:
+        if event == "line":
             count += 1
             if count == moment:
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -60,7 +59,7 @@ def interrupted(folder: Path, moment: int, kind: str) -> None:
 
 
 def main() -> None:
-    root, kind = Path(sys.argv[1]), sys.argv[2]
+    root = Path(sys.argv[1])
     folder, scratch = root / "files", root / "scratch"
     os.environ["TMPDIR"] = str(scratch)
     moment = 0
@@ -74,7 +73,7 @@ def main() -> None:
             (folder / name).write_bytes(content)
         child = os.fork()
         if not child:
-            interrupted(folder, moment, kind)
+            interrupted(folder, moment)
         came = os.waitpid(child, 0)[1] != 0
         left = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         folders = [path for path in folder.rglob("*") if path.is_dir()]

@@ -235,47 +235,33 @@ def test_pillow_reads_what_is_written(tmp_path: Path) -> None:
         (dds_bytes(b"a", caps2=0xFE00), "holds a cube map, expected one two-dimensional image"),
         (dds_bytes(b"a", misc=4), "holds a cube map, expected one two-dimensional image"),
         (dds_bytes(b"a", caps2=0x200000, depth=4), "holds a volume of depth 4, expected one two-dimensional image"),
-        (
-            dds_bytes(b"a", dimension=4),
-            "holds a resource of dimension 4 (three-dimensional), expected 3 (two-dimensional)",
-        ),
+        (dds_bytes(b"a", dimension=4),
+         "holds a resource of dimension 4 (three-dimensional), expected 3 (two-dimensional)"),
         (dds_bytes(b"a", array=6), "holds an array of 6 images, expected one"),
         (dds_bytes(b"a", dxgi=27), "has texels of the DXGI_FORMAT 27, which no supported VkFormat equals"),
         (dds_bytes(b"a", fourcc=b"YUY2"), "has texels of the FourCC b'YUY2', which no supported VkFormat equals"),
-        (
-            dds_bytes(b"abcd", fourcc=b"", pf_flags=0x41, bits=32, r=0x3FF00000, g=0xFFC00, b=0x3FF, a=0xC0000000),
-            "has texels of 32 bits with the masks 0x3ff00000, 0xffc00, 0x3ff, 0xc0000000 and the flags 0x41,"
-            " which no supported VkFormat equals",
-        ),
+        (dds_bytes(b"abcd", fourcc=b"", pf_flags=0x41, bits=32, r=0x3FF00000, g=0xFFC00, b=0x3FF, a=0xC0000000),
+         "has texels of 32 bits with the masks 0x3ff00000, 0xffc00, 0x3ff, 0xc0000000 and the flags 0x41,"
+         " which no supported VkFormat equals"),
         (dds_bytes(b"", width=0), "says it has 0x1 texels, expected at least one"),
         (dds_bytes(b"a", mips=2), "says it has 2 mip levels, but 1x1 texels have at most 1"),
         (dds_bytes(b"a", mips=0xFFFFFFFF), "says it has 4294967295 mip levels, but 1x1 texels have at most 1"),
-        (
-            dds_bytes(b"abc", width=2, height=2),
-            "is truncated: 3 bytes follow the header, expected 4 bytes for 2x2 texels of 'VK_FORMAT_R8_UNORM'",
-        ),
-        (
-            dds_bytes(b"abcde", width=2, height=2),
-            "has bytes after its texels: 5 bytes follow the header, expected 4 bytes for 2x2 texels of"
-            " 'VK_FORMAT_R8_UNORM'",
-        ),
-        (
-            dds_bytes(b"abcd", width=2, height=2, mips=2),
-            "is truncated: 4 bytes follow the header, expected 5 bytes for 2 mip levels of 2x2 texels of"
-            " 'VK_FORMAT_R8_UNORM'",
-        ),
-        (
-            dds_bytes(b"a", width=0xFFFFFFFF, height=0xFFFFFFFF, mips=32),
-            "is truncated: 1 bytes follow the header,"
-            f" expected {sum((0xFFFFFFFF >> level) ** 2 for level in range(32))} bytes for 32 mip levels of"
-            " 4294967295x4294967295 texels of 'VK_FORMAT_R8_UNORM'",
-        ),
-        (
-            dds_bytes(b"a", flags=0x100F, pitch=0xFFFFFFF0),
-            "says that a row or level has -16 bytes, expected at most the 1 bytes of its texels",
-        ),
+        (dds_bytes(b"abc", width=2, height=2),
+         "is truncated: 3 bytes follow the header, expected 4 bytes for 2x2 texels of 'VK_FORMAT_R8_UNORM'"),
+        (dds_bytes(b"abcde", width=2, height=2),
+         "has bytes after its texels: 5 bytes follow the header, expected 4 bytes for 2x2 texels of"
+         " 'VK_FORMAT_R8_UNORM'"),
+        (dds_bytes(b"abcd", width=2, height=2, mips=2),
+         "is truncated: 4 bytes follow the header, expected 5 bytes for 2 mip levels of 2x2 texels of"
+         " 'VK_FORMAT_R8_UNORM'"),
+        (dds_bytes(b"a", width=0xFFFFFFFF, height=0xFFFFFFFF, mips=32),
+         "is truncated: 1 bytes follow the header,"
+         f" expected {sum((0xFFFFFFFF >> level) ** 2 for level in range(32))} bytes for 32 mip levels of"
+         " 4294967295x4294967295 texels of 'VK_FORMAT_R8_UNORM'"),
+        (dds_bytes(b"a", flags=0x100F, pitch=0xFFFFFFF0),
+         "says that a row or level has -16 bytes, expected at most the 1 bytes of its texels"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
     """Each way in which a file can lie about itself has a message that says what was found and expected."""
     path = tmp_path / "a.dds"

@@ -112,38 +112,18 @@ def test_formats_with_the_same_bytes_fit(tmp_path: Path) -> None:
     [
         (".dds", "R8G8B8A8_UNORM", 3, 2, "has 2x3 texels, but the scenario declares 3x2 (width x height)"),
         (".png", "R8G8B8A8_UNORM", 3, 2, "has 2x3 texels, but the scenario declares 3x2 (width x height)"),
-        (
-            ".npy",
-            "R8G8B8A8_UNORM",
-            3,
-            2,
-            "has the shape (1, 3, 2, 4), but the scenario declares 3x2 texels of 'VK_FORMAT_R8G8B8A8_UNORM':"
-            " expected (1, 2, 3, 4) (1, height, width, items)",
-        ),
-        (
-            ".dds",
-            "R32_UINT",
-            2,
-            3,
-            "has texels of 'VK_FORMAT_R8G8B8A8_UNORM', but the scenario declares 'VK_FORMAT_R32_UINT'",
-        ),
-        (
-            ".npy",
-            "R16G16B16A16_SFLOAT",
-            2,
-            3,
-            "has items of the type '|u1', but the scenario declares 'VK_FORMAT_R16G16B16A16_SFLOAT': expected '<f2'",
-        ),
-        (
-            ".npy",
-            "BC7_UNORM_BLOCK",
-            2,
-            3,
-            "cannot hold texels of the format 'VK_FORMAT_BC7_UNORM_BLOCK': NumPy has no block-compressed types",
-        ),
+        (".npy", "R8G8B8A8_UNORM", 3, 2,
+         "has the shape (1, 3, 2, 4), but the scenario declares 3x2 texels of 'VK_FORMAT_R8G8B8A8_UNORM':"
+         " expected (1, 2, 3, 4) (1, height, width, items)"),
+        (".dds", "R32_UINT", 2, 3,
+         "has texels of 'VK_FORMAT_R8G8B8A8_UNORM', but the scenario declares 'VK_FORMAT_R32_UINT'"),
+        (".npy", "R16G16B16A16_SFLOAT", 2, 3,
+         "has items of the type '|u1', but the scenario declares 'VK_FORMAT_R16G16B16A16_SFLOAT': expected '<f2'"),
+        (".npy", "BC7_UNORM_BLOCK", 2, 3,
+         "cannot hold texels of the format 'VK_FORMAT_BC7_UNORM_BLOCK': NumPy has no block-compressed types"),
         (".png", "R8_UNORM", 2, 3, "has 4 channels (RGBA), but 'VK_FORMAT_R8_UNORM' has 1"),
     ],
-)
+)  # fmt: skip
 def test_a_contradiction_shows_both_sides(
     tmp_path: Path, extension: str, declared: str, width: int, height: int, message: str
 ) -> None:

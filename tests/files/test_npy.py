@@ -127,53 +127,34 @@ def good_but(old: str, new: str) -> bytes:
         (b"\x93NUMPY\x01\x00\x10", "ends after 9 bytes, within the .npy header (truncated?)"),
         (npy_bytes(GOOD, length=500), "ends after 68 bytes, but the .npy header says it takes 500 bytes (truncated?)"),
         (npy_bytes(GOOD + " " * 70000, bytes(8), (2, 0)), "has a .npy header of 70058 bytes, expected at most 65536"),
-        (
-            npy_bytes(GOOD, bytes(7)),
-            "is truncated: 7 bytes follow the header, expected 8 bytes for shape (2,) of '<f4'",
-        ),
-        (
-            npy_bytes(GOOD, bytes(9)),
-            "has bytes after its data: 9 bytes follow the header, expected 8 bytes for shape (2,) of '<f4'",
-        ),
-        (
-            good_but("(2,)", "(999999999999, 999999999999)"),
-            "is truncated: 8 bytes follow the header, expected more bytes than any file has"
-            " for shape (999999999999, 999999999999) of '<f4'",
-        ),
+        (npy_bytes(GOOD, bytes(7)),
+         "is truncated: 7 bytes follow the header, expected 8 bytes for shape (2,) of '<f4'"),
+        (npy_bytes(GOOD, bytes(9)),
+         "has bytes after its data: 9 bytes follow the header, expected 8 bytes for shape (2,) of '<f4'"),
+        (good_but("(2,)", "(999999999999, 999999999999)"),
+         "is truncated: 8 bytes follow the header, expected more bytes than any file has"
+         " for shape (999999999999, 999999999999) of '<f4'"),
         (good_but("(2,)", "(-2,)"), f"{UNREADABLE} the shape has a negative length"),
-        (
-            good_but("(2,)", "(2)"),
-            f"{UNREADABLE} the shape is one number in brackets, expected a tuple like '(3,)'",
-        ),
+        (good_but("(2,)", "(2)"), f"{UNREADABLE} the shape is one number in brackets, expected a tuple like '(3,)'"),
         (good_but("2", "9" * 30), f"{UNREADABLE} the shape has a length of 30 digits"),
         (good_but("(2,)", "(" + "1," * 65 + ")"), f"{UNREADABLE} the shape has more than 64 axes"),
-        (
-            good_but("'<f4'", "'|O'"),
-            "holds items of the type '|O': Python objects (the file would need pickle, which can run any code)",
-        ),
-        (
-            good_but("'<f4'", "[('a', '<f4')]"),
-            f"{UNREADABLE} the items are structured (several fields each), expected one plain type like '<f4'",
-        ),
-        (
-            good_but("<f4", "<f3"),
-            "holds items of the type '<f3': no type of NumPy's plain kinds"
-            " (bool, integer, float, complex, raw bytes (V), text or time)",
-        ),
-        (
-            good_but("'shape'", "'shade'"),
-            f"{UNREADABLE} unknown key 'shade', expected 'descr', 'fortran_order' and 'shape'",
-        ),
+        (good_but("'<f4'", "'|O'"),
+         "holds items of the type '|O': Python objects (the file would need pickle, which can run any code)"),
+        (good_but("'<f4'", "[('a', '<f4')]"),
+         f"{UNREADABLE} the items are structured (several fields each), expected one plain type like '<f4'"),
+        (good_but("<f4", "<f3"),
+         "holds items of the type '<f3': no type of NumPy's plain kinds"
+         " (bool, integer, float, complex, raw bytes (V), text or time)"),
+        (good_but("'shape'", "'shade'"),
+         f"{UNREADABLE} unknown key 'shade', expected 'descr', 'fortran_order' and 'shape'"),
         (npy_bytes("{'descr': '<f4', 'shape': (2,)}", bytes(8)), f"{UNREADABLE} the key 'fortran_order' is missing"),
         (npy_bytes("{'shape': (2,), 'shape': (2,)}", bytes(8)), f"{UNREADABLE} the key 'shape' appears twice"),
-        (
-            good_but("False", "exit()"),
-            f"{UNREADABLE} expected True or False at character 35, found \"exit(), 'shape': (2,), }}\"",
-        ),
+        (good_but("False", "exit()"),
+         f"{UNREADABLE} expected True or False at character 35, found \"exit(), 'shape': (2,), }}\""),
         (npy_bytes(GOOD + "x", bytes(8)), f"{UNREADABLE} expected the end at character 58, found '\\nx'"),
         (npy_bytes("\xff", b"", (3, 0)).replace(b"\xc3\xbf", b"\xff"), f"{UNREADABLE} it is not UTF-8"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message: str) -> None:
     """Each way in which a file can lie about itself has a message that says what was found and expected."""
     path = tmp_path / "a.npy"

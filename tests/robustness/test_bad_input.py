@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import struct
-import subprocess
-from pathlib import Path
 
 import numpy
 import pytest
 
-from tests.program import COMMAND, Program, python_path
+from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -46,25 +43,15 @@ def test_json(program: Program, scene: Scene, content: bytes, message: str) -> N
     refused(program, scene, 3, re.escape(f"scenario.json:{message}"))
 
 
-def in_little_memory(checkout: Path, path: Path) -> subprocess.CompletedProcess[str]:
-    """Run the program in an address space of 6 GB."""
-    return subprocess.run(
-        ["sh", "-c", f"ulimit -v 6000000; exec {shlex.join([*COMMAND, str(path)])}"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
-        check=False,
-    )
+LITTLE_MEMORY = ("prlimit", f"--as={6_000_000 << 10}")
 
 
-def test_huge_json(checkout: Path, scene: Scene) -> None:
+def test_huge_json(program: Program, scene: Scene) -> None:
     """A scenario file of gigabytes is refused without reading all of it: there is no room for it."""
-    path = scene.folder / "scenario.json"
-    with path.open("wb") as file:
-        file.truncate(8 << 30)
-    done = in_little_memory(checkout, path)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert re.match(r"error: \S+/scenario\.json: a scenario of more than \d+ MiB is not read\n  help: ", done.stderr)
+    os.truncate(scene.file("scenario.json", ""), 8 << 30)
+    ended = program("scenario.json", launcher=LITTLE_MEMORY)
+    assert (ended.code, ended.out) == (3, "")
+    assert re.match(r"error: scenario\.json: a scenario of more than \d+ MiB is not read\n  help: ", ended.err)
 
 
 @pytest.mark.parametrize(
@@ -86,25 +73,17 @@ def header(text: str) -> bytes:
     "content, message",
     [
         (b"", "is empty, expected a .npy file"),
-        (
-            header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(15),
-            "is truncated: 15 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'",
-        ),
-        (
-            header("{'descr': '<u4', 'fortran_order': False, 'shape': (2**62, 2**62), }") + bytes(16),
-            "has a .npy header that cannot be read: the shape has the length '2**62', expected a number",
-        ),
-        (
-            header("__import__('os').system('touch pwned')") + bytes(16),
-            "has a .npy header that cannot be read: expected '{' at character 1, found"
-            """ "__import__('os').system('touch pwned')\"""",
-        ),
-        (
-            b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.",
-            "is not a .npy file: it begins with b'\\x80\\x04\\x95\\x00\\x00\\x00', expected b'\\x93NUMPY'",
-        ),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(15),
+         "is truncated: 15 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'"),
+        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (2**62, 2**62), }") + bytes(16),
+         "has a .npy header that cannot be read: the shape has the length '2**62', expected a number"),
+        (header("__import__('os').system('touch pwned')") + bytes(16),
+         "has a .npy header that cannot be read: expected '{' at character 1, found"
+         """ "__import__('os').system('touch pwned')\""""),
+        (b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.",
+         "is not a .npy file: it begins with b'\\x80\\x04\\x95\\x00\\x00\\x00', expected b'\\x93NUMPY'"),
     ],
-)
+)  # fmt: skip
 def test_npy(program: Program, scene: Scene, content: bytes, message: str) -> None:
     """A .npy file that is damaged, contradicts itself or holds objects ends with exit code 4 and its path."""
     scene.shader("add", ADD).buffer("x", size=16, src="x.npy").dispatch("add", ["x"], [4]).write()
@@ -191,17 +170,17 @@ def test_allocation_too_large(program: Program, scene: Scene, size: int) -> None
     assert scene.leftovers() == []
 
 
-def test_out_of_memory_in_the_middle(shader_cache: Path, checkout: Path, scene: Scene) -> None:
+def test_out_of_memory_in_the_middle(program: Program, scene: Scene) -> None:
     """When the system gives no more memory the exit code is 9, with how much was asked, and nothing is half-written."""
     for number in range(8):
         scene.buffer(f"b{number}", size=1000 << 20)
-    path = scene.buffer("x", size=16).write()
-    done = in_little_memory(checkout, path)
-    assert (done.returncode, done.stdout) == (9, "")
+    scene.buffer("x", size=16).write()
+    ended = program("scenario.json", launcher=LITTLE_MEMORY)
+    assert (ended.code, ended.out) == (9, "")
     # Drivers notice it when memory is allocated or when it is mapped; Mesa 25 does not notice a failure to map.
     failure = r"vkAllocateMemory failed with VK_ERROR_OUT_OF_|vkMapMemory (failed with|returned VK_SUCCESS and) "
-    assert re.match(rf"error: [^\n]+/resources/\d/buffer: ({failure})", done.stderr)
-    assert "asked for 1000.0 MiB (1048576000 bytes)" in done.stderr
+    assert re.match(rf"error: [^\n]+/resources/\d/buffer: ({failure})", ended.err)
+    assert "asked for 1000.0 MiB (1048576000 bytes)" in ended.err
     assert not list(scene.folder.glob("*.out.npy"))
     assert scene.leftovers() == []
 

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -72,20 +73,33 @@ WAYS = [parent, absolute, link, folder_link, there_and_back]
 Way = Callable[[Scene, Path], str]
 
 
-def outside(scene: Scene, name: str) -> Path:
-    return scene.folder.parent / "outside" / name
+def outside(scene: Scene, name: str, content: str | Any = None) -> Path:
+    """A file in the folder outside, with a text or an array."""
+    path = scene.folder.parent / "outside" / name
+    if isinstance(content, str):
+        path.write_text(content)
+    elif content is not None:
+        numpy.save(path, content)
+    return path
+
+
+def define_value(scene: Scene, way: Way) -> str:
+    """The folder of a.glsl, which is outside."""
+    file = outside(scene, "a.glsl", "#define VALUE 7\n")
+    folder = os.path.dirname(way(scene, file))
+    if not folder:
+        (scene.folder / "a.glsl").symlink_to(file)
+    return folder or "."
 
 
 def buffer(scene: Scene, way: Way) -> None:
-    file = outside(scene, "a.npy")
-    numpy.save(file, numpy.zeros(1, "i4"))
+    file = outside(scene, "a.npy", numpy.zeros(1, "i4"))
     scene.shader("s", STORE).resource("buffer", uid="c", size=4, shader_access="readwrite", src=way(scene, file))
     scene.dispatch("s", ["c"])
 
 
 def raw_data(scene: Scene, way: Way) -> None:
-    file = outside(scene, "a.npy")
-    numpy.save(file, numpy.zeros(1, "i4"))
+    file = outside(scene, "a.npy", numpy.zeros(1, "i4"))
     push = "layout(push_constant) uniform P { int p; };"
     scene.shader("s", STORE.replace("void", f"{push}\nvoid").replace("7", "p"), push_constants_size=4)
     scene.resource("raw_data", uid="p", src=way(scene, file)).buffer("c", size=4)
@@ -93,8 +107,7 @@ def raw_data(scene: Scene, way: Way) -> None:
 
 
 def image(scene: Scene, way: Way) -> None:
-    file = outside(scene, "a.npy")
-    numpy.save(file, numpy.zeros((2, 2, 1), "u1"))
+    file = outside(scene, "a.npy", numpy.zeros((2, 2, 1), "u1"))
     keys = {"dims": [1, 2, 2, 1], "format": "VK_FORMAT_R8_UNORM", "shader_access": "readonly"}
     scene.resource("image", uid="i", src=way(scene, file), **keys)
     text = "layout(set = 0, binding = 0) buffer C { int c[]; };\nlayout(binding = 1) uniform sampler2D t;"
@@ -103,32 +116,24 @@ def image(scene: Scene, way: Way) -> None:
 
 
 def source(scene: Scene, way: Way) -> None:
-    outside(scene, "a.comp").write_text(STORE)
-    scene.resource("shader", uid="s", type="GLSL", src=way(scene, outside(scene, "a.comp")))
+    scene.resource("shader", uid="s", type="GLSL", src=way(scene, outside(scene, "a.comp", STORE)))
     scene.buffer("c", size=4).dispatch("s", ["c"])
 
 
 def included(scene: Scene, way: Way) -> None:
-    outside(scene, "a.glsl").write_text("#define VALUE 7\n")
-    scene.shader("s", STORE.replace("\n", f'\n#include "{way(scene, outside(scene, "a.glsl"))}"\n', 1))
+    path = way(scene, outside(scene, "a.glsl", "#define VALUE 7\n"))
+    scene.shader("s", STORE.replace("\n", f'\n#include "{path}"\n', 1))
     scene.buffer("c", size=4).dispatch("s", ["c"])
 
 
 def include_folder(scene: Scene, way: Way) -> None:
-    outside(scene, "a.glsl").write_text("#define VALUE 7\n")
-    folder = os.path.dirname(way(scene, outside(scene, "a.glsl"))) or "."
-    scene.shader("s", STORE.replace("\n", "\n#include <a.glsl>\n", 1), include_dirs=[folder])
-    if folder == ".":
-        (scene.folder / "a.glsl").symlink_to(outside(scene, "a.glsl"))
+    scene.shader("s", STORE.replace("\n", "\n#include <a.glsl>\n", 1), include_dirs=[define_value(scene, way)])
     scene.buffer("c", size=4).dispatch("s", ["c"])
 
 
 def option_folder(scene: Scene, way: Way) -> None:
-    outside(scene, "a.glsl").write_text("#define VALUE 7\n")
-    folder = os.path.dirname(way(scene, outside(scene, "a.glsl"))) or "."
-    scene.shader("s", STORE.replace("\n", '\n#include "a.glsl"\n', 1), build_options=f"-I {folder}")
-    if folder == ".":
-        (scene.folder / "a.glsl").symlink_to(outside(scene, "a.glsl"))
+    options = f"-I {define_value(scene, way)}"
+    scene.shader("s", STORE.replace("\n", '\n#include "a.glsl"\n', 1), build_options=options)
     scene.buffer("c", size=4).dispatch("s", ["c"])
 
 
@@ -154,14 +159,13 @@ def module(scene: Scene, way: Way) -> None:
 
 
 def constant(scene: Scene, way: Way) -> None:
-    numpy.save(outside(scene, "a.npy"), numpy.ones((2, 3, 3, 4), "f4"))
     shutil.copy(SPIRV / "graph_constant.spv", scene.folder / "g.spv")
-    _graph(scene, "g.spv", way(scene, outside(scene, "a.npy")))
+    _graph(scene, "g.spv", way(scene, outside(scene, "a.npy", numpy.ones((2, 3, 3, 4), "f4"))))
 
 
 def result(scene: Scene, way: Way) -> None:
-    numpy.save(outside(scene, "a.npy"), numpy.zeros(4, "i1"))
-    scene.shader("s", STORE).buffer("c", size=4, dst=way(scene, outside(scene, "a.npy"))).dispatch("s", ["c"])
+    path = way(scene, outside(scene, "a.npy", numpy.zeros(4, "i1")))
+    scene.shader("s", STORE).buffer("c", size=4, dst=path).dispatch("s", ["c"])
 
 
 REFERENCES = [
@@ -328,8 +332,7 @@ def test_the_command_line(case: Scene, program: Program) -> None:
     path = case.write()
     ended = program(path, "--sandbox")
     assert ended.code == 14
-    place = f"{path}:"
-    assert ended.err.startswith(f"error: {place}")
+    assert ended.err.startswith(f"error: {path}:")
     assert "/resources/1/buffer/src" in ended.err
     assert "which the sandbox forbids" in ended.err
     assert "run without --sandbox if you trust" in ended.err

@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy
 import pytest
 
-from tests.program import COMMAND, Ended, python_path
+from tests.program import Program
 from tests.scenes import Scene, glsl
 
 # A thread's stack is as large as this limit; one that is larger than the address space is never had.
 STACK_BYTES, ADDRESS_SPACE_BYTES = 8 << 30, 4 << 30
 # RLIMIT_NPROC does not bind root: another real user id, and none of the capabilities that overrule the limit.
 ANOTHER_USER = ("setpriv", "--ruid", "65534", "--bounding-set", "-sys_resource,-sys_admin")
-Limited = Callable[..., Ended]
-
-
-@pytest.fixture
-def limited(checkout: Path, scene: Scene, shader_cache: Path) -> Limited:
-    """``limited(launcher, *arguments)`` runs the program through a launcher that sets a limit."""
-
-    def run(launcher: tuple[str, ...], *arguments: str) -> Ended:
-        done = subprocess.run(
-            [*launcher, *COMMAND, *arguments],
-            cwd=scene.folder,
-            env={**os.environ, "PYTHONPATH": python_path(checkout)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        return Ended(done.returncode, done.stdout, done.stderr)
-
-    return run
 
 
 def few_processes(most: int) -> tuple[str, ...]:
@@ -65,10 +42,10 @@ LAUNCHERS = {
 
 
 @pytest.mark.parametrize("limit", LAUNCHERS)
-def test_a_thread_that_cannot_be_started(limited: Limited, small: Scene, limit: str) -> None:
+def test_a_thread_that_cannot_be_started(program: Program, small: Scene, limit: str) -> None:
     """The first thread that the system refuses ends the run with exit code 15, the limit, and what to do."""
     launcher, named = LAUNCHERS[limit]
-    ended = limited(launcher(), "scenario.json")
+    ended = program("scenario.json", launcher=launcher())
     assert (ended.code, ended.out) == (15, "")
     expected = rf"error: the system refuses to start another thread \({named}\)\n  help: raise the limit, or end .*\n"
     assert re.fullmatch(expected, ended.err)
@@ -77,29 +54,27 @@ def test_a_thread_that_cannot_be_started(limited: Limited, small: Scene, limit: 
 
 
 @pytest.mark.parametrize("limit", LAUNCHERS)
-def test_a_compiler_that_cannot_be_started(limited: Limited, small: Scene, limit: str, tmp_path: Path) -> None:
+def test_a_compiler_that_cannot_be_started(program: Program, small: Scene, limit: str, tmp_path: Path) -> None:
     """A command that needs no driver and compiles a shader says the same."""
     launcher, named = LAUNCHERS[limit]
     cache = {"SCENARIO_RUNNER_CACHE": str(tmp_path / "empty")}
-    ended = limited(
-        (*launcher(), "env", *(f"{key}={value}" for key, value in cache.items())), "validate", "scenario.json"
-    )
+    ended = program("validate", "scenario.json", launcher=launcher(), env=cache)
     assert (ended.code, ended.out) == (15, "")
     place = r"error: scenario\.json:\d+:\d+: /resources/0/shader: shader 'add': "
     assert re.match(rf"{place}the system refuses to start another (thread|process) \({named}\)\n  help: ", ended.err)
 
 
-def test_a_suite_without_file_handles(limited: Limited, small: Scene) -> None:
+def test_a_suite_without_file_handles(program: Program, small: Scene) -> None:
     """The limit of open files is named, and not those of processes, which are far from theirs."""
-    ended = limited(("prlimit", "--nofile=10"), "test", "scenario.json")
+    ended = program("test", "scenario.json", launcher=("prlimit", "--nofile=10"))
     assert ended.code == 15
     named = r"open files \(ulimit -n\): \d+ of 10 in use, 6 more asked for"
     assert re.search(rf"^error: the system refuses to start another process \({named}\)$", ended.err, re.M)
 
 
-def test_doctor_reports_a_thread_that_cannot_be_started(limited: Limited, scene: Scene) -> None:
+def test_doctor_reports_a_thread_that_cannot_be_started(program: Program, scene: Scene) -> None:
     """The report of what else is there stays."""
     launcher, named = LAUNCHERS["ulimit -v"]
-    ended = limited(launcher(), "doctor")
+    ended = program("doctor", launcher=launcher())
     assert ended.code == 1
     assert re.search(rf"could not be started: the system refuses to start another thread \({named}\)", ended.out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -121,10 +120,11 @@ def test_pipes_that_deliver(checkout: Path, scene: Scene, shader_cache: Path) ->
         f"{program} test --list @<(echo scenario.json)\n"
         f"{program} test --list scenario.json --skips <(echo other)\n"
     )
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=scene.folder,
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
+        env=environment,
         capture_output=True,
         text=True,
         check=True,
@@ -157,24 +157,15 @@ def test_half_of_a_surrogate_pair(program: Program, scene: Scene, key: str) -> N
     assert b"\xff.npy" in os.listdir(os.fsencode(scene.folder))
 
 
-def test_no_folder_for_temporary_files(checkout: Path, scene: Scene) -> None:
+def test_no_folder_for_temporary_files(program: Program, scene: Scene) -> None:
     """Where no temporary folder can be used, that is what the error says."""
     scene.shader("s", STORE).buffer("b", size=16).dispatch("s", ["b"]).write()
     # Python tries a fixed list of folders after TMPDIR; none of them has room for a file where no file may be written.
-    code = (
-        "import resource, signal, sys\n"
-        "from scenario_runner.cli import main\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "sys.exit(main(['validate', '--no-cache', 'scenario.json']))\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=scene.folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 4
-    assert "no folder for temporary files can be used to compile shaders" in done.stderr + done.stdout
-    assert "standard output" not in done.stderr
+    nothing_written = ("prlimit", "--fsize=0:0", "env", "--ignore-signal=XFSZ")
+    ended = program("validate", "--no-cache", "scenario.json", launcher=nothing_written)
+    assert ended.code == 4
+    assert "no folder for temporary files can be used to compile shaders" in ended.err + ended.out
+    assert "standard output" not in ended.err
 
 
 @pytest.mark.parametrize(

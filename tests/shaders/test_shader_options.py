@@ -68,25 +68,19 @@ def test_levels(text: str, optimise: str, debug: bool) -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        (
-            "-foo",
-            "build_options: unknown option '-foo' "
-            "(expected -DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0)",
-        ),
+        ("-foo",
+         "build_options: unknown option '-foo' "
+         "(expected -DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0)"),
         ("-D", "build_options: '-D' at the end lacks its argument"),
         ("-DA -I", "build_options: '-I' at the end lacks its argument"),
-        (
-            "-D2=3",
-            "build_options: '-D2=3' is not a macro (expected -DNAME or NAME=VALUE, NAME of letters, digits and _)",
-        ),
+        ("-D2=3",
+         "build_options: '-D2=3' is not a macro (expected -DNAME or NAME=VALUE, NAME of letters, digits and _)"),
         ("-UA=1", "build_options: '-UA=1' is not a macro (expected -UNAME, NAME of letters, digits and _)"),
         ("-DA='", 'build_options: "-DA=\'" cannot be split into options: no closing quotation'),
-        (
-            "'-DA=1\n#error x'",
-            "build_options: the value in '-DA=1\\n#error x' cannot hold a line break, '/*' or a final backslash",
-        ),
+        ("'-DA=1\n#error x'",
+         "build_options: the value in '-DA=1\\n#error x' cannot hold a line break, '/*' or a final backslash"),
     ],
-)
+)  # fmt: skip
 def test_refused(text: str, message: str) -> None:
     """An option that cannot be used is named in the error."""
     with pytest.raises(ScenarioError) as caught:
