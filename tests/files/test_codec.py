@@ -10,22 +10,79 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files import codec
-from scenario_runner.files.codec import all_codecs, codec_for, codec_of, is_known
-from scenario_runner.formats import format_named
+from scenario_runner.files.codec import (
+    Codec,
+    HeldImageWriter,
+    ImageHeader,
+    ImageReader,
+    ImageWriter,
+    all_codecs,
+    check_extent,
+    codec_for,
+    codec_of,
+    is_known,
+)
+from scenario_runner.files.output import CreateOutput
+from scenario_runner.formats import Format, format_named
 from scenario_runner.scenario.syntax import declared_files
 from scenario_runner.validation import validate_file
 from scenario_runner.viewing.difference import folder_pairs
 from scenario_runner.viewing.reading import read_content
-from tests.files import flat_codec
 from tests.scenes import Scene
 
 PAIRS = format_named("VK_FORMAT_R8G8_UINT")
+SIGNATURE = b"FLAT"
+
+
+class FlatCodec(Codec):
+    """A format of the tests: four letters, then rows of up to 255 texels of one format."""
+
+    extension = ".flat"
+    signature = SIGNATURE
+
+    def why_not(self, format: Format) -> str | None:
+        return None if format.name == PAIRS.name else "flat files have pairs of bytes"
+
+    def read_header(self, path: str) -> ImageHeader:
+        with open(path, "rb") as file:
+            width, height = file.read(6)[4:]
+        return ImageHeader(format_named("VK_FORMAT_R8G8_UINT"), width, height)
+
+    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
+        found = self.read_header(path)
+        check_extent(path, found.width, found.height, width, height)
+        return _FlatImage(path)
+
+    def create_image(
+        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+    ) -> ImageWriter:
+        return _FlatWriter(create(path, 0), planes, 1, SIGNATURE + bytes([width, height]))
+
+    def is_divisible(self, path: str) -> bool:
+        return False
+
+
+class _FlatImage(ImageReader):
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            self._texels = file.read()[6:]
+
+    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
+        return len(self._texels)
+
+    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
+        view[:] = self._texels[offset : offset + len(view)]
+
+
+class _FlatWriter(HeldImageWriter):
+    def _finish(self) -> None:
+        self._output.write(self._held[0])
 
 
 @pytest.fixture
 def flat(monkeypatch: pytest.MonkeyPatch) -> None:
     """The format .flat in the table, by its class and its line."""
-    monkeypatch.setitem(sys.modules, "scenario_runner.files.flat_codec", flat_codec)
+    monkeypatch.setitem(sys.modules, "scenario_runner.files.flat_codec", sys.modules[__name__])
     monkeypatch.setitem(codec._CLASSES, ".flat", ("flat_codec", "FlatCodec"))
 
 
@@ -71,17 +128,9 @@ def test_a_name_without_a_codec() -> None:
 def test_a_format_is_a_class_and_a_line(scene: Scene) -> None:
     """A new format is read, checked, written, recognized, viewed and compared without another change."""
     texels = numpy.random.default_rng(3).integers(0, 256, (3, 5, 2), numpy.uint8)
-    scene.file("in.flat", flat_codec.SIGNATURE + bytes([5, 3]) + texels.tobytes())
-    scene.resource(
-        "image",
-        uid="x",
-        dims=[1, 5, 3, 1],
-        format=PAIRS.name,
-        shader_access="readonly",
-        src="in.flat",
-        dst="out/y.flat",
-    )
-    path = scene.write()
+    scene.file("in.flat", SIGNATURE + bytes([5, 3]) + texels.tobytes())
+    keys = {"dims": [1, 5, 3, 1], "format": PAIRS.name, "shader_access": "readonly"}
+    path = scene.resource("image", uid="x", src="in.flat", dst="out/y.flat", **keys).write()
     with Runner() as runner:
         assert (runner.run(path)["x"] == texels).all()
     written = scene.folder / "out" / "y.flat"
@@ -97,9 +146,8 @@ def test_a_format_is_a_class_and_a_line(scene: Scene) -> None:
 @pytest.mark.usefixtures("flat")
 def test_what_a_new_format_cannot_hold(scene: Scene) -> None:
     """Formats that it does not hold and buffers are refused before the run, in the words of the others."""
-    scene.resource(
-        "image", uid="x", dims=[1, 5, 3, 1], format="VK_FORMAT_R8_UINT", shader_access="readonly", dst="x.flat"
-    )
+    keys = {"dims": [1, 5, 3, 1], "format": "VK_FORMAT_R8_UINT", "shader_access": "readonly"}
+    scene.resource("image", uid="x", dst="x.flat", **keys)
     scene.resource("buffer", uid="b", size=4, shader_access="readonly", dst="b.flat")
     findings = validate_file(scene.write()).findings
     (image,) = [each for each in findings if "/resources/0/" in str(each)]

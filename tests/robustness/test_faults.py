@@ -14,6 +14,7 @@ import numpy
 import pytest
 
 from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
+from tests.gpu.ml_scenes import VGF, bindings, random, tensor
 from tests.program import Program, python_path
 from tests.scenes import Scene, glsl
 
@@ -281,3 +282,22 @@ def test_failure_while_reading_back_in_pieces(program: Program, scene: Scene, fa
         assert not list(scene.folder.glob("*.out.npy"))
         assert scene.leftovers() == []
         assert {path.stat().st_size for path in scene.folder.glob("frames/*/*")} <= {128 + (40 << 20)}
+
+
+@pytest.mark.parametrize("options", [(), ("--no-cache",)], ids=["cached", "no cache"])
+def test_graph_pipelines_are_made_once(
+    program: Program, fault_layer: dict[str, str], scene: Scene, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Four runs of a model in one call make one pipeline, also when their plans come from the cache."""
+    tensor(tensor(scene, "x", random((5, 16))), "y", dims=[5, 16])
+    scene.resource("graph", uid="graph", src=str(VGF / "dynamic.vgf"))
+    scenario = scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "y"])).write()
+    log, call = tmp_path / "log", "vkCreateDataGraphPipelinesARM"
+    places = {"FAULT_LOG": str(log), "SCENARIO_RUNNER_CACHE": str(tmp_path / "cache")}
+    environment = {**fault_layer, "FAULT_CALL": call, **places}
+    for _ in range(2):
+        log.write_text("")
+        ended = program(*[scenario] * 4, "--output", tmp_path / "out", *options, env=environment)
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.out.count(": ok: ") == 4
+        assert log.read_text().splitlines() == [call, "END"]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,13 @@ from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.system_packages import install_here
 from tests.shaders.modules import MINIMAL, problem_of
 
+MakeProgram = Callable[[str, str], Path]
+
+
+def found(named: str | None = None, **keywords: Any) -> list[str]:
+    """The paths of the compilers, in the order of choice."""
+    return [one.path for one in find_compilers(named, **keywords)]
+
 
 @pytest.fixture(autouse=True)
 def empty_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_dxc_library: None) -> None:
@@ -27,7 +35,7 @@ def empty_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_dxc_library
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Callable[[str, str], Path]:
+def program(tmp_path: Path) -> MakeProgram:
     """Make a program at a path that answers --version with a text, and counts how often it was asked."""
 
     def make(path: str, says: str) -> Path:
@@ -42,11 +50,10 @@ def program(tmp_path: Path) -> Callable[[str, str], Path]:
 
 def test_the_installed_one(glslang: str) -> None:
     """glslangValidator on PATH is found, with the version it prints."""
-    found = {one.path: one for one in find_compilers(language="GLSL")}
+    compiler = next(one for one in find_compilers(language="GLSL") if one.path == glslang)
     says = subprocess.run([glslang, "--version"], capture_output=True, text=True, check=True).stdout
-    assert found[glslang].flavour == "glslang"
-    assert f":{found[glslang].version}\n" in says
-    assert found[glslang].languages == ("GLSL", "HLSL")
+    assert (compiler.flavour, compiler.languages) == ("glslang", ("GLSL", "HLSL"))
+    assert f":{compiler.version}\n" in says
 
 
 @pytest.mark.parametrize(
@@ -65,17 +72,15 @@ def test_the_installed_one(glslang: str) -> None:
         ("shaderc v2023.2\nspirv-tools v2023.1\nglslang 11:12.0.0", "shaderc", None, False),
     ],
 )
-def test_versions(
-    program: Callable[[str, str], Path], says: str, flavour: str, version: str | None, tensors: bool
-) -> None:
+def test_versions(program: MakeProgram, says: str, flavour: str, version: str | None, tensors: bool) -> None:
     """Each flavour is told by what it says, and what it can do by its version."""
     path = program("somewhere/any-name", says)
-    (found,) = find_compilers(str(path))
-    assert (found.path, found.flavour, found.knows_tensors) == (str(path), flavour, tensors)
-    assert version is None or found.version == version
+    (compiler,) = find_compilers(str(path))
+    assert (compiler.path, compiler.flavour, compiler.knows_tensors) == (str(path), flavour, tensors)
+    assert version is None or compiler.version == version
 
 
-def test_order_of_choice(program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_order_of_choice(program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The argument comes before the variable, the variable before PATH, and on PATH the newest glslang first."""
     old = program("a/glslangValidator", "Glslang Version: 11:12.0.0")
     new = program("b/glslang", "Glslang Version: 11:15.4.0")
@@ -86,40 +91,36 @@ def test_order_of_choice(program: Callable[[str, str], Path], tmp_path: Path, mo
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "glslang").symlink_to(new)
     monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "abc"))
-    assert [one.path for one in find_compilers()] == [str(new), str(old), str(arm)]
+    assert found() == [str(new), str(old), str(arm)]
     monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "glslangValidator")
-    assert [one.path for one in find_compilers()] == [str(old)]
-    assert [one.path for one in find_compilers(str(arm))] == [str(arm)]
+    assert found() == [str(old)]
+    assert found(str(arm)) == [str(arm)]
 
 
-def test_compilers_that_come_and_change(
-    program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compilers_that_come_and_change(program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search is used again for a moment; then new, changed and removed compilers are noticed."""
     monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "ab"))
     first = program("b/glslang", "Glslang Version: 11:15.4.0")
     for _ in range(2):
-        assert [one.path for one in find_compilers(language="GLSL")] == [str(first)]
+        assert found(language="GLSL") == [str(first)]
     assert (tmp_path / "asked").read_text() == "x\n"
     second = program("a/glslang", "Glslang Version: 11:16.1.0")
     monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", 60)
-    assert [one.path for one in find_compilers(language="GLSL")] == [str(first)]
+    assert found(language="GLSL") == [str(first)]
     monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", 0)
-    assert [one.path for one in find_compilers(language="GLSL")] == [str(second), str(first)]
+    assert found(language="GLSL") == [str(second), str(first)]
     second.write_text(second.read_text().replace("16.1.0", "14.0"))
-    assert [one.path for one in find_compilers(language="GLSL")] == [str(first), str(second)]
+    assert found(language="GLSL") == [str(first), str(second)]
     first.unlink()
     assert [one.version for one in find_compilers(language="GLSL")] == ["14.0"]
 
 
-def test_dxc_comes_first_for_hlsl(
-    program: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dxc_comes_first_for_hlsl(program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """dxc is taken for HLSL only, from the variable or PATH."""
     dxc = program("a/dxc", "libdxcompiler.so: 1.8(dev;5066-aaaa) - 1.8.0.5066 (aaaa)")
     other = program("b/glslang", "Glslang Version: 11:15.4.0")
     monkeypatch.setenv("PATH", str(tmp_path / "b"))
-    assert [one.path for one in find_compilers(language="HLSL")] == [str(other)]
+    assert found(language="HLSL") == [str(other)]
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(dxc))
     assert [one.flavour for one in find_compilers(language="HLSL")] == ["dxc"]
     assert [one.flavour for one in find_compilers(language="GLSL")] == ["glslang"]
@@ -149,7 +150,7 @@ def test_an_installed_file_without_run_bit(glslang: str, tmp_path: Path, monkeyp
     "says, message",
     [("true (something) 1.0", r"--version says 'true \(something\) 1.0'"), ("", "--version says ''")],
 )
-def test_a_named_program_that_is_no_compiler(program: Callable[[str, str], Path], says: str, message: str) -> None:
+def test_a_named_program_that_is_no_compiler(program: MakeProgram, says: str, message: str) -> None:
     """A named program that is not a known compiler is an error that quotes it."""
     path = program("x", says)
     with pytest.raises(
@@ -179,7 +180,7 @@ def test_nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem.help == (f"{install_here('glslang')}, or name one by --glslang or SCENARIO_RUNNER_GLSLANG")
 
 
-def test_versions_are_remembered(program: Callable[[str, str], Path], tmp_path: Path) -> None:
+def test_versions_are_remembered(program: MakeProgram, tmp_path: Path) -> None:
     """A compiler is asked once, and again when its file changed or the memory is damaged."""
     path = program("x", "Glslang Version: 11:15.4.0")
     asked = tmp_path / "asked"
@@ -199,7 +200,7 @@ def test_versions_are_remembered(program: Callable[[str, str], Path], tmp_path: 
     assert find_compilers(str(path), use_cache=False) == [changed]
 
 
-def test_another_compiler_is_another_entry(program: Callable[[str, str], Path], glslang: str, tmp_path: Path) -> None:
+def test_another_compiler_is_another_entry(program: MakeProgram, glslang: str, tmp_path: Path) -> None:
     """A module is not taken from the cache when another build of the compiler would make it."""
     paths = []
     for version in ("15.0.0", "15.1.0"):

@@ -42,27 +42,22 @@ def test_macros(text: str, macros: tuple[tuple[str, str | bool], ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, dirs",
+    "text, expected",
     [
-        ("-Iinc", ("/base/inc",)),
-        ("-I inc -I/abs", ("/base/inc", "/abs")),
-        ("-I'a b'", ("/base/a b",)),
-        ('-I "a b"', ("/base/a b",)),
+        ("-Iinc", BuildOptions(include_dirs=("/base/inc",))),
+        ("-I inc -I/abs", BuildOptions(include_dirs=("/base/inc", "/abs"))),
+        ("-I'a b'", BuildOptions(include_dirs=("/base/a b",))),
+        ('-I "a b"', BuildOptions(include_dirs=("/base/a b",))),
+        ("-O", BuildOptions(optimise="s")),
+        ("-O0", BuildOptions(optimise="0")),
+        ("-O3 -g", BuildOptions(optimise="3", debug=True)),
+        ("-Os", BuildOptions(optimise="s")),
+        ("-g -g0", BuildOptions()),
     ],
 )
-def test_include_dirs(text: str, dirs: tuple[str, ...]) -> None:
-    """-I folders keep their order and count from the base folder."""
-    assert parse_build_options(text, "/base").include_dirs == dirs
-
-
-@pytest.mark.parametrize(
-    "text, optimise, debug",
-    [("-O", "s", False), ("-O0", "0", False), ("-O3 -g", "3", True), ("-Os", "s", False), ("-g -g0", "", False)],
-)
-def test_levels(text: str, optimise: str, debug: bool) -> None:
-    """-O and -g are understood, the last of each counting."""
-    options = parse_build_options(text)
-    assert (options.optimise, options.debug) == (optimise, debug)
+def test_folders_and_levels(text: str, expected: BuildOptions) -> None:
+    """-I folders keep their order and count from the base folder; of -O and -g the last one counts."""
+    assert parse_build_options(text, "/base") == expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import UsageError
-from scenario_runner.shaders.spirv_val import VARIABLE, complaint, find_validator
+from scenario_runner.shaders.spirv_val import VARIABLE, Validator, complaint, find_validator
 from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel
 
@@ -48,6 +48,14 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(VARIABLE, str(program))
     monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
     return log
+
+
+@pytest.fixture
+def validator() -> Validator:
+    """The installed spirv-val."""
+    found = find_validator()
+    assert found is not None
+    return found
 
 
 def scene_of(scene: Scene, code: bytes, uid: str = "shader") -> Path:
@@ -162,29 +170,23 @@ def test_find_validator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         find_validator()
 
 
-def test_what_it_does_not_know_is_not_refused(tmp_path: Path) -> None:
+def test_what_it_does_not_know_is_not_refused(validator: Validator, tmp_path: Path) -> None:
     """Modules of extensions that may be newer than the validator: it finds nothing, or cannot tell."""
-    validator = find_validator()
-    assert validator is not None
     for number, path in enumerate(sorted(FIXTURES.glob("*.spv"))):
         folder = str(tmp_path / str(number))
         assert not complaint(validator, path.read_bytes(), has_extensions=True, folder=folder)
 
 
 @pytest.mark.parametrize("has_extensions, refused", [(False, True), (True, False)])
-def test_an_unknown_number(tmp_path: Path, has_extensions: bool, refused: bool) -> None:
+def test_an_unknown_number(validator: Validator, tmp_path: Path, has_extensions: bool, refused: bool) -> None:
     """An opcode that the validator does not know may be of a newer extension, where there is an extension at all."""
-    validator = find_validator()
-    assert validator is not None
     code = assemble(RIGHT).replace((1 << 16 | 253).to_bytes(4, "little"), (1 << 16 | 6999).to_bytes(4, "little"))
     found = complaint(validator, code, has_extensions=has_extensions, folder=str(tmp_path / "f"))
     assert found == ("Invalid opcode: 6999" if refused else None)
 
 
-def test_a_validator_that_fails(tmp_path: Path) -> None:
+def test_a_validator_that_fails(validator: Validator, tmp_path: Path) -> None:
     """One that ends with an error without saying what is wrong, has no say."""
-    validator = find_validator()
-    assert validator is not None
     silent = validator._replace(path=shutil.which("false") or "")
     assert complaint(silent, assemble(RIGHT), has_extensions=False, folder=str(tmp_path / "f")) is None
     missing = validator._replace(path=str(tmp_path / "missing"))

@@ -1,0 +1,165 @@
+"""docs/development.md, docs/doctor.md and docs/format.md name what there is, and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from scenario_runner import doctor
+from scenario_runner.doctor import gather
+from scenario_runner.kinds import COMMANDS, RESOURCES, load
+from scenario_runner.scenario import loads
+from scenario_runner.scenario.model_base import VALUES
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "scenario_runner"
+DEVELOPMENT, DOCTOR, FORMAT = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("development", "doctor", "format")
+)
+KINDS = {**RESOURCES, **COMMANDS}
+
+
+def test_named_files_exist() -> None:
+    """Every path in the text, of the checkout or of the package, leads to a file or a folder."""
+    named = set(
+        re.findall(r"`([\w.-]+(?:/[\w.-]*)+|\w+\.py)`", re.sub(r"^```.*?^```", "", DEVELOPMENT, flags=re.M | re.S))
+    )
+    assert len(named) > 60
+    assert {path for path in named if not (ROOT / path).exists() and not (PACKAGE / path).exists()} == set()
+
+
+def test_named_commands_exist() -> None:
+    """Every path of the checkout in the commands leads to something."""
+    commands = "\n".join(re.findall(r"^```sh\n(.*?)^```", DEVELOPMENT, re.M | re.S))
+    named = set(re.findall(r"(?<!\S)((?:tools|tests|scenarios|\.ci)/[\w./*-]+)", commands))
+    assert len(named) >= 7
+    assert {path for path in named if not list(ROOT.glob(path))} == set()
+
+
+def test_every_package_is_described() -> None:
+    """The tree has a line for each package and each of its rooms."""
+    folders = {path.parent for path in PACKAGE.glob("*/**/__init__.py")}
+    wanted = {f"{folder.relative_to(PACKAGE).as_posix()}/" for folder in folders if folder.name != "_generated"}
+    assert wanted - set(re.findall(r"^\| `([\w/]+/)` \|", DEVELOPMENT, re.M)) == set()
+
+
+def documented(title: str) -> dict[str, list[str]]:
+    """The keys of the table under a heading, each with the words in backquotes of its description."""
+    section = DOCTOR.split(f"### {title}\n", 1)[1].split("\n### ", 1)[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.M)
+    return {key: re.findall(r"`(\w+)`", text) for key, text in rows}
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    return gather()
+
+
+def test_every_key_of_the_report_is_documented(report: dict[str, Any]) -> None:
+    """The tables have the keys of the report and of a device, in their order; nested objects have the keys named."""
+    keys = documented("The report")
+    assert list(keys) == list(report)
+    for name in ("program", "python", "vgf", "cache", "loader", "driver_start"):
+        assert list(report[name]) == [word for word in keys[name] if word in report[name]]
+    assert {*report["system"], "path", "accessible"} == set(keys["system"])
+    assert set(report["drivers"][0]) == set(keys["drivers"])
+    compilers = report["compilers"]
+    nested = {*compilers, *compilers["GLSL"][0], *compilers["spirv_val"], "message", "help"}
+    assert nested == set(keys["compilers"])
+    layers = report["layers"]
+    nested = {*layers, *layers["available"][0], *layers["validation"], *layers["ml_emulation"]}
+    assert nested | {"path"} == set(keys["layers"])
+
+
+def test_every_key_of_a_device_is_documented(report: dict[str, Any]) -> None:
+    """The table of devices has each key of a device."""
+    keys = documented("A device")
+    for device in report["devices"]:
+        assert set(device) == set(keys)
+        assert set(device["ml"]) == set(keys["ml"])
+        assert set(device["driver"]) == set(keys["driver"])
+        assert set(device["queue_families"][0]) == set(keys["queue_families"])
+        assert set(next(iter(device["formats"].values()))) == set(keys["formats"])
+
+
+def test_every_finding_is_documented() -> None:
+    """The list of findings has every id that the source gives one."""
+    source = Path(doctor.__file__).with_name("findings.py").read_text(encoding="utf-8")
+    ids = set(re.findall(r'"((?:[a-z]+-)+[a-z]+)"', source))
+    ids |= {f"{who}-{what}" for who in ("driver", "layer") for what in ("crash", "hang")}
+    ids |= {f"{language}-compiler-unusable" for language in ("glsl", "hlsl")}
+    listed = set(re.findall(r"`([a-z-]+)`", DOCTOR.split("### Findings\n", 1)[1]))
+    assert listed == ids
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_format_doc", ROOT / "tools" / "generate_format_doc.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def section(kind: str) -> str:
+    """What the page says about a kind, under any of its names."""
+    found = [
+        text for text in re.split(r"^###? ", FORMAT, flags=re.M) if re.match(rf"{kind}\n|.*Also .*`{kind}`", text, re.S)
+    ]
+    assert len(found) == 1, kind
+    return found[0]
+
+
+def example(kind: str) -> dict[str, Any]:
+    """The entry that the page shows for a kind."""
+    [block] = re.findall(r"^```json\n(.*?)^```", section(kind), re.M | re.S)
+    entry: dict[str, Any] = json.loads(block)
+    return entry
+
+
+def keys(kind: str) -> set[str]:
+    model = load(KINDS[kind].model)
+    return set(model.model_fields) - model.code_only
+
+
+def test_the_format_page_is_current(generator: ModuleType) -> None:
+    """Generating the page again changes nothing."""
+    assert generator.text() == FORMAT
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_of_a_kind_is_documented(kind: str) -> None:
+    """The page lists each key of a kind, with a type and a meaning, and its example uses each."""
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*) \| (.+) \|$", section(kind), re.M)
+    assert {row[0] for row in rows} == keys(kind)
+    assert all(not re.search("None|null", kind_of_value) for _, kind_of_value, _, _ in rows)
+    [(name, body)] = example(kind).items()
+    assert KINDS[name] == KINDS[kind]
+    assert body.keys() == keys(kind)
+
+
+def test_the_examples_of_the_format_are_one_scenario() -> None:
+    """The examples of the page, with the resources that they refer to, are a valid scenario without warnings."""
+    text = json.loads((ROOT / "docs" / "format_examples.json").read_text(encoding="utf-8"))
+    resources = [example(kind) for kind in RESOURCES]
+    commands = [example(kind) for kind in COMMANDS]
+    shown = {body["uid"] for entry in resources for body in entry.values()}
+    resources += [entry for entry in text["resources"] for body in entry.values() if body["uid"] not in shown]
+    scenario = loads(json.dumps({"resources": resources, "commands": commands}))
+    assert scenario.warnings == ()
+    assert len(scenario.commands) == len(COMMANDS)
+
+
+def test_spellings_are_documented() -> None:
+    """Every second spelling of a kind or a value is on the page."""
+    spellings = FORMAT.split("## Spellings of the dialects")[1]
+    for name, ours in VALUES.items():
+        assert f"| `{ours}` | `{name}` |" in spellings
+    assert "`$schema`" in FORMAT
