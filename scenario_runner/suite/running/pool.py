@@ -6,7 +6,7 @@ cannot be started or ended fails its current item and is replaced.
 
 Messages are pickled; those to the user come in lists, with how many items to have here::
 
-    (options, whether it wants "began"), first
+    (options,), first
     ("run", [arguments of Job, …])                  ("began", number, place of the worker)
                                                     ("done", number, outcome, Where, device's UUID, driver, process id)
     ("stop", now)                                   ("back", number) of an item that will not run
@@ -52,22 +52,21 @@ _FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: w
 def main(descriptor: int) -> None:
     """Serve the user at the other end of a socket."""
     control = Connection(descriptor)
-    options, tells_start = control.recv()
+    (options,) = control.recv()
     import_module(options.task.partition(":")[0])  # with it, what every run imports; the rest after the first one
     program_version()  # kept, for the plans of all workers
     gc.set_threshold(_FREED_SELDOM)
     gc.collect()
     gc.freeze()  # so that no search for garbage writes to memory that all workers share
-    _Pool(control, options, tells_start=tells_start).serve()
+    _Pool(control, options).serve()
 
 
 class _Pool:
     """Life cycle: made; `serve` until the user is gone, which ends all workers."""
 
-    def __init__(self, control: Connection, options: WorkerOptions, *, tells_start: bool) -> None:
+    def __init__(self, control: Connection, options: WorkerOptions) -> None:
         self._options = options
         self._control = control
-        self._tells_start = tells_start
         self._devices = [UsedDevice(options.devices or None, options.jobs)]
         self._workers: list[WorkerProcess] = []
         self._waiting: deque[Job] = deque()
@@ -185,8 +184,7 @@ class _Pool:
 
     def _begin(self, worker: WorkerProcess) -> None:
         worker.begin(self._options)
-        if self._tells_start:
-            self._events.append(("began", worker.given[0].number, worker.place))
+        self._events.append(("began", worker.given[0].number, worker.place))
 
     def _start(self, device: UsedDevice) -> bool:
         """Start a worker; false where the system refuses it: the device then has no more than it has now."""

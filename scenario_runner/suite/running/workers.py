@@ -83,7 +83,7 @@ class Workers:
         except OSError as error:
             raise refusal("process") from error
         self._control = Connection(ours.detach())
-        self._tell(self._options, self._on_start is not None)
+        self._tell(self._options)
 
     def __enter__(self) -> Workers:
         return self
