@@ -9,16 +9,15 @@ Source: SPIR-V specification, "Types and Variables"; SPV_ARM_tensors, OpTypeTens
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from scenario_runner.graphs.tosa import UNKNOWN, Shape, ShapeError
 from scenario_runner.spirv import Struct, Tensor, Type
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv.index import HEADER_WORDS, Index
+from scenario_runner.spirv.index import Index, Rewriting
 from scenario_runner.spirv.type_table import TypeTable
-
-_BOUND_WORD: Final = 3
 
 
 class Interface(NamedTuple):
@@ -38,7 +37,7 @@ def declared_shape(type: Type) -> Shape | None:
 
 def with_shapes(
     index: Index, types: TypeTable, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
-) -> list[int]:
+) -> array[int]:
     """Return the words of the module with types of these shapes.
 
     ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. Raises ShapeError
@@ -54,46 +53,24 @@ class _Writer:
         self._index = index
         self._words = words = index.words
         self._type_table = types
-        self._bound = index.bound
+        self._made = Rewriting(index)
         self._at: dict[int, int] = {}
         self._tensors: dict[tuple[int, Shape], int] = {}  # element type and shape → a type of the module's own
         self._pointers: dict[tuple[int, int], int] = {}
         for at in self._index.instructions():
             self._note(at)
-        self._moved: set[int] = set()
-        self._behind: dict[int, list[list[int]]] = {}  # instructions after the one that defines an id
         self._structures: dict[tuple[int, object], int] = {}
-        self._types = {id: self._type(words[self._at[id] + 1], shape) for id, shape in shapes.items()}
+        changed = {id: self._type(words[self._at[id] + 1], shape) for id, shape in shapes.items()}
         for variable, shape in zip(interface.variables, interface.shapes, strict=True):
-            self._types[variable] = self._pointer(words[self._at[variable] + 1], shape)
-        self._graph_type = interface.graph_type
+            changed[variable] = self._pointer(words[self._at[variable] + 1], shape)
+        for id, type in changed.items():
+            self._made.words[self._at[id] + 1] = type
         graph = self._at[interface.graph_type]
-        self._graph = [
-            self._type(type, shape)
-            for type, shape in zip(words[graph + 3 : graph + (words[graph] >> 16)], interface.shapes, strict=True)
-        ]
+        for place, shape in zip(range(graph + 3, graph + (words[graph] >> 16)), interface.shapes, strict=True):
+            self._made.words[place] = self._type(words[place], shape)
 
-    def write(self) -> list[int]:
-        words = self._words
-        written = list(words[:HEADER_WORDS])
-        for at in self._index.instructions():
-            count, opcode = words[at] >> 16, words[at] & 0xFFFF
-            if at in self._moved:
-                continue
-            instruction = list(words[at : at + count])
-            id = 0
-            if opcode in _DEFINED_FIRST:
-                id = words[at + 1]
-                if id == self._graph_type:
-                    instruction[3:] = self._graph
-            elif opcode in _WITH_TYPE:
-                id = words[at + 2]
-                instruction[1] = self._types.get(id, instruction[1])
-            written += instruction
-            for added in self._behind.get(id, ()):
-                written += added
-        written[_BOUND_WORD] = self._bound
-        return written
+    def write(self) -> array[int]:
+        return self._made.result()
 
     def _note(self, at: int) -> None:
         words, opcode = self._words, self._words[at] & 0xFFFF
@@ -120,23 +97,23 @@ class _Writer:
         at = self._at[type]
         id, is_new = self._place(self._tensors, (self._words[at + 2], shape), at)
         if is_new:
-            self._behind.setdefault(type, []).extend(self._tensor(at, id, shape))  # type: ignore[arg-type]
+            self._define_tensor(at, id, shape)  # type: ignore[arg-type]
         return id
 
     def _place(self, known: dict[Any, int], key: object, at: int) -> tuple[int, bool]:
         """Return the id for the type that replaces that at ``at``, and whether it is to be defined there."""
         id = known.get(key)
         if id is None:
-            id = known[key] = self._new()
+            id = known[key] = self._made.new_id()
         elif self._at[id] <= at:
             return id, False
         else:
-            self._moved.add(self._at[id])
+            self._made.left_out.add(self._at[id])
         self._at[id] = at
         return id, True
 
-    def _tensor(self, at: int, id: int, shape: Shape) -> Iterator[list[int]]:
-        """Iterate over the instructions that define a tensor type with a shape, after the one that leaves it open."""
+    def _define_tensor(self, at: int, id: int, shape: Shape) -> None:
+        """Define a tensor type with a shape behind the one at ``at`` that leaves it open."""
         words = self._words
         if words[at] >> 16 < 4:
             raise ShapeError("has tensors of any rank, which cannot be given a shape")
@@ -144,14 +121,12 @@ class _Writer:
         number = words[self._at[rank] + 1]
         if words[self._at[number] + 2] != 32:
             raise ShapeError("has a rank that is not a 32-bit constant")
-        sizes = []
-        for size in shape:
-            sizes.append(self._new())
-            yield [4 << 16 | op.CONSTANT, number, sizes[-1], size]
-        array, composite = self._new(), self._new()
-        yield [4 << 16 | op.TYPE_ARRAY, array, number, rank]
-        yield [(3 + len(sizes)) << 16 | op.CONSTANT_COMPOSITE, array, composite, *sizes]
-        yield [5 << 16 | op.TYPE_TENSOR, id, words[at + 2], rank, composite]
+        sizes = [self._made.new_id() for _ in shape]
+        for constant, size in zip(sizes, shape, strict=True):
+            self._made.put(at, (4 << 16 | op.CONSTANT, number, constant, size))
+        array, composite = self._made.define(at, op.TYPE_ARRAY, (number, rank)), self._made.new_id()
+        self._made.put(at, (3 + len(sizes) << 16 | op.CONSTANT_COMPOSITE, array, composite, *sizes))
+        self._made.define(at, op.TYPE_TENSOR, (words[at + 2], rank, composite), id)
 
     def _pointer(self, type: int, shape: Shape) -> int:
         at = self._at[type]
@@ -161,7 +136,7 @@ class _Writer:
             return type
         id, is_new = self._place(self._pointers, (storage, pointee), at)
         if is_new:
-            self._behind.setdefault(type, []).append([4 << 16 | op.TYPE_POINTER, id, storage, pointee])
+            self._made.define(at, op.TYPE_POINTER, (storage, pointee), id)
         return id
 
     def _structure(self, type: int, shapes: Shape | tuple[Shape, ...]) -> int:
@@ -170,16 +145,11 @@ class _Writer:
         if id is None:
             members = self._words[at + 2 : at + (self._words[at] >> 16)]
             parts = [self._type(member, shape) for member, shape in zip(members, shapes, strict=True)]  # type: ignore[arg-type]
-            id = self._structures[type, shapes] = self._new()
-            self._behind.setdefault(type, []).append([(2 + len(parts)) << 16 | op.TYPE_STRUCT, id, *parts])
+            id = self._structures[type, shapes] = self._made.define(at, op.TYPE_STRUCT, parts)
         return id
 
     def _type_of(self, id: int) -> Type:
         return self._type_table.type(id, len(self._words))
-
-    def _new(self) -> int:
-        self._bound += 1
-        return self._bound - 1
 
 
 _DEFINED_FIRST = frozenset(

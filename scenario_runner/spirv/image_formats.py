@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv._generated.enumerants import CAPABILITIES, IMAGE_FORMATS
 from scenario_runner.spirv.access import LOST, READ, TEXEL_POINTER, WRITE, Access
-from scenario_runner.spirv.index import HEADER_WORDS, Index
+from scenario_runner.spirv.index import HEADER_WORDS, Index, Rewriting
 
 UNKNOWN: Final = "Unknown"
 READ_WITHOUT_FORMAT: Final = "StorageImageReadWithoutFormat"
@@ -147,12 +147,9 @@ class _Change:
 
     def __init__(self, index: Index, uses: ImageUses, formats: Mapping[int, str]) -> None:
         self._index = index
-        self._bound = index.bound
+        self._made = Rewriting(index)
         self._new: dict[tuple[int, str], int] = {}  # a type and a format → the one that takes its place
-        self._behind: dict[int, list[Sequence[int]]] = {}  # a type → the instructions that come after its definition
         self._images: dict[tuple[int, ...], int] = {}
-        self._moved: set[int] = set()  # types that stand there now
-        self._functions: dict[int, int] = {}  # a function → its new type
         self._value_types = {id: self._changed(uses.types_of[id], format) for id, format in formats.items()}
         known = {
             tuple(self._instruction(id)[2:]): id
@@ -161,41 +158,26 @@ class _Change:
         }
         for function, parameters in uses.parameters.items():
             if not formats.keys().isdisjoint(parameters):
-                old = index.words[index.functions[function] + 4]
-                result = self._instruction(old)[2]
-                given = self._instruction(old)[3:]
+                place = index.functions[function] + 4
+                old = index.words[place]
+                result, *given = self._instruction(old)[2:]
                 types = [
                     self._value_types.get(parameter, type) for parameter, type in zip(parameters, given, strict=False)
                 ]
                 form = (result, *types)
                 if form not in known:
                     known[form] = self._add(old, op.TYPE_FUNCTION, form)
-                self._functions[function] = known[form]
+                self._made.words[place] = known[form]
 
     def code(self, capabilities: Iterable[int]) -> bytes:
         """Return the changed module."""
-        index = self._index
-        words = index.words
-        made = array(words.typecode, words[:HEADER_WORDS])
-        made[3] = self._bound
-        for number in capabilities:
-            made.extend((2 << 16 | op.CAPABILITY, number))
-        types = {at: id for id, at in index.definitions.items() if id in self._behind or id in self._moved}
-        at = HEADER_WORDS
-        while at < len(words):
-            count, opcode = words[at] >> 16, words[at] & 0xFFFF
-            instruction = words[at : at + count]
-            if opcode == op.FUNCTION and words[at + 2] in self._functions:
-                instruction[4] = self._functions[words[at + 2]]
-            elif opcode in _TYPED and count > 2 and words[at + 2] in self._value_types:
-                instruction[1] = self._value_types[words[at + 2]]
-            id = types.get(at)
-            if id not in self._moved:
-                made.extend(instruction)
-            if id is not None:
-                for added in self._behind.get(id, ()):
-                    made.extend(added)
-            at += count
+        words = self._made.words
+        for at in self._index.instructions():
+            if words[at] & 0xFFFF in _TYPED and words[at] >> 16 > 2 and words[at + 2] in self._value_types:
+                words[at + 1] = self._value_types[words[at + 2]]
+        added = [word for number in capabilities for word in (2 << 16 | op.CAPABILITY, number)]
+        made = self._made.result()
+        made[HEADER_WORDS:HEADER_WORDS] = array(made.typecode, added)
         return made.tobytes()
 
     def _instruction(self, id: int) -> Sequence[int]:
@@ -233,13 +215,10 @@ class _Change:
             if new is None:
                 new = self._add(operands[0], op.TYPE_IMAGE, operands)
             else:
-                self._moved.add(new)
-                self._behind.setdefault(operands[0], []).append(self._instruction(new))
+                self._made.left_out.add(self._index.definitions[new])
+                self._made.put(self._index.definitions[operands[0]], self._instruction(new))
             self._images[operands] = new
         return self._images[operands]
 
     def _add(self, behind: int, opcode: int, operands: Sequence[int]) -> int:
-        id = self._bound
-        self._bound += 1
-        self._behind.setdefault(behind, []).append((len(operands) + 2 << 16 | opcode, id, *operands))
-        return id
+        return self._made.define(self._index.definitions[behind], opcode, operands)

@@ -21,6 +21,7 @@ _Result = TypeVar("_Result")
 
 MAGIC: Final = 0x07230203
 HEADER_WORDS: Final = 5
+_BOUND_WORD: Final = 3
 MAX_BOUND: Final = 0x3FFFFF
 """Largest id bound: SPIR-V specification, section "Universal Limits"."""
 
@@ -112,7 +113,7 @@ class Index:
         return major, minor
 
     def _bound(self) -> int:
-        bound = self.words[3]
+        bound = self.words[_BOUND_WORD]
         if not 0 < bound <= MAX_BOUND:
             raise self.error(f"the id bound is {bound}, SPIR-V allows 1 to {MAX_BOUND}")
         return bound
@@ -328,3 +329,43 @@ class Index:
         return self.error(
             f"the instruction at word {at} has {count} words, but the module ends after {len(self.words) - at}"
         )
+
+
+class Rewriting:
+    """Changes of a module. ``words`` are those of the module, to be changed; the places of instructions stay the same
+    until `result`."""
+
+    def __init__(self, index: Index) -> None:
+        self.words = array(index.words.typecode, index.words)
+        self.left_out: set[int] = set()
+        """Places of instructions."""
+        self._bound = index.bound
+        self._behind: dict[int, list[Sequence[int]]] = {}
+
+    def new_id(self) -> int:
+        """An id that nothing has."""
+        self._bound += 1
+        return self._bound - 1
+
+    def put(self, at: int, instruction: Sequence[int]) -> None:
+        """Add an instruction behind the one at ``at`` and those that were added there before."""
+        self._behind.setdefault(at, []).append(instruction)
+
+    def define(self, at: int, opcode: int, operands: Sequence[int], id: int = 0) -> int:
+        """Add an instruction of which the first operand is its ``id``, a new one by default; gives the id."""
+        id = id or self.new_id()
+        self.put(at, (len(operands) + 2 << 16 | opcode, id, *operands))
+        return id
+
+    def result(self) -> array[int]:
+        """The words of the changed module."""
+        words, done = self.words, HEADER_WORDS
+        made = words[:HEADER_WORDS]
+        made[_BOUND_WORD] = self._bound
+        for at in sorted(self._behind.keys() | self.left_out):
+            end = at + (words[at] >> 16)
+            made += words[done : at if at in self.left_out else end]
+            for instruction in self._behind.get(at, ()):
+                made.extend(instruction)
+            done = end
+        return made + words[done:]
