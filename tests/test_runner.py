@@ -241,9 +241,7 @@ def test_robustness(shader_cache: Path) -> None:
     x = numpy.zeros(4, numpy.uint32)
     scenario = Scenario(
         resources=[Shader(uid="s", source=text), Buffer(uid="x", size=16, shader_access="readwrite", data=x)],
-        commands=[
-            DispatchCompute(shader_ref="s", bindings=[Binding(set=0, id=0, resource_ref="x")], rangeND=[100]),
-        ],
+        commands=[DispatchCompute(shader_ref="s", bindings=[Binding(set=0, id=0, resource_ref="x")], rangeND=[100])],
     )
     with Runner(robustness=True) as runner:
         assert runner.run(scenario).array("x", "u4").tolist() == [7, 0, 0, 0]

@@ -68,11 +68,7 @@ def test_a_triangle_covers_the_centers_inside(scene: Scene, both: Runner, corner
 def test_a_shared_edge_is_drawn_once(scene: Scene, both: Runner) -> None:
     """Two triangles that make up a square draw each of its texels once, those on the diagonal as well."""
     corners = ([(4, 4), (28, 4), (4, 28)], [(28, 28), (28, 4), (4, 28)])
-    fragment(
-        scene,
-        "imageAtomicAdd(count, p, 1u);",
-        "layout(binding = 0, r32ui) uniform uimage2D count;\n",
-    )
+    fragment(scene, "imageAtomicAdd(count, p, 1u);", "layout(binding = 0, r32ui) uniform uimage2D count;\n")
     target(scene, "x", size=(SIZE, SIZE))
     for number, each in enumerate(corners):
         triangle(scene, each, f"v{number}")

@@ -78,11 +78,7 @@ def test_address_modes_and_filters(scene: Scene, both: Runner, mode: str, filter
     numpy.testing.assert_allclose(got, expected(content, mode, filter == "LINEAR"), atol=tolerance)
 
 
-COLORS = {
-    "TRANSPARENT_BLACK": (0, 0, 0, 0),
-    "OPAQUE_BLACK": (0, 0, 0, 1),
-    "OPAQUE_WHITE": (1, 1, 1, 1),
-}
+COLORS = {"TRANSPARENT_BLACK": (0, 0, 0, 0), "OPAQUE_BLACK": (0, 0, 0, 1), "OPAQUE_WHITE": (1, 1, 1, 1)}
 
 
 def bordered(color: str, custom: Any = None, mode: str = "CLAMP_BORDER") -> dict[str, Any]:

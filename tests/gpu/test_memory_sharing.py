@@ -32,6 +32,16 @@ def shown(runner: Runner, scene: Scene, name: str, size: tuple[int, int], reader
     return {uid: numpy.frombuffer(result[uid].tobytes(), kind.dtype).reshape(shape) for uid in uids}
 
 
+def all_show(
+    runner: Runner, scene: Scene, name: str, size: tuple[int, int], readers: Any, expected: Any, **keys: Any
+) -> None:
+    """Let shaders read; they and every member's readback see the expected values."""
+    for how in readers:
+        read(scene, name, size, how)
+    for uid, got in shown(runner, scene, name, size, readers, **keys).items():
+        numpy.testing.assert_array_equal(got, expected, uid)
+
+
 def drawn(scene: Scene, name: str, before: Any) -> Any:
     """Draw every other column of the image; returns what its memory holds then."""
     kind = KINDS[name]
@@ -65,10 +75,7 @@ def test_three_members(
     if changed_by is not None:
         add_one(scene, name, SIZE, changed_by)
         expected = expected + numpy.ones_like(expected)
-    for how in READERS:
-        read(scene, name, SIZE, how)
-    for uid, got in shown(ml, scene, name, SIZE, READERS, repeat=2 if draws else 1).items():
-        numpy.testing.assert_array_equal(got, expected, uid)
+    all_show(ml, scene, name, SIZE, READERS, expected, repeat=2 if draws else 1)
 
 
 @pytest.mark.parametrize("how", READERS)
@@ -78,9 +85,7 @@ def test_one_reader(ml: Runner, scene: Scene, filled_by: str | None, how: str) -
     name = "R32_UINT"
     add_group(scene, name, SIZE, MEMBERS, filled_by)
     expected = values(KINDS[name], *SIZE) * (0 if filled_by is None else 1)
-    read(scene, name, SIZE, how)
-    for uid, got in shown(ml, scene, name, SIZE, [how], repeat=2).items():
-        numpy.testing.assert_array_equal(got, expected, uid)
+    all_show(ml, scene, name, SIZE, [how], expected, repeat=2)
 
 
 @pytest.mark.parametrize("changed_by", MEMBERS)
@@ -103,11 +108,7 @@ def test_rows_that_devices_pad(ml: Runner, scene: Scene, size: tuple[int, int], 
     """An image and a tensor agree about the texels where the device puts rows further apart."""
     name = "R32_UINT"
     add_group(scene, name, size, ["image", "tensor"], filled_by)
-    readers = ["storage", "sampled", "tensor"]
-    for how in readers:
-        read(scene, name, size, how)
-    for uid, got in shown(ml, scene, name, size, readers).items():
-        numpy.testing.assert_array_equal(got, values(KINDS[name], *size), uid)
+    all_show(ml, scene, name, size, ["storage", "sampled", "tensor"], values(KINDS[name], *size))
 
 
 @pytest.mark.parametrize("filled_by", ["buffer's file", "image's file", "buffer", "image"])
@@ -118,11 +119,7 @@ def test_large_members(both: Runner, scene: Scene, filled_by: str) -> None:
     add_group(scene, name, size, members, filled_by)
     for member in members:
         add_one(scene, name, size, member)
-    readers = ["storage", "sampled", "buffer"]
-    for how in readers:
-        read(scene, name, size, how)
-    for uid, got in shown(both, scene, name, size, readers).items():
-        numpy.testing.assert_array_equal(got, values(KINDS[name], *size) + 2, uid)
+    all_show(both, scene, name, size, ["storage", "sampled", "buffer"], values(KINDS[name], *size) + 2)
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -139,8 +136,5 @@ def test_alone(
         fill(scene, name, size, member)
     if changed:
         add_one(scene, name, size, member)
-    for how in readers:
-        read(scene, name, size, how)
     expected = values(KINDS[name], *size) * (0 if filled_by is None else 1) + changed
-    for uid, got in shown(ml, scene, name, size, readers).items():
-        numpy.testing.assert_array_equal(got, expected, uid)
+    all_show(ml, scene, name, size, readers, expected)

@@ -75,8 +75,7 @@ def unwritable_cache(scene: Scene) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "mode, environment",
-    [("auto", None), ("on", None), ("auto", unwritable_cache), ("auto", enabled_by_environment)],
+    "mode, environment", [("auto", None), ("on", None), ("auto", unwritable_cache), ("auto", enabled_by_environment)]
 )
 def test_the_command_line_enables_the_layers(scene: Scene, program: Program, mode: str, environment: Any) -> None:
     """A run from the command line finds and enables the layers by itself, and not twice."""

@@ -40,8 +40,7 @@ def test_lists_take_dicts_and_structures() -> None:
     """Array elements are dicts of members, at any depth, or structures made before."""
     priorities = new("VkDeviceQueueCreateInfo", queueFamilyIndex=1, pQueuePriorities=[0.25])
     info = new(
-        "VkDeviceCreateInfo",
-        pQueueCreateInfos=[{"queueFamilyIndex": 3, "pQueuePriorities": [0.5, 1.0]}, priorities],
+        "VkDeviceCreateInfo", pQueueCreateInfos=[{"queueFamilyIndex": 3, "pQueuePriorities": [0.5, 1.0]}, priorities]
     )
     del priorities
     churn()
