@@ -6,7 +6,7 @@ finished results of the one before, and `Tables`, which commands add to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -170,33 +170,26 @@ class CommandContext(NamedTuple):
 
 
 class ResourceResolver:
-    """Plans the resources of one kind; one is made for each plan that has such resources."""
+    """Plans the resources of one kind; one is made for each plan that has such resources.
+
+    ``resolve(resource, pointer)`` gives the plan of a resource; None where something is wrong, which is noted or
+    raised. The static ``replaced(planned, scenario, data)`` gives a planned resource without a memory group, with other
+    content; None where that takes a new plan.
+    """
 
     def __init__(self, context: ResourceContext) -> None:
         self.context = context
-
-    def resolve(self, resource: Any, pointer: str) -> ResourcePlan | None:
-        """The plan of a resource; None where something is wrong, which is noted or raised."""
-        raise NotImplementedError
-
-    @staticmethod
-    def replaced(planned: Any, scenario: Scenario, data: Any) -> ResourcePlan | None:
-        """A planned resource without a memory group, with other content; None where that takes a new plan."""
-        raise NotImplementedError
 
 
 class CommandResolver:
     """Plans the commands of one kind, or of several; one is made for each plan that has such commands.
 
-    Errors and warnings go into the problems of the context.
+    ``resolve(command, index)`` gives the operations of the command number ``index``, in order. Errors and warnings go
+    into the problems of the context.
     """
 
     def __init__(self, context: CommandContext) -> None:
         self.context = context
-
-    def resolve(self, command: Any, index: int) -> Iterable[Operation]:
-        """The operations of the command number ``index``, in order."""
-        raise NotImplementedError
 
     def finish(self) -> tuple[NeededFeature, ...]:
         """Called after the last command; returns device features that the commands need beyond those of shaders."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.source import check_path
 from scenario_runner.kinds import COMMANDS, load
-from scenario_runner.plan.context import CommandContext, CommandResolver, PushConstants, ResourceContext, Tables
+from scenario_runner.plan.context import CommandContext, PushConstants, ResourceContext, Tables
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
 from scenario_runner.plan.plan_cache import Facts
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements
@@ -200,7 +200,7 @@ def _check_names(declared: Mapping[str, Any], inputs: Iterable[str], outputs: It
 def _resolve_commands(context: CommandContext) -> tuple[NeededFeature, ...]:
     """Fill the tables with what the commands do; returns the device features that they need."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
-    resolvers: dict[str, CommandResolver] = {}  # kinds of commands may share one
+    resolvers: dict[str, Any] = {}  # kinds of commands may share one
     for index, command in enumerate(commands):
         name = COMMANDS[command.kind].resolver
         if name not in resolvers:

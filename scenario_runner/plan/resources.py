@@ -195,7 +195,7 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
     planned: dict[str, ResourcePlan] = {}
     raw_data: dict[str, Source] = {}
     groups: dict[str, list[ResourcePlan]] = {}
-    resolvers: dict[str, ResourceResolver] = {}
+    resolvers: dict[str, Any] = {}
     for index, resource in enumerate(scenario.resources):
         kind, pointer = resource.kind, scenario.resource_pointer(index)
         resolver_name = RESOURCES[kind].resolver
