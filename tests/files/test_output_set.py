@@ -168,12 +168,15 @@ def test_a_single_file_that_fails_leaves_no_folder(tmp_path: Path) -> None:
         ("file/a", "cannot be created: not a directory"),
         ("file/new/a", "cannot be created: not a directory"),
         ("folder", "is a folder, expected the name of a file to write"),
+        ("/dev/null", "is a pipe, a device or a socket, expected the name of a file to write"),
     ],
 )
 def test_names_that_no_file_can_get(tmp_path: Path, name: str, message: str) -> None:
     """Too long a name, also in folders that do not exist yet, is found without making anything."""
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileError, match=message):
+    with pytest.raises(FileError) as caught:
         OutputFile(tmp_path / name)
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.message) == (str(tmp_path / name), message)
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]

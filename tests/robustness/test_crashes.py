@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy
@@ -36,8 +37,17 @@ def four(scene: Scene) -> list[str]:
 hanging = layer_from(Path(__file__).parents[1] / "suite" / "running" / "trouble_layer.c")
 
 
-def crashing(fault_layer: dict[str, str], call: str, at: int = 1, by: int = signal.SIGSEGV) -> dict[str, str]:
-    return {**fault_layer, "FAULT_CALL": call, "FAULT_AT": str(at), "FAULT_SIGNAL": str(int(by))}
+Crashing = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def crashing(fault_layer: dict[str, str]) -> Crashing:
+    """The environment in which a call crashes the driver."""
+
+    def crashing(call: str, at: int = 1, by: int = signal.SIGSEGV) -> dict[str, str]:
+        return {**fault_layer, "FAULT_CALL": call, "FAULT_AT": str(at), "FAULT_SIGNAL": str(int(by))}
+
+    return crashing
 
 
 def results(folder: Path) -> dict[int, list[int]]:
@@ -45,11 +55,9 @@ def results(folder: Path) -> dict[int, list[int]]:
     return {int(path.name[1]): numpy.load(path).view("u4").tolist() for path in sorted(folder.glob("x?.out.npy"))}
 
 
-def test_the_rest_goes_on_after_a_crash(
-    program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]
-) -> None:
+def test_the_rest_goes_on_after_a_crash(program: Program, scene: Scene, four: list[str], crashing: Crashing) -> None:
     """Every second scenario crashes the driver: each is named with its command, and the others' results are there."""
-    ended = program(*four, env=crashing(fault_layer, "vkQueueSubmit", at=2))
+    ended = program(*four, env=crashing("vkQueueSubmit", at=2))
     assert ended.code == CRASHED
     assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
     message = "the process that ran it was ended by SIGSEGV while running this command"
@@ -78,7 +86,7 @@ def test_the_rest_goes_on_after_a_crash(
 def test_what_was_being_done(
     program: Program,
     scene: Scene,
-    fault_layer: dict[str, str],
+    crashing: Crashing,
     call: str,
     place: str,
     what: str,
@@ -88,7 +96,7 @@ def test_what_was_being_done(
     """The message names the scenario, the signal, and what the driver was asked to do; nothing is written."""
     scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).dispatch("add", ["x"], [4]).write()
     Scene(scene.folder).write("empty.json")
-    ended = program("scenario.json", *([] if alone else ["empty.json"]), env=crashing(fault_layer, call, by=by))
+    ended = program("scenario.json", *([] if alone else ["empty.json"]), env=crashing(call, by=by))
     assert ended.code == (-by if alone else CRASHED)  # a single file's process is the one that crashes
     line, *help = [line for line in ended.err.splitlines() if "empty.json" not in line]
     assert line.startswith("error: scenario.json")
@@ -100,41 +108,35 @@ def test_what_was_being_done(
     assert scene.leftovers() == []
 
 
-def test_a_crash_when_all_is_done(program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]) -> None:
+def test_a_crash_when_all_is_done(program: Program, scene: Scene, four: list[str], crashing: Crashing) -> None:
     """A driver that crashes when the device is closed is reported too; every result is there."""
-    ended = program(*four, env=crashing(fault_layer, "vkDestroyDevice"))
+    ended = program(*four, env=crashing("vkDestroyDevice"))
     assert ended.code == CRASHED
     assert len(ended.out.splitlines()) == 4
     assert ended.err.startswith("error: the process was ended by SIGSEGV while closing the device\n  help: ")
     assert len(results(scene.folder)) == 4
 
 
-def test_the_first_failure_gives_the_exit_code(
-    program: Program, scene: Scene, four: list[str], fault_layer: dict[str, str]
-) -> None:
+def test_the_first_failure_gives_the_exit_code(program: Program, four: list[str], crashing: Crashing) -> None:
     """A failure before a crash keeps its exit code, and one after it does not change that of the crash."""
-    crash = crashing(fault_layer, "vkQueueSubmit", at=2)
+    crash = crashing("vkQueueSubmit", at=2)
     assert program("missing.json", *four[:2], env=crash).code == 4
     ended = program(*four[:2], "missing.json", four[2], env=crash)
     assert ended.code == CRASHED
     assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
 
 
-def test_a_driver_that_crashes_at_once_ends_every_file(
-    program: Program, four: list[str], fault_layer: dict[str, str]
-) -> None:
+def test_a_driver_that_crashes_at_once_ends_every_file(program: Program, four: list[str], crashing: Crashing) -> None:
     """Where no scenario can run, each is named once and the call ends."""
-    ended = program(*four, env=crashing(fault_layer, "vkCreateInstance"))
+    ended = program(*four, env=crashing("vkCreateInstance"))
     assert (ended.code, ended.out) == (CRASHED, "")
     errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert [line[len("error: ") :].split(":")[0] for line in errors] == four
 
 
-def test_other_ways_to_run_name_a_crash(
-    program: Program, checkout: Path, four: list[str], fault_layer: dict[str, str]
-) -> None:
+def test_other_ways_to_run_name_a_crash(program: Program, checkout: Path, four: list[str], crashing: Crashing) -> None:
     """A list of devices and a model that crash the driver end in one line as well."""
-    crash = crashing(fault_layer, "vkCreateInstance")
+    crash = crashing("vkCreateInstance")
     ended = program("--list-devices", env=crash)
     assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
     assert ended.err.startswith("error: the process that ran it was ended by SIGSEGV while ")
@@ -145,9 +147,9 @@ def test_other_ways_to_run_name_a_crash(
     assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
 
 
-def test_isolation_can_be_chosen(program: Program, four: list[str], fault_layer: dict[str, str]) -> None:
+def test_isolation_can_be_chosen(program: Program, four: list[str], crashing: Crashing) -> None:
     """With --isolate one file has a process of its own as well, with --no-isolate several have none."""
-    crash = crashing(fault_layer, "vkQueueSubmit")
+    crash = crashing("vkQueueSubmit")
     ended = program(four[0], "--isolate", "--log-level", "debug", env=crash)
     assert ended.code == CRASHED
     assert f"error: {four[0]}:" in ended.err

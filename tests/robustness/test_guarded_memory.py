@@ -14,12 +14,13 @@ from tests.scenes import Scene, glsl
 
 DATA = "layout(binding = 0) buffer A { uint a[]; };\n"
 DISCRETE = "2"
+Layer = dict[str, str]  # the environment variables with which the loader loads it
 
 
 guard_layer = layer_from(Path(__file__).with_name("guard_layer.c"))
 
 
-def above(layer: dict[str, str], other: dict[str, str]) -> dict[str, str]:
+def above(layer: Layer, other: Layer) -> Layer:
     """The variables for both layers, ``layer`` nearer to the program."""
     both = {name: os.pathsep.join((layer[name], other[name])) for name in ("VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS")}
     return {**other, **layer, **both}
@@ -28,12 +29,7 @@ def above(layer: dict[str, str], other: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("memory", ["unified", "staged"])
 @pytest.mark.parametrize("repeat", [1, 2])
 def test_files_of_every_kind(
-    program: Program,
-    scene: Scene,
-    guard_layer: dict[str, str],
-    fault_layer: dict[str, str],
-    memory: str,
-    repeat: int,
+    program: Program, scene: Scene, guard_layer: Layer, fault_layer: Layer, memory: str, repeat: int
 ) -> None:
     """Small and large files, in other orders of bytes and axes, go in and out, captured ones too."""
     random = numpy.random.default_rng(3)
@@ -61,7 +57,7 @@ def test_files_of_every_kind(
 
 
 @pytest.mark.parametrize("kind", ["png", "dds", "npy"])
-def test_images(program: Program, scene: Scene, guard_layer: dict[str, str], kind: str) -> None:
+def test_images(program: Program, scene: Scene, guard_layer: Layer, kind: str) -> None:
     """Images of every file format go out and in again."""
     texels = numpy.random.default_rng(5).integers(0, 256, (90, 70, 4), numpy.uint8)
     scene.npy("in.npy", texels)

@@ -55,19 +55,9 @@ def runner(shader_cache: Path) -> Iterator[Runner]:
 def whole() -> dict[str, Any]:
     """A scenario that runs."""
     scene = Scene(Path("."))
-    constants = [{"id": 3, "value": 5}]
-    scene.resource(
-        "shader",
-        uid="add",
-        src="add.comp",
-        type="GLSL",
-        entry="main",
-        stage="compute",
-        build_options="-DX",
-        include_dirs=["."],
-        push_constants_size=4,
-        specialization_constants=constants,
-    )
+    keys = {"type": "GLSL", "entry": "main", "stage": "compute", "build_options": "-DX", "include_dirs": ["."]}
+    constants = {"push_constants_size": 4, "specialization_constants": [{"id": 3, "value": 5}]}
+    scene.resource("shader", uid="add", src="add.comp", **keys, **constants)
     scene.resource("raw_data", uid="p", src="p.npy")
     scene.resource("buffer", uid="x", size=16, src="x.npy", shader_access="readonly")
     group = {"id": "g", "offset": 0}

@@ -41,8 +41,9 @@ class Scripts(HTMLParser):
         return json.loads(self.texts[name])
 
 
-def detail_of(page: Path, number: int = 0) -> Any:
-    return Scripts(page).json(f"d{number}")
+def files_of(page: Path, number: int = 0) -> Any:
+    """The files of the one output of a result."""
+    return Scripts(page).json(f"d{number}")["attempts"][0]["outputs"][0]["files"]
 
 
 def failure(files: dict[str, str], id: str = "a") -> Result:
@@ -81,14 +82,10 @@ def test_pictures_beyond_the_limits_are_links(tmp_path: Path) -> None:
     sizes = [(tmp_path / "results" / path).stat().st_size for path in files.values()]
     page = tmp_path / "report.html"
     write_html(str(page), [failure(files), failure(files, "b")], info(tmp_path), Limits(pictures=sum(sizes)))
-    embedded = [
-        each["picture"][:5]
-        for number in (0, 1)
-        for each in detail_of(page, number)["attempts"][0]["outputs"][0]["files"]
-    ]
+    embedded = [each["picture"][:5] for number in (0, 1) for each in files_of(page, number)]
     assert embedded == ["data:"] * 3 + ["./res"] * 3
     write_html(str(page), [failure(files)], info(tmp_path), Limits(picture=min(sizes) - 1))
-    assert detail_of(page)["attempts"][0]["outputs"][0]["files"][0]["picture"] == "./results/fail/expected.png"
+    assert files_of(page)[0]["picture"] == "./results/fail/expected.png"
 
 
 def test_details_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
@@ -107,7 +104,7 @@ def test_files_of_a_temporary_folder_are_not_named(tmp_path: Path) -> None:
     result = failure({**pictures(tmp_path, "fail"), "expected_array": "e.npy"})
     page, junit, ctrf = (tmp_path / name for name in ("report.html", "junit.xml", "ctrf.json"))
     write_html(str(page), [result], given)
-    files = detail_of(page)["attempts"][0]["outputs"][0]["files"]
+    files = files_of(page)
     assert [set(each) for each in files] == [{"what", "picture"}] * 3 + [{"what"}]
     write_junit(str(junit), [result], given)
     write_ctrf(str(ctrf), [result], given)
@@ -120,7 +117,7 @@ def test_files_that_are_no_pictures_are_links(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     files = {name: str(tmp_path / name) for name in ("a b.npy", "damaged.png", "gone.png")}
     write_html(str(page), [failure(files)], info(tmp_path))
-    assert detail_of(page)["attempts"][0]["outputs"][0]["files"] == [
+    assert files_of(page) == [
         {"what": "a b.npy", "link": "./a%20b.npy"},
         {"what": "damaged.png", "link": "./damaged.png", "picture": "./damaged.png"},
         {"what": "gone.png", "link": "./gone.png", "picture": "./gone.png"},

@@ -70,12 +70,8 @@ def test_filters(opened: Browser) -> None:
     fill(opened, "slower", "0.9995")
     assert opened.value(COUNT) == "6 of 10015 results"
     fill(opened, "device", opened.value("[...device.options].find(each => each.text === 'fast device').value"))
-    assert set(opened.value(NAMES)) == {
-        "many/09995/scenario.json",
-        "many/09997/scenario.json",
-        "many/09999/scenario.json",
-        "timeout/scenario.json",
-    }
+    slow = ("many/09995", "many/09997", "many/09999", "timeout")
+    assert set(opened.value(NAMES)) == {f"{name}/scenario.json" for name in slow}
     for verdict in ("Pass", "Timeout"):
         opened.value(
             f"[...document.querySelectorAll('.chip')].find(each => each.innerText.startsWith('{verdict}')).click()"
@@ -136,12 +132,8 @@ def test_a_failure_is_shown_in_full(opened: Browser) -> None:
     tops = opened.value("[...document.querySelectorAll('figure')].map(each => each.getBoundingClientRect().top)")
     assert len(set(tops)) == 1
     text = opened.value("document.getElementById('content').innerText")
-    for part in (
-        "3 of 48 elements differ",
-        "[0, 1, 2]\t0\t255",
-        "rmse\t0.25",
-        "scenario-runner test suite/images.2d/fail",
-    ):
+    repeat = "scenario-runner test suite/images.2d/fail"
+    for part in ("3 of 48 elements differ", "[0, 1, 2]\t0\t255", "rmse\t0.25", repeat):
         assert part in text
     opened.key("Escape")
     opened.wait("document.getElementById('detail').hidden && document.activeElement.id === 'list'")
@@ -154,12 +146,8 @@ def test_a_crash_has_attempts_and_its_address(opened: Browser) -> None:
     text = opened.value(
         "document.querySelectorAll('details.part').forEach(each => each.open = true), content.innerText"
     )
-    for part in (
-        "Attempt 1 of 2: Crash, 500 ms",
-        "line 3 in execute",
-        "last words </script><script>alert(1)",
-        "pass/scenario.json",
-    ):
+    last_words = "last words </script><script>alert(1)"
+    for part in ("Attempt 1 of 2: Crash, 500 ms", "line 3 in execute", last_words, "pass/scenario.json"):
         assert part in text
 
 
