@@ -18,7 +18,7 @@ from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.loader import check
-from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type
+from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
 from scenario_runner.vulkan.structs import new
 
 
@@ -112,12 +112,12 @@ class Buffer(Resource):
     def __init__(self, device: Device, stack: ExitStack, plan: BufferPlan) -> None:
         """Raises OutOfMemoryError with the place."""
         super().__init__(device, plan)
-        purpose = f"buffer {plan.uid!r}, {plan.size_bytes} bytes"
+        size = align(plan.size_bytes, WORD_SIZE_BYTES)
         try:
-            self.handle, self.needs = create_buffer(
-                device, stack, align(plan.size_bytes, WORD_SIZE_BYTES), _USAGE, purpose
-            )
+            self.handle, self.needs = create_buffer(device, stack, size, _USAGE, "")
         except errors.ScenarioRunnerError as error:
+            what = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
+            error.problems = tuple(each._replace(message=f"{each.message} ({what})") for each in error.problems)
             raise error.at(pointer=plan.pointer) from None
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
