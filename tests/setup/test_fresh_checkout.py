@@ -82,26 +82,6 @@ def test_an_interrupted_set_up_is_done_again(fresh: Path) -> None:
     assert "making the environment" in err
 
 
-def test_the_tests_environment_has_a_tensor_compiler(fresh: Path) -> None:
-    """tools/test installs pytest, and Arm's glslc where no import can see it; it runs and knows GL_ARM_tensors."""
-    code, out, err = finish(start(fresh, "tools/test", "--version"))
-    assert code == 0, err
-    assert "pytest" in out + err
-    glslc = fresh / ".venv/share/scenario-runner/glslc/scenario_runner/binaries/bin/glslc"
-    shader = fresh / "tensor.comp"
-    shader.write_text(
-        "#version 450\n#extension GL_ARM_tensors : require\n"
-        "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
-        "layout(set = 0, binding = 0) uniform tensorARM<int8_t, 1> data;\n"
-        "void main() { int8_t value; tensorReadARM(data, uint[](0), value); }\n",
-        encoding="utf-8",
-    )
-    command = [str(glslc), "--input", str(shader), "--output", str(fresh / "tensor.spv"), "--stage", "compute"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (fresh / "tensor.spv").read_bytes()[:4] == b"\x03\x02\x23\x07"
-
-
 def test_pip_and_doctor_make_a_complete_set_up(fresh: Path, checkout: Path) -> None:
     """After `pip install '.[ml]'` into an environment of one's own and `doctor --fix`, shaders with tensors run."""
     environment = fresh.parent / "environment"
