@@ -30,14 +30,15 @@ time.sleep(60)
 """
 
 
+def given(checkout: Path, code: str, path: Path) -> subprocess.Popen[str]:
+    """A fresh process that runs Python code, with a path as its argument."""
+    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
+    return subprocess.Popen([sys.executable, "-c", code, str(path)], env=environment, stdout=subprocess.PIPE, text=True)
+
+
 def holding(checkout: Path, path: Path) -> subprocess.Popen[str]:
     """Another process that has begun to write a file."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)],
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = given(checkout, HOLD, path)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
@@ -46,8 +47,8 @@ def holding(checkout: Path, path: Path) -> subprocess.Popen[str]:
 def write(checkout: Path, path: Path) -> None:
     """Write a file in a fresh process."""
     code = "import sys; from scenario_runner.files.output import OutputFile\nwith OutputFile(sys.argv[1]): pass"
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    subprocess.run([sys.executable, "-c", code, str(path)], env=environment, check=True)
+    with given(checkout, code, path) as process:
+        assert process.wait() == 0
 
 
 def hidden(folder: Path) -> list[str]:
@@ -56,8 +57,7 @@ def hidden(folder: Path) -> list[str]:
 
 def test_files_of_killed_processes(checkout: Path, tmp_path: Path) -> None:
     """A temporary file stays as long as its process runs, and goes with the next file written after its end."""
-    process = holding(checkout, tmp_path / "a.npy")
-    with process:
+    with holding(checkout, tmp_path / "a.npy") as process:
         (half,) = hidden(tmp_path)
         write(checkout, tmp_path / "b.npy")
         assert hidden(tmp_path) == [half]
@@ -69,8 +69,7 @@ def test_files_of_killed_processes(checkout: Path, tmp_path: Path) -> None:
 
 def test_a_dead_process_that_nobody_waited_for(checkout: Path, tmp_path: Path) -> None:
     """A process that has ended is not an owner any more, also while its parent has not asked for its exit code."""
-    process = holding(checkout, tmp_path / "a.npy")
-    with process:
+    with holding(checkout, tmp_path / "a.npy") as process:
         os.kill(process.pid, signal.SIGKILL)
         status = Path(f"/proc/{process.pid}/stat")
         wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "Z", "it is dead")

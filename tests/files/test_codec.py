@@ -10,18 +10,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.files import codec
-from scenario_runner.files.codec import (
-    Codec,
-    HeldImageWriter,
-    ImageHeader,
-    ImageReader,
-    ImageWriter,
-    all_codecs,
-    check_extent,
-    codec_for,
-    codec_of,
-    is_known,
-)
+from scenario_runner.files.codec import all_codecs, codec_for, codec_of, is_known
 from scenario_runner.files.output import CreateOutput
 from scenario_runner.formats import Format, format_named
 from scenario_runner.scenario.syntax import declared_files
@@ -34,7 +23,7 @@ PAIRS = format_named("VK_FORMAT_R8G8_UINT")
 SIGNATURE = b"FLAT"
 
 
-class FlatCodec(Codec):
+class FlatCodec(codec.Codec):
     """A format of the tests: four letters, then rows of up to 255 texels of one format."""
 
     extension = ".flat"
@@ -43,26 +32,26 @@ class FlatCodec(Codec):
     def why_not(self, format: Format) -> str | None:
         return None if format.name == PAIRS.name else "flat files have pairs of bytes"
 
-    def read_header(self, path: str) -> ImageHeader:
+    def read_header(self, path: str) -> codec.ImageHeader:
         with open(path, "rb") as file:
             width, height = file.read(6)[4:]
-        return ImageHeader(format_named("VK_FORMAT_R8G8_UINT"), width, height)
+        return codec.ImageHeader(format_named("VK_FORMAT_R8G8_UINT"), width, height)
 
-    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
+    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> codec.ImageReader:
         found = self.read_header(path)
-        check_extent(path, found.width, found.height, width, height)
+        codec.check_extent(path, found.width, found.height, width, height)
         return _FlatImage(path)
 
     def create_image(
         self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
-    ) -> ImageWriter:
+    ) -> codec.ImageWriter:
         return _FlatWriter(create(path, 0), planes, 1, SIGNATURE + bytes([width, height]))
 
     def is_divisible(self, path: str) -> bool:
         return False
 
 
-class _FlatImage(ImageReader):
+class _FlatImage(codec.ImageReader):
     def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
             self._texels = file.read()[6:]
@@ -74,7 +63,7 @@ class _FlatImage(ImageReader):
         view[:] = self._texels[offset : offset + len(view)]
 
 
-class _FlatWriter(HeldImageWriter):
+class _FlatWriter(codec.HeldImageWriter):
     def _finish(self) -> None:
         self._output.write(self._held[0])
 

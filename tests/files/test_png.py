@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import tracemalloc
 import zlib
@@ -137,6 +136,7 @@ def test_16_bits_do_not_go_into_8(tmp_path: Path, name: str, color: int, samples
         (4, b"", "2 channels (gray and alpha)", ["R8_UNORM", "R8G8B8_UNORM", "B8G8R8_UNORM"]),
         (0, chunk(b"tRNS", b"\0\0"), "2 channels (gray and alpha)", ["R8_UNORM", "R8G8B8_UNORM"]),
         (2, b"", "3 channels (RGB)", ["R8_UNORM", "R8G8_UNORM"]),
+        (6, b"", "4 channels (RGBA)", ["R8_UNORM", "R8G8_UNORM", "R8G8B8_UNORM"]),
         (2, chunk(b"tRNS", bytes(6)), "4 channels (RGBA)", ["R8_UNORM", "R8G8_UNORM", "R8G8B8_UNORM"]),
         (3, chunk(b"PLTE", bytes(3)), "3 channels (RGB)", ["R8_UNORM", "R8G8_UNORM"]),
         (3, chunk(b"PLTE", bytes(3)) + chunk(b"tRNS", b"\0"), "4 channels (RGBA)", ["R8_UNORM", "R8G8B8_UNORM"]),
@@ -147,8 +147,10 @@ def test_no_channel_is_lost(tmp_path: Path, color: int, more: bytes, found: str,
     path = tmp_path / "a.png"
     path.write_bytes(png_bytes(2, 1, 8, color, bytes(8), more))
     for name in names:
-        with pytest.raises(FileError, match=re.escape(f"a.png: has {found}, but 'VK_FORMAT_{name}' has ")):
-            read_texels(path, format_named("VK_FORMAT_" + name))
+        format = format_named("VK_FORMAT_" + name)
+        with pytest.raises(FileError) as caught:
+            read_texels(path, format)
+        assert str(caught.value) == f"{path}: has {found}, but '{format.name}' has {format.components}"
 
 
 @MANY_EXAMPLES
@@ -293,8 +295,6 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("R8_UNORM", "has 4 channels (RGBA), but 'VK_FORMAT_R8_UNORM' has 1"),
-        ("R8G8B8_UNORM", "has 4 channels (RGBA), but 'VK_FORMAT_R8G8B8_UNORM' has 3"),
         ("R16G16B16A16_UINT", "has channels of 8 bits, but those of 'VK_FORMAT_R16G16B16A16_UINT' have 16"),
         (
             "R32_SFLOAT",
@@ -302,7 +302,7 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
         ),
     ],
 )
-def test_what_would_lose_channels_is_refused(tmp_path: Path, name: str, message: str) -> None:
+def test_channels_of_other_bits_are_refused(tmp_path: Path, name: str, message: str) -> None:
     """A file that the format cannot hold is an error that shows both."""
     (tmp_path / "a.png").write_bytes(GOOD)
     with pytest.raises(FileError) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -24,6 +25,11 @@ def dds(folder: Path, name: str, width: int, height: int, *levels: bytes, stenci
     path = folder / "x.dds"
     write_dds(path, format_named(f"VK_FORMAT_{name}"), width, height, levels, stencils)
     return str(path)
+
+
+def npy(folder: Path, array: Any) -> str:
+    numpy.save(folder / "x.npy", array)
+    return str(folder / "x.npy")
 
 
 def values(content: Content) -> dict[str, list[float]]:
@@ -92,8 +98,7 @@ def test_png(tmp_path: Path, items: int, bits: int) -> None:
 def test_arrays(tmp_path: Path) -> None:
     """The last axis of an array of three or more axes is its channels; indices count as in the file's array."""
     array = numpy.arange(2 * 3 * 5).reshape(2, 3, 5)
-    numpy.save(tmp_path / "x.npy", array)
-    content = read_content(str(tmp_path / "x.npy"))
+    content = read_content(npy(tmp_path, array))
     assert [channel.name for channel in content.channels] == ["0", "1", "2", "3", "4"]
     assert (content.channels[3].numbers == array[..., 3]).all()
     flat = int(numpy.ravel_multi_index((1, 2), (2, 3)))
@@ -106,16 +111,15 @@ def test_arrays(tmp_path: Path) -> None:
 def test_what_bytes_are(tmp_path: Path) -> None:
     """Bytes of a buffer are read as the numbers and in the shape that they have; one length may be left open."""
     array = numpy.arange(24, dtype="f4").reshape(4, 6) / 3
-    numpy.save(tmp_path / "x.npy", array.reshape(-1).view("i1"))
-    content = read_content(str(tmp_path / "x.npy"), element=ELEMENTS["float32"], shape=(-1, 6))
+    path = npy(tmp_path, array.reshape(-1).view("i1"))
+    content = read_content(path, element=ELEMENTS["float32"], shape=(-1, 6))
     assert (content.channels[0].numbers == array).all()
     with pytest.raises(FileError, match=r"x\.npy: holds 24 elements, which are not \?x7$"):
-        read_content(str(tmp_path / "x.npy"), element=ELEMENTS["float32"], shape=(-1, 7))
+        read_content(path, element=ELEMENTS["float32"], shape=(-1, 7))
     with pytest.raises(FileError, match="holds 24 elements, which are not 5x5"):
-        read_content(str(tmp_path / "x.npy"), element=ELEMENTS["float32"], shape=(5, 5))
-    numpy.save(tmp_path / "odd.npy", numpy.zeros(7, "i1"))
+        read_content(path, element=ELEMENTS["float32"], shape=(5, 5))
     with pytest.raises(FileError, match="holds 7 bytes, which are not a whole number of float32 elements"):
-        read_content(str(tmp_path / "odd.npy"), element=ELEMENTS["float32"])
+        read_content(npy(tmp_path, numpy.zeros(7, "i1")), element=ELEMENTS["float32"])
 
 
 def test_what_cannot_be_shown(tmp_path: Path) -> None:

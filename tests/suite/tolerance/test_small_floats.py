@@ -17,13 +17,9 @@ from scenario_runner.suite.expectations.outputs import held_content
 from scenario_runner.suite.tolerance.elements import Rule, compare, wrong_elements
 from scenario_runner.suite.tolerance.planes import planes_of
 from scenario_runner.viewing.content import ELEMENTS
+from tests.suite.tolerance.test_elements import TYPES as ALL_TYPES
 
-TYPES: dict[str, Any] = {
-    "float8_e4m3": ml_dtypes.float8_e4m3fn,
-    "float8_e5m2": ml_dtypes.float8_e5m2,
-    "float16": np.float16,
-    "bfloat16": ml_dtypes.bfloat16,
-}
+TYPES = {name: ALL_TYPES[name] for name in ("float8_e4m3", "float8_e5m2", "float16", "bfloat16")}
 ATOLS = (1e-30, 1e-6, 0.0009765625, 0.01, 0.6, 3.0, 1000.0, 1e30, 1e300)
 RTOLS = (1e-4, 0.0078125, 0.05, 0.3, 1.0, 7.0)
 RULES = [
