@@ -70,30 +70,25 @@ def test_the_rest_goes_on_after_a_crash(program: Program, scene: Scene, four: li
     assert results(scene.folder) == {0: [1] * 4, 2: [3] * 4}
 
 
-@pytest.mark.parametrize(
-    "call, place, what",
-    [
-        ("vkCreateInstance", ": ", "while starting the driver"),
-        ("vkCreateDevice", ": ", "while opening the device"),
-        ("vkCreateBuffer", ": ", "while creating its resources"),
-        ("vkCreateComputePipelines", ": /resources/0/shader: ", "while creating the pipeline of shader 'add'"),
-        ("vkAllocateDescriptorSets", ": ", "while creating its descriptor sets"),
-        ("vkWaitForFences", ": /commands: ", "while running the commands 0 to 1"),
-    ],
-)
+# A call that crashes, the place that the message begins with, and what the driver was asked to do.
+MOMENTS = [
+    ("vkCreateInstance", ": ", "while starting the driver"),
+    ("vkCreateDevice", ": ", "while opening the device"),
+    ("vkCreateBuffer", ": ", "while creating its resources"),
+    ("vkCreateComputePipelines", ": /resources/0/shader: ", "while creating the pipeline of shader 'add'"),
+    ("vkAllocateDescriptorSets", ": ", "while creating its descriptor sets"),
+    ("vkWaitForFences", ": /commands: ", "while running the commands 0 to 1"),
+]
+
+
+@pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment[0])
 @pytest.mark.parametrize("by", [signal.SIGSEGV, signal.SIGABRT])
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_was_being_done(
-    program: Program,
-    scene: Scene,
-    crashing: Crashing,
-    call: str,
-    place: str,
-    what: str,
-    by: signal.Signals,
-    alone: bool,
+    program: Program, scene: Scene, crashing: Crashing, moment: tuple[str, str, str], by: signal.Signals, alone: bool
 ) -> None:
     """The message names the scenario, the signal, and what the driver was asked to do; nothing is written."""
+    call, place, what = moment
     scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).dispatch("add", ["x"], [4]).write()
     Scene(scene.folder).write("empty.json")
     ended = program("scenario.json", *([] if alone else ["empty.json"]), env=crashing(call, by=by))

@@ -40,34 +40,13 @@ def pictures(folder: Path, name: str, size: int = 4) -> dict[str, str]:
 
 def every_verdict(folder: Path) -> list[Result]:
     """One result of each kind."""
-    wrong = OutputCheck(
-        "image",
-        "Fail",
-        "3 of 48 elements differ",
-        {"rmse": 0.25, "psnr": float("inf")},
-        (("[0, 1, 2]", "0", "255"), ("[1, 1, 0]", "0", "254")),
-        pictures(folder, "fail"),
-    )
+    metrics, elements = {"rmse": 0.25, "psnr": float("inf")}, (("[0, 1, 2]", "0", "255"), ("[1, 1, 0]", "0", "254"))
+    wrong = OutputCheck("image", "Fail", "3 of 48 elements differ", metrics, elements, pictures(folder, "fail"))
     failed = Outcome("Fail", 0.25, "image: 3 of 48 elements differ", 0, outputs=(wrong, OutputCheck("sum", "Pass")))
-    crashed = Outcome(
-        "Crash",
-        0.5,
-        "ended by SIGSEGV",
-        12,
-        stack='File "execute.py", line 3 in execute',
-        output=f"last words {HOSTILE}\n",
-        before=("pass/scenario.json",),
-    )
-    message = {
-        "code": "SR-REF-001",
-        "severity": "error",
-        "message": "no resource has the uid 'x'",
-        "help": "write y",
-        "path": "scenario.json",
-        "line": 3,
-        "column": 4,
-        "pointer": "/commands/0",
-    }
+    crashed = Outcome("Crash", 0.5, "ended by SIGSEGV", 12, stack='File "execute.py", line 3 in execute')
+    crashed = crashed._replace(output=f"last words {HOSTILE}\n", before=("pass/scenario.json",))
+    place = {"path": "scenario.json", "line": 3, "column": 4, "pointer": "/commands/0"}
+    text = {"code": "SR-REF-001", "severity": "error", "message": "no resource has the uid 'x'", "help": "write y"}
     passed = Outcome("Pass", 0.004)
 
     def result(name: str, verdict: str, *attempts: Outcome) -> Result:
@@ -84,7 +63,7 @@ def every_verdict(folder: Path) -> list[Result]:
         result("expected-fail", "ExpectedFail", failed),
         result("improved", "UnexpectedImprovement(Pass)", passed),
         result("timeout", "Timeout", Outcome("Timeout", 10.0, "no result within 10 s", 10)),
-        result("missing", "Missing", Outcome("Missing", 0.0, "no resource 'x'", 3, diagnostics=(message,))),
+        result("missing", "Missing", Outcome("Missing", 0.0, "no resource 'x'", 3, diagnostics=({**text, **place},))),
         result(
             "warn", "Warn", Outcome("Warn", 0.01, "rmse is 0.2", outputs=(OutputCheck("o", "Warn", "rmse is 0.2"),))
         ),
