@@ -5,32 +5,18 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from broken_library import write_library
+
+from tests.doctor.machines import report_of, write_library
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"),
     reason="libraries are written byte by byte for Linux on x86-64 and Arm alone",
 )
-
-
-def report_of(*arguments: str, code: int = 1, **environment: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "scenario_runner", "doctor", "--json", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (code, "")
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
 
 
 def driver(folder: Path, *, hangs: bool) -> str:

@@ -12,33 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.doctor.machines import doctor, program_of, report_of
 from tests.program import on_terminal
 
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-
-
-def doctor(*arguments: str, python: str = sys.executable, **environment: str) -> subprocess.CompletedProcess[str]:
-    return program_of(python, "doctor", *arguments, **environment)
-
-
-def program_of(python: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [python, "-P", "-W", "error", "-m", "scenario_runner", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path), **environment},
-        check=False,
-    )
-
-
-def report_of(*arguments: str, code: int, python: str = sys.executable, **environment: str) -> dict[str, Any]:
-    done = doctor("--json", *arguments, python=python, **environment)
-    assert (done.returncode, done.stderr) == (code, "")
-    report: dict[str, Any] = json.loads(done.stdout)
-    assert report["ready"] is (code == 0)
-    return report
 
 
 def found(report: dict[str, Any], id: str) -> dict[str, Any]:
