@@ -19,7 +19,8 @@ from tests.shaders.modules import holds, made_by, version
 SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; } data_out;\n"
 BAD = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {\n  int x = 1;\n  nope = x;\n}\n"
-Counted = Callable[..., Callable[[], list[int]]]
+Sizes = Callable[[], list[int]]
+Counted = Callable[..., Sizes]
 # A real program that hands everything to glslc, but for the files that hold a word.
 WRAPPER = """#!{python} -IS
 import os, signal, subprocess, sys, time
@@ -73,7 +74,7 @@ def glslc() -> str:
 def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Put a glslc first on PATH; what it gives tells how many files each of its batches had so far."""
 
-    def counted(trouble: str = "pass") -> Callable[[], list[int]]:
+    def counted(trouble: str = "pass") -> Sizes:
         log = tmp_path / "batches"
         program = tmp_path / "bin" / "glslc"
         program.parent.mkdir()
@@ -85,9 +86,14 @@ def counted(glslc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Coun
     return counted
 
 
-def test_many_shaders_are_made_by_a_process_per_core(counted: Counted) -> None:
+@pytest.fixture
+def sizes(counted: Counted) -> Sizes:
+    """The sizes of the batches of a glslc that has no trouble."""
+    return counted()
+
+
+def test_many_shaders_are_made_by_a_process_per_core(sizes: Sizes) -> None:
     """Ten shaders take two processes on two cores, come back in order, and start nothing the next time."""
-    sizes = counted()
     values = [number + 0.25 for number in range(10)]
     modules = compile_all(sources(*values), jobs=2)
     for module, value in zip(modules, values, strict=True):
@@ -123,9 +129,8 @@ def test_names_are_those_of_the_other_compiler(glslang: str) -> None:
     assert {b"data_out", b"Out", b"v", b"helper(f1;", b"local"} <= set(names(compile_all(requests)[0]))
 
 
-def test_a_batch_with_a_bad_shader(counted: Counted, glslang: str) -> None:
+def test_a_batch_with_a_bad_shader(sizes: Sizes, glslang: str) -> None:
     """A shader that does not compile is reported in the words, and with the line, that it has when compiled alone."""
-    sizes = counted()
     bad = CompileRequest(source=BAD, name="bad.comp", label="bad")
     good = sources(1.25, 2.25, 3.25)
     with pytest.raises(CompileError) as alone:
@@ -139,9 +144,8 @@ def test_a_batch_with_a_bad_shader(counted: Counted, glslang: str) -> None:
     assert sizes() == [4], "the good ones were kept"
 
 
-def test_what_glslc_warns_about_is_compiled_alone(counted: Counted, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_glslc_warns_about_is_compiled_alone(sizes: Sizes, caplog: pytest.LogCaptureFixture) -> None:
     """A shader with an extension that glslc lacks is left to the preferred compiler, whose warning is logged."""
-    sizes = counted()
     lacking = CompileRequest(source=source(7.25).replace("layout", "#extension GL_NO_such : enable\nlayout", 1))
     with caplog.at_level(logging.WARNING):
         modules = compile_all([*sources(1.25, 2.25), lacking], jobs=1)
@@ -200,17 +204,15 @@ def test_a_compiler_that_always_fails_costs_only_time(counted: Counted, trouble:
     assert sizes() == [3]
 
 
-def test_equal_shaders_are_compiled_once(counted: Counted) -> None:
+def test_equal_shaders_are_compiled_once(sizes: Sizes) -> None:
     """The same text under two names is one file of the batch."""
-    sizes = counted()
     first, second, third = compile_all([*sources(1.25, 2.25), CompileRequest(source=source(1.25), label="x")], jobs=1)
     assert first == third != second
     assert sizes() == [2]
 
 
-def test_stages_share_a_batch(counted: Counted) -> None:
+def test_stages_share_a_batch(sizes: Sizes) -> None:
     """Shaders of different stages are made by one process, each as what it is (Vertex 0, Fragment 4, GLCompute 5)."""
-    sizes = counted()
     stages = ("compute", "vertex", "fragment", "vertex")
     requests = [
         CompileRequest(source=f"#version 450\nvoid main() {{ float kept = {number}.25; }}\n", stage=stage)  # type: ignore[arg-type]
@@ -224,9 +226,8 @@ def test_stages_share_a_batch(counted: Counted) -> None:
     assert sizes() == [4]
 
 
-def test_targets_have_batches_of_their_own(counted: Counted) -> None:
+def test_targets_have_batches_of_their_own(sizes: Sizes) -> None:
     """Each shader is made for the Vulkan version that it asks for."""
-    sizes = counted()
     targets = ("vulkan1.1", "vulkan1.3", "vulkan1.1")
     requests = [one._replace(target=target) for one, target in zip(sources(1.25, 2.25, 3.25), targets, strict=True)]
     modules = compile_all(requests, jobs=1)
@@ -234,9 +235,8 @@ def test_targets_have_batches_of_their_own(counted: Counted) -> None:
     assert sorted(sizes()) == [1, 2]
 
 
-def test_includes_and_macros_in_a_batch(counted: Counted, tmp_path: Path) -> None:
+def test_includes_and_macros_in_a_batch(sizes: Sizes, tmp_path: Path) -> None:
     """Every shader of a batch has its own includes and macros, though files and names are the same."""
-    sizes = counted()
     paths = []
     for number in (1, 2):
         folder = tmp_path / str(number)
@@ -266,29 +266,24 @@ def test_includes_and_macros_in_a_batch(counted: Counted, tmp_path: Path) -> Non
     ],
     ids=["debug", "optimised", "entry", "limit", "line", "HLSL"],
 )
-def test_what_the_compilers_do_differently_is_in_no_batch(
-    counted: Counted, glslang: str, change: dict[str, str]
-) -> None:
+def test_what_the_compilers_do_differently_is_in_no_batch(sizes: Sizes, glslang: str, change: dict[str, str]) -> None:
     """Shaders whose module would not be the same from glslc come from glslangValidator, among however many."""
-    sizes = counted()
     request = CompileRequest(**{"source": source(1.25), **change})  # type: ignore[arg-type]
     module, *_ = compile_all([request, *sources(2.25, 3.25, 4.25, 5.25)], jobs=1)
     assert [module] == compile_all([request], compiler=glslang, use_cache=False)
     assert sizes() == [4]
 
 
-def test_a_file_named_by_a_line_directive(counted: Counted) -> None:
+def test_a_file_named_by_a_line_directive(sizes: Sizes) -> None:
     """What glslc would take and glslangValidator refuses is refused, among however many."""
-    sizes = counted()
     request = CompileRequest(source=HEAD + '#line 7 "other.comp"\nvoid main() {}\n')
     with pytest.raises(CompileError, match="required extension not requested"):
         compile_all([request, *sources(2.25, 3.25, 4.25)], jobs=1)
     assert sizes() == [3]
 
 
-def test_a_named_compiler_is_the_only_one(counted: Counted, glslang: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_compiler_is_the_only_one(sizes: Sizes, glslang: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler named by the user makes everything; in batches where it is glslc, whose own errors are then shown."""
-    sizes = counted()
     values = (1.25, 2.25, 3.25, 4.25)
     assert {made_by(module) for module in compile_all(sources(*values), compiler=glslang)} == {GLSLANG}
     monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", "glslangValidator")
