@@ -52,7 +52,7 @@ def pip_arguments(folder: str) -> list[str]:
 def install_command() -> list[str]:
     """The command that installs it where it is found: into the first folder that this user can write."""
     candidates = folders()
-    folder = next((each for each in candidates if _can_be_made(each)), candidates[-1])
+    folder = next((candidate for candidate in candidates if _can_be_made(candidate)), candidates[-1])
     return [sys.executable, "-m", "pip", "install", *pip_arguments(folder)]
 
 

@@ -14,7 +14,7 @@ def array_of(data: Any, name: str) -> Any:
 
     Raises UsageError where the object refuses, as a tensor on a GPU may.
     """
-    convert = next((each for each in ("__array__", "__dlpack__") if hasattr(data, each)), None)
+    convert = next((protocol for protocol in ("__array__", "__dlpack__") if hasattr(data, protocol)), None)
     if convert is None:
         return data
     import numpy
@@ -58,8 +58,8 @@ def overlap(one: Span, other: Span) -> bool:
 def collisions(spans: Iterable[tuple[Span, _Owner]]) -> Iterator[tuple[_Owner, _Owner]]:
     """Owners of spans that overlap: each one with the one before it, in the order of their starts, that ends last."""
     furthest: tuple[Span, _Owner] | None = None
-    for each in sorted(spans, key=lambda each: each[0][0]):
-        if furthest is not None and overlap(each[0], furthest[0]):
-            yield each[1], furthest[1]
-        if furthest is None or each[0][1] > furthest[0][1]:
-            furthest = each
+    for span in sorted(spans, key=lambda each: each[0][0]):
+        if furthest is not None and overlap(span[0], furthest[0]):
+            yield span[1], furthest[1]
+        if furthest is None or span[0][1] > furthest[0][1]:
+            furthest = span

@@ -60,7 +60,7 @@ class KeptFile(NamedTuple):
 def kept_files(root: str, kind: str) -> list[KeptFile]:
     """The files of a kind below ``root``; none where the folder cannot be read. Temporary files of processes that ended
     an hour ago or longer are removed."""
-    found = []
+    files = []
     now = time.time()
     try:
         with os.scandir(os.path.join(root, kind)) as scan:
@@ -68,14 +68,14 @@ def kept_files(root: str, kind: str) -> list[KeptFile]:
                 try:
                     status = item.stat(follow_symlinks=False)
                     if item.name.endswith(KINDS[kind].suffix):
-                        found.append(KeptFile(status.st_mtime, status.st_size, item.path))
+                        files.append(KeptFile(status.st_mtime, status.st_size, item.path))
                     elif item.name.endswith(".tmp") and now - status.st_mtime > _STALE_TEMPORARY_S:
                         os.unlink(item.path)
                 except FileNotFoundError:
                     pass  # another process removes files as well
     except OSError:
         pass
-    return found
+    return files
 
 
 def bound(root: str, kind: str) -> None:
@@ -242,10 +242,10 @@ class ContentCache:
     def load(self, key: bytes) -> bytes | None:
         """The value made from ``key``; None when there is none, or its entry is damaged."""
         path = self.path(key)
-        found = self.read(path, KINDS[self._kind].most_bytes)
-        if found is None:
+        entry = self.read(path, KINDS[self._kind].most_bytes)
+        if entry is None:
             return None
-        data, modified_s = found
+        data, modified_s = entry
         start = _HEADER + len(key)
         value = data[start:]
         if (
@@ -267,10 +267,10 @@ class ContentCache:
         if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
             return None
         try:
-            found = read_own(path, most_bytes)
+            content = read_own(path, most_bytes)
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, tuple) else None
+        return content if isinstance(content, tuple) else None
 
     def store(self, key: bytes, value: bytes) -> None:
         """Keep ``value`` as what ``key`` makes."""

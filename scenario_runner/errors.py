@@ -305,5 +305,5 @@ def error_class(code: str) -> type[ScenarioRunnerError]:
 
 def error_of(problems: Iterable[Diagnostic]) -> ScenarioRunnerError:
     """The error that diagnostics become: its class is that of the first one's code."""
-    found = tuple(problems)
-    return error_class(found[0].code)(found)
+    diagnostics = tuple(problems)
+    return error_class(diagnostics[0].code)(diagnostics)

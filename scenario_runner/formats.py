@@ -84,36 +84,36 @@ def find_format(name: str) -> Format | None:
 
 def format_named(name: str) -> Format:
     """The format called ``name``. Raises `ScenarioError` with close matches."""
-    found = _by_name().get(name)
-    if found is None:
+    known = _by_name().get(name)
+    if known is None:
         raise ScenarioError(
             f"no format that this program knows is called {name!r:.100}", help=format_help(name), code="SR-JSON-005"
         )
-    return found
+    return known
 
 
 def format_of_value(value: int) -> Format:
     """The format with the VkFormat value ``value``. Raises `UnsupportedError`."""
-    found = _by_value().get(value)
-    if found is None:
+    known = _by_value().get(value)
+    if known is None:
         raise UnsupportedError(f"unknown VkFormat value {value}", code="SR-RUN-003")
-    return found
+    return known
 
 
 def format_of_dxgi(code: int) -> Format | None:
     """The format that a .dds file with this DXGI_FORMAT holds, or ``None``."""
-    found = [entry for entry in _by_value().values() if entry.dxgi == code]
+    formats = [entry for entry in _by_value().values() if entry.dxgi == code]
     # Where two formats have one code, files mean the one that is not packed, or the one with alpha.
-    return max(found, key=lambda entry: (not entry.is_packed, entry.components), default=None)
+    return max(formats, key=lambda entry: (not entry.is_packed, entry.components), default=None)
 
 
 def close_format_names(name: str) -> list[str]:
     """At most three names that ``name`` may stand for: what other programs call formats, else a misspelling."""
     text = re.sub(f"^{_OTHER_PREFIXES}*", "", name.strip().lower()[:100]).removesuffix("'>")
     start = _PREFIX + _vulkan_start(text)
-    found = [_PREFIX + row[0] for row in _rows() if text and text in row[-1].split()]
-    found += [entry for entry in _by_name() if f"{entry}_".startswith(f"{start}_")]
-    return list(dict.fromkeys(found))[:3] or close_names(start, _by_name(), cutoff=0.85)
+    names = [_PREFIX + row[0] for row in _rows() if text and text in row[-1].split()]
+    names += [entry for entry in _by_name() if f"{entry}_".startswith(f"{start}_")]
+    return list(dict.fromkeys(names))[:3] or close_names(start, _by_name(), cutoff=0.85)
 
 
 _OTHER_PREFIXES = (

@@ -19,14 +19,14 @@ _HELP = "write it with: scenario-runner doctor --json > doctor.json"
 _BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
 
 
-def read_device(path: str, wanted: str | None = None) -> ReportedDevice:
-    """The device of a report that a run would take, or the one with the index, UUID or (part of the) name ``wanted``.
+def read_device(path: str, choice: str | None = None) -> ReportedDevice:
+    """The device of a report that a run would take, or the one with the index, UUID or (part of the) name ``choice``.
 
     Raises FileError for a file that is not such a report, UsageError for a device that is not in it.
     """
     try:
         report = json.loads(read_file(path))
-        return ReportedDevice(_chosen(report["devices"], wanted, path))
+        return ReportedDevice(_chosen(report["devices"], choice, path))
     except OSError as error:
         problem = f"cannot read the report: {reason_of(error)}"
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:

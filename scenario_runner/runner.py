@@ -206,9 +206,8 @@ class Runner:
             with progress.phase("parse", "scenario"):
                 loaded, own = as_scenario(scenario), by_uid(given)
         if outputs is None:  # what shaders may have written
-            outputs = [
-                each.uid for each in loaded.resources if getattr(each, "shader_access", "readonly") != "readonly"
-            ]
+            accesses = ((resource.uid, getattr(resource, "shader_access", "readonly")) for resource in loaded.resources)
+            outputs = [uid for uid, access in accesses if access != "readonly"]
 
         def plan_with(changed: Mapping[str, Any]) -> Plan:
             with progress.phase("plan"):
@@ -286,8 +285,8 @@ class Runner:
                 if dump is not None:
                     from scenario_runner.run.dump_files import run_with_dump
 
-                    given, device = as_scenario(scenario), lambda: self._opened.opened_name
-                    return run_with_dump(partial(self._execute, given), given, plan, dump, capture_dir, device, options)
+                    model, device = as_scenario(scenario), lambda: self._opened.opened_name
+                    return run_with_dump(partial(self._execute, model), model, plan, dump, capture_dir, device, options)
                 with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
                     self._execute(scenario, plan, (writer,), **options)
             except ScenarioRunnerError as error:

@@ -69,7 +69,10 @@ def close_names(name: str, candidates: Iterable[str], *, most: int = 3, cutoff: 
     folded: dict[str, str] = {}
     for candidate in candidates:
         folded.setdefault(candidate.lower(), candidate)
-    return [folded[each] for each in get_close_matches(name[:_MOST_CHARACTERS].lower(), folded, n=most, cutoff=cutoff)]
+    return [
+        folded[get_close_match]
+        for get_close_match in get_close_matches(name[:_MOST_CHARACTERS].lower(), folded, n=most, cutoff=cutoff)
+    ]
 
 
 def did_you_mean(names: Iterable[str]) -> str:
@@ -86,10 +89,10 @@ def close_files_help(path: str, error: Exception | None = None) -> str | None:
     if error is not None and not isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return None
     try:
-        found = [each for each in _close_files(path) if os.path.isfile(each)]
+        files = [close_file for close_file in _close_files(path) if os.path.isfile(close_file)]
     except (OSError, ValueError):
         return None
-    unique = list(dict.fromkeys(found))[:3]
+    unique = list(dict.fromkeys(files))[:3]
     return f"did you mean {' or '.join(map(repr, unique))}?" if unique else None
 
 

@@ -111,7 +111,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     """
 
     examination = examine(scenario, options.compiler, options.output_dir)
-    found: dict[tuple[object, ...], Diagnostic] = {}
+    findings: dict[tuple[object, ...], Diagnostic] = {}
     exit_code = 0
 
     def add(diagnostic: Diagnostic) -> None:
@@ -120,12 +120,12 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
             diagnostic = diagnostic._replace(severity="error")
         if diagnostic.severity == "error":
             exit_code = exit_code or error_class(diagnostic.code).exit_code
-        found.setdefault((diagnostic.pointer, diagnostic.message), diagnostic)
+        findings.setdefault((diagnostic.pointer, diagnostic.message), diagnostic)
 
-    for each in examination.problems.errors:
-        if error_class(each.code) is LimitError:
-            raise LimitError(each)
-        add(each)
+    for error in examination.problems.errors:
+        if error_class(error.code) is LimitError:
+            raise LimitError(error)
+        add(error)
     for each in (*scenario.warnings, *examination.problems.warnings):
         add(each)
     for each in _more(scenario, examination, options):
@@ -133,7 +133,7 @@ def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
     if not exit_code:
         for each in examination.problems.otherwise:
             add(each)
-    in_order = sorted(found.values(), key=lambda each: (each.line or 0, each.column or 0))
+    in_order = sorted(findings.values(), key=lambda each: (each.line or 0, each.column or 0))
     return Validation(file, tuple(in_order), len(scenario.resources), len(scenario.commands), exit_code)
 
 
@@ -200,7 +200,7 @@ class _Memory:
     def __init__(self, scenario: Scenario, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
         # A value of a model may be seen in several ways; messages name the resource that the scenario binds for it.
-        declared = (resources[each.uid] for each in scenario.resources if each.uid in resources)
+        declared = (resources[resource.uid] for resource in scenario.resources if resource.uid in resources)
         self._declared: dict[tuple[str | None, int], ResourcePlan] = {}
         self._uids = set()
         for plan in declared:
@@ -278,14 +278,14 @@ class _Uses:
             descriptors = self._plan.descriptor_lists[operation.descriptors].descriptors
             if operation.kind == "dispatch":
                 shader = self._shaders[self._plan.pipelines[operation.pipeline].label]
-                found = self._of_shaders((shader,), descriptors)
+                uses = self._of_shaders((shader,), descriptors)
             elif operation.kind == "draw":
                 stages = self._plan.graphics_pipelines[operation.pipeline][:2]
-                found = self._of_shaders([self._shaders[stage.label] for stage in stages], descriptors)
+                uses = self._of_shaders([self._shaders[stage.label] for stage in stages], descriptors)
             else:
-                found = self._of_graph(operation.pipeline, descriptors)
+                uses = self._of_graph(operation.pipeline, descriptors)
             attached = (self._memory.use(target.uid, target.level, "attachment", False, True) for target in targets)
-            self._known[key] = (*found, *chain.from_iterable(attached))
+            self._known[key] = (*uses, *chain.from_iterable(attached))
         return self._known[key]
 
     def _of_shaders(self, shaders: Iterable[LoadedShader], descriptors: Iterable[Descriptor]) -> Iterator[Use]:
@@ -297,9 +297,9 @@ class _Uses:
                 if not variables:
                     continue
                 stage = _STAGES.get(shader.entry.execution_model, "compute")
-                reads = any(each.reads for each in variables)
-                writes = any(each.writes and each.writable for each in variables)
-                atomic = all(each.atomic for each in variables)
+                reads = any(variable.reads for variable in variables)
+                writes = any(variable.writes and variable.writable for variable in variables)
+                atomic = all(variable.atomic for variable in variables)
                 extent_bytes = _extent(variables)
                 for use in self._memory.use(descriptor.uid, descriptor.level, stage, reads, writes, atomic):
                     if extent_bytes is not None and use.what == "buffer":
@@ -307,7 +307,9 @@ class _Uses:
                     yield use
 
     def _of_graph(self, pipeline: int, descriptors: Iterable[Descriptor]) -> Iterator[Use]:
-        resources = {(each.set, each.binding): each for each in self._plan.graph_pipelines[pipeline].resources}
+        resources = {
+            (resource.set, resource.binding): resource for resource in self._plan.graph_pipelines[pipeline].resources
+        }
         for descriptor in descriptors:
             found = resources.get((descriptor.set, descriptor.binding))
             if found is not None:
@@ -323,8 +325,8 @@ class _Uses:
 def _extent(variables: Iterable[DescriptorBinding]) -> int | None:
     """The bytes of a buffer that variables can touch: those of their blocks, unless one ends in a runtime array."""
     extents = [
-        None if each.block is None or each.block.runtime_stride_bytes is not None else each.block.size_bytes
-        for each in variables
+        None if variable.block is None or variable.block.runtime_stride_bytes is not None else variable.block.size_bytes
+        for variable in variables
     ]
     known = [extent for extent in extents if extent is not None]
     return max(known) if known and len(known) == len(extents) else None
@@ -335,7 +337,7 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
     """One run of this ``version`` of the program with the findings of several files; rules are the codes that occur."""
-    used = sorted({finding.code for each in validations for finding in each.findings})
+    used = sorted({finding.code for validation in validations for finding in validation.findings})
     rules = [_rule(CODES[code]) for code in used]
     indices = {code: index for index, code in enumerate(used)}
     return {
@@ -346,9 +348,9 @@ def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
                 "tool": {"driver": {"name": "scenario-runner", "version": version, "rules": rules}},
                 "columnKind": "unicodeCodePoints",
                 "results": [
-                    _result(finding, each.file, indices[finding.code])
-                    for each in validations
-                    for finding in each.findings
+                    _result(finding, validation.file, indices[finding.code])
+                    for validation in validations
+                    for finding in validation.findings
                 ],
             }
         ],

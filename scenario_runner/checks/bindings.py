@@ -28,7 +28,7 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
     """
     if not _is_from_hlsl(index):
         return []
-    names = " and ".join(repr(each.name) for each in variables)
+    names = " and ".join(repr(variable.name) for variable in variables)
     first = variables[0]
     message = (
         f"the variables {names} of shader {uid!r} have the same set {first.set} and binding {first.binding}, so"
@@ -117,14 +117,14 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
     could be bound there (arrays, texel buffers, high sets): a shader is not refused for what it leaves.
     """
     grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for uid, interface in stages:
-        found += [error("SR-BIND-009", pointer, f"shader {uid!r}: {problem}") for problem in interface.problems]
+        findings += [error("SR-BIND-009", pointer, f"shader {uid!r}: {problem}") for problem in interface.problems]
         for variable in interface.bindings:
             grouped.setdefault((variable.set, variable.binding), []).append((uid, variable))
     slots: dict[tuple[int, int], Slot] = {}
     for (set, binding), variables in sorted(grouped.items()):
-        used = [each for each in variables if each[1].used]
+        used = [member for member in variables if member[1].used]
         deciding = sorted(
             used or variables, key=lambda each: each[1].block.size_bytes if each[1].block else 0, reverse=True
         )
@@ -144,26 +144,26 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
                     f" a {words(other.kind)}{named(other)}"
                 )
                 help = "give them bindings of their own: one resource cannot be both"
-                found.append(error("SR-BIND-006", pointer, message, help))
+                findings.append(error("SR-BIND-006", pointer, message, help))
         elif len(used) > 1:
             for owner, interface in stages:
                 own = [variable for stage, variable in used if stage == owner]
                 if len(own) > 1:
-                    found += check_registers(interface.source, owner, own, pointer)
+                    findings += check_registers(interface.source, owner, own, pointer)
         if kind not in RESOURCE_OF:
             message = f"shader {uid!r} uses {described(first)}; scenarios have no resource that can be bound to it"
-            found.append(error("SR-BIND-008", pointer, message))
+            findings.append(error("SR-BIND-008", pointer, message))
         elif first.count != 1:
             message = (
                 f"shader {uid!r} uses {described(first)}, an array of descriptors;"
                 " a scenario binds one resource to each binding"
             )
-            found.append(error("SR-BIND-007", pointer, message))
+            findings.append(error("SR-BIND-007", pointer, message))
         if set > MOST_SETS:
             message = f"shader {uid!r} uses {described(first)}; no device has more than {MOST_SETS} descriptor sets"
-            found.append(error("SR-LIMIT-005", pointer, message))
+            findings.append(error("SR-LIMIT-005", pointer, message))
         slots[set, binding] = Slot(set, binding, kind, bool(used), tuple(deciding))
-    return slots, found
+    return slots, findings
 
 
 def check_bindings(
@@ -181,7 +181,7 @@ def check_bindings(
     """
     names = " and ".join(map(repr, uids))
     shaders = f"shader {names} does" if len(uids) == 1 else f"the shaders {names} do"
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     bound = set(map(attrgetter("set", "id"), bindings))
     missing = [slot for key, slot in slots.items() if slot.used and key not in bound]
     for index, binding in enumerate(bindings):
@@ -190,23 +190,23 @@ def check_bindings(
             meant = _meant(binding, missing, resources.get(binding.resource_ref))
             if meant is not None:
                 missing.remove(meant)
-                found.append(_misplaced(binding, meant, shaders, f"{pointer}/bindings/{index}"))
+                findings.append(_misplaced(binding, meant, shaders, f"{pointer}/bindings/{index}"))
                 continue
             message = (
                 f"resource {binding.resource_ref!r} is bound to set {binding.set}, binding {binding.id},"
                 f" which {shaders} not use"
             )
             help = "nothing that is written here can depend on it"
-            found.append(warning("SR-BIND-002", f"{pointer}/bindings/{index}", message, help))
+            findings.append(warning("SR-BIND-002", f"{pointer}/bindings/{index}", message, help))
             continue
         what = resources.get(binding.resource_ref)
         if what is not None:
-            found += _check_binding(slot, binding, what, readonly, f"{pointer}/bindings/{index}")
+            findings += _check_binding(slot, binding, what, readonly, f"{pointer}/bindings/{index}")
     for slot in missing:
         message = f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
         help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
-        found.append(error("SR-BIND-001", f"{pointer}/bindings", message, help))
-    return found
+        findings.append(error("SR-BIND-001", f"{pointer}/bindings", message, help))
+    return findings
 
 
 def _meant(binding: Binding, missing: Iterable[Slot], resource: Any) -> Slot | None:
@@ -233,17 +233,17 @@ def _misplaced(binding: Binding, slot: Slot, shaders: str, place: str) -> Diagno
 def _check_binding(
     slot: Slot, binding: Binding, resource: Any, readonly: Collection[str], place: str
 ) -> list[Diagnostic]:
-    wanted = RESOURCE_OF.get(slot.kind)
+    expected_kind = RESOURCE_OF.get(slot.kind)
     variable, uid = slot.variable, binding.resource_ref
-    if wanted is None:
+    if expected_kind is None:
         return []  # said where the shader is
-    if resource.kind != wanted:
+    if resource.kind != expected_kind:
         message = (
             f"{resource.kind} {uid!r} is bound to {described(variable)}, for which shader {slot.shader!r} needs"
-            f" {'an' if wanted[0] in 'aeiou' else 'a'} {wanted}"
+            f" {'an' if expected_kind[0] in 'aeiou' else 'a'} {expected_kind}"
         )
         return [error("SR-BIND-003", f"{place}/resource_ref", message)]
-    found = []
+    findings = []
     asked = _ASKED_FOR.get(binding.descriptor_type, slot.kind)
     if asked != slot.kind and not (asked == "combined_image_sampler" and slot.kind in _SAMPLED):
         message = (
@@ -251,17 +251,19 @@ def _check_binding(
             f" in shader {slot.shader!r}"
         )
         help = "leave descriptor_type out: it is taken from the shader"
-        found.append(error("SR-BIND-004", f"{place}/descriptor_type", message, help))
+        findings.append(error("SR-BIND-004", f"{place}/descriptor_type", message, help))
     for shader, each in slot.variables if uid in readonly else ():
         # nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly
         # resource is not returned as a result; writes that are only assumed (a pointer not followed) do not count
         if each.writes and each.writable and each.followed:
             name = repr(each.name) if each.name else f"set {each.set}, binding {each.binding}"
-            message = f"shader {shader!r} writes {wanted} {uid!r} through {name}, but its shader_access is 'readonly'"
+            message = (
+                f"shader {shader!r} writes {expected_kind} {uid!r} through {name}, but its shader_access is 'readonly'"
+            )
             help = f"give {uid!r} the shader_access 'readwrite', or declare {name} readonly in the shader"
-            found.append(warning("SR-ACCESS-001", place, message, help))
+            findings.append(warning("SR-ACCESS-001", place, message, help))
             break
-    if wanted == "buffer":
+    if expected_kind == "buffer":
         block = variable.block
         if block is not None and block.size_bytes > resource.size_bytes:
             message = (
@@ -269,16 +271,16 @@ def _check_binding(
                 f" declares {block.size_bytes}"
             )
             help = "a shader that touches what is missing reads or writes memory of something else"
-            found.append(warning("SR-BIND-005", place, message, help))
-    elif wanted == "image":
+            findings.append(warning("SR-BIND-005", place, message, help))
+    elif expected_kind == "image":
         for shader, each in slot.variables:
-            found += check_image(each, shader, uid, resource.format, place)
+            findings += check_image(each, shader, uid, resource.format, place)
     else:
         for shader, each in slot.variables:
             if each.tensor is not None:
                 what = f"{described(each)} in shader {shader!r}"
-                found += check_tensor(each.tensor, what, uid, resource.dims, resource.format, place)
-    return found
+                findings += check_tensor(each.tensor, what, uid, resource.dims, resource.format, place)
+    return findings
 
 
 MOST_BYTES = 1 << 16

@@ -40,39 +40,41 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> tuple[list[Dia
 
     Declarations that cannot be are told alone: nothing can be matched with them.
     """
-    found = [
+    findings = [
         error("SR-STAGE-004", stage.pointer, f"shader {stage.uid!r}: {problem}")
         for stage in (vertex, fragment)
         for problem in stage.interface.problems
     ]
-    if found:
-        return found, []
-    found += [
+    if findings:
+        return findings, []
+    findings += [
         error(
             "SR-STAGE-005",
             f"{pointer}/vertex_shader_ref",
-            f"shader {vertex.uid!r} takes {_described('input', each)} from a vertex buffer; a drawing of a scenario has"
-            " none",
+            f"shader {vertex.uid!r} takes {_described('input', input_)} from a vertex buffer; a drawing of a scenario"
+            " has none",
             "tell the three vertices apart by gl_VertexIndex, and read their data from a buffer",
         )
-        for each in vertex.interface.inputs
+        for input_ in vertex.interface.inputs
     ]
     if "Position" not in vertex.interface.outputs_built_in:
         message = f"shader {vertex.uid!r} never gives a position (gl_Position): what is drawn where is undefined"
-        found.append(warning("SR-STAGE-007", vertex.pointer, message))
-    found += _check_modes(fragment)
-    found += [
+        findings.append(warning("SR-STAGE-007", vertex.pointer, message))
+    findings += _check_modes(fragment)
+    findings += [
         error(
             "SR-STAGE-003",
             fragment.pointer,
-            f"shader {fragment.uid!r} interpolates {_described('input', each)}: only floats of 16 and 32 bits can be",
+            f"shader {fragment.uid!r} interpolates {_described('input', input_)}: only floats of 16 and 32 bits can be",
             "declare it flat",
         )
-        for each in fragment.interface.inputs
-        if not each.flat and not each.per_vertex and (each.scalar.kind != "float" or each.scalar.width_bits == 64)
+        for input_ in fragment.interface.inputs
+        if not input_.flat
+        and not input_.per_vertex
+        and (input_.scalar.kind != "float" or input_.scalar.width_bits == 64)
     ]
     matches, needs = _match(vertex, fragment, f"{pointer}/fragment_shader_ref")
-    return [*found, *matches], needs
+    return [*findings, *matches], needs
 
 
 def _check_modes(fragment: Stage) -> list[Diagnostic]:
@@ -92,43 +94,43 @@ def _check_modes(fragment: Stage) -> list[Diagnostic]:
 
 def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic], list[Need]]:
     """Every input of the fragment shader against the output at its location and component."""
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     needs: list[Need] = []
     outputs = {(each.location, each.component): each for each in vertex.interface.outputs}
     covering: dict[tuple[int, int], StageVariable] | None = None
-    for each in fragment.interface.inputs:
-        output = outputs.get((each.location, each.component))
-        what = f"shader {fragment.uid!r} takes {_described('input', each)}"
+    for input_ in fragment.interface.inputs:
+        output = outputs.get((input_.location, input_.component))
+        what = f"shader {fragment.uid!r} takes {_described('input', input_)}"
         if output is None:
             if covering is None:
                 covering = {word: output for output in vertex.interface.outputs for word in output.words()}
-            around = covering.get((each.location, each.component))
-            there = f"has nothing at location {each.location}" + (
-                f", component {each.component}" if each.component else ""
+            around = covering.get((input_.location, input_.component))
+            there = f"has nothing at location {input_.location}" + (
+                f", component {input_.component}" if input_.component else ""
             )
             if around is not None:
                 there = f"has {_described('output', around)} there, which begins elsewhere"
             message = f"{what}; shader {vertex.uid!r} {there}"
-            found.append(error("SR-STAGE-001", place, message, "declare the same variable as an output there"))
+            findings.append(error("SR-STAGE-001", place, message, "declare the same variable as an output there"))
             continue
-        wanted: Type = each.type
-        if each.per_vertex and isinstance(wanted, Array):
-            wanted = wanted.element
-        if _same(wanted, output.type):
+        read_type: Type = input_.type
+        if input_.per_vertex and isinstance(read_type, Array):
+            read_type = read_type.element
+        if _same(read_type, output.type):
             continue
         if (
-            isinstance(wanted, Vector)
+            isinstance(read_type, Vector)
             and isinstance(output.type, Vector)
-            and wanted.component == output.type.component
-            and wanted.components < output.type.components
+            and read_type.component == output.type.component
+            and read_type.components < output.type.components
         ):
             needs.append(
-                (*WIDER_VECTORS, f"{_described('input', each)} of shader {fragment.uid!r}, a part of a vector")
+                (*WIDER_VECTORS, f"{_described('input', input_)} of shader {fragment.uid!r}, a part of a vector")
             )
             continue
-        message = f"{what} as {each.type}; shader {vertex.uid!r} hands on {output.name!r} there as {output.type}"
-        found.append(error("SR-STAGE-002", place, message, "declare both with the same type"))
-    return found, needs
+        message = f"{what} as {input_.type}; shader {vertex.uid!r} hands on {output.name!r} there as {output.type}"
+        findings.append(error("SR-STAGE-002", place, message, "declare both with the same type"))
+    return findings, needs
 
 
 def _same(one: Type, other: Type) -> bool:
@@ -174,10 +176,10 @@ def check_attachments(
 
     ``bound`` are the images that the shaders use besides, each with its level or None for all.
     """
-    found = _check_images(attachments, render_extent, bound, pointer)
+    findings = _check_images(attachments, render_extent, bound, pointer)
     if not fragment.interface.problems:  # which `check_stages` tells
-        found += _check_outputs(attachments, fragment, pointer)
-    return found
+        findings += _check_outputs(attachments, fragment, pointer)
+    return findings
 
 
 def _check_images(
@@ -186,35 +188,39 @@ def _check_images(
     bound: Collection[tuple[str, int | None]],
     pointer: str,
 ) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     extent, whose = render_extent, "the render_extent"
     first: dict[tuple[str, int], int] = {}
-    for index, each in enumerate(attachments):
-        if each is None:
+    for index, attachment in enumerate(attachments):
+        if attachment is None:
             continue
         place = f"{pointer}/color_attachment_refs/{index}"
-        name = f"image {each.uid!r}" + (f", mip level {each.level}," if each.level else "")
-        if not each.declared:
+        name = f"image {attachment.uid!r}" + (f", mip level {attachment.level}," if attachment.level else "")
+        if not attachment.declared:
             message = f"{name} is drawn into, and its color_attachment is false"
-            found.append(warning("SR-ATTACH-005", place, message, "set color_attachment of the image to true"))
-        if each.format.is_compressed or "color" not in each.format.aspects:
-            message = f"{name} has the format {each.format.name}, which cannot be drawn into as a colour"
-            found.append(error("SR-ATTACH-006", place, message))
-        size = (each.width, each.height)
+            findings.append(warning("SR-ATTACH-005", place, message, "set color_attachment of the image to true"))
+        if attachment.format.is_compressed or "color" not in attachment.format.aspects:
+            message = f"{name} has the format {attachment.format.name}, which cannot be drawn into as a colour"
+            findings.append(error("SR-ATTACH-006", place, message))
+        size = (attachment.width, attachment.height)
         if extent is None:
-            extent, whose = size, f"attachment 0, {each.uid!r},"
+            extent, whose = size, f"attachment 0, {attachment.uid!r},"
         elif tuple(extent) != size:
-            message = f"{name} has {each.width} x {each.height} texels, {whose} has {extent[0]} x {extent[1]}"
-            found.append(error("SR-ATTACH-007", place, message, "all that is drawn into at once has one size"))
-        other = first.setdefault((each.uid, each.level), index)
+            message = (
+                f"{name} has {attachment.width} x {attachment.height} texels, {whose} has {extent[0]} x {extent[1]}"
+            )
+            findings.append(error("SR-ATTACH-007", place, message, "all that is drawn into at once has one size"))
+        other = first.setdefault((attachment.uid, attachment.level), index)
         if other != index:
             message = f"{name} is attachment {other} already: which of the two values stays is undefined"
-            found.append(error("SR-ATTACH-010", place, message, "give each output an image or a mip level of its own"))
-        if any(uid == each.uid and level in (None, each.level) for uid, level in bound):
+            findings.append(
+                error("SR-ATTACH-010", place, message, "give each output an image or a mip level of its own")
+            )
+        if any(uid == attachment.uid and level in (None, attachment.level) for uid, level in bound):
             message = f"{name} is drawn into while the shaders use it as a binding: what they see there is undefined"
             help = "draw into another image, or bind another mip level with lod"
-            found.append(error("SR-ATTACH-008", place, message, help))
-    return found
+            findings.append(error("SR-ATTACH-008", place, message, help))
+    return findings
 
 
 def written_components(interface: StageInterface) -> dict[int, dict[int, StageVariable]]:
@@ -228,19 +234,19 @@ def written_components(interface: StageInterface) -> dict[int, dict[int, StageVa
 
 
 def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, pointer: str) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     written = written_components(fragment.interface)
     for output in fragment.interface.outputs:
         what = f"output {output.name!r} of shader {fragment.uid!r}"
         if output.index:
             message = f"{what} is the second input of a blend, and a drawing of a scenario does not blend"
-            found.append(warning("SR-ATTACH-001", pointer, message))
+            findings.append(warning("SR-ATTACH-001", pointer, message))
             continue
         lost = [location for location, _ in output.words() if location >= len(attachments)]
         if lost:
             there_are = f"the drawing has {len(attachments)}" if attachments else "the drawing has none"
             message = f"{what} goes to the attachment {lost[0]}; {there_are}, so that it is lost"
-            found.append(
+            findings.append(
                 warning("SR-ATTACH-001", pointer, message, "add an image to color_attachment_refs, or drop the output")
             )
     for index, attachment in enumerate(attachments):
@@ -248,34 +254,34 @@ def _check_outputs(attachments: Sequence[Attachment | None], fragment: Stage, po
         outputs = written.get(index, {})
         if not outputs:
             message = f"shader {fragment.uid!r} has no output at location {index}: the image stays as it is"
-            found.append(
+            findings.append(
                 warning("SR-ATTACH-002", place, message, f"declare: layout(location = {index}) out vec4 color;")
             )
         elif attachment is not None:
-            found += _check_values(attachment, outputs, fragment.uid, place)
-    return found
+            findings += _check_values(attachment, outputs, fragment.uid, place)
+    return findings
 
 
 def _check_values(
     attachment: Attachment, outputs: Mapping[int, StageVariable], uid: str, place: str
 ) -> list[Diagnostic]:
     """The outputs by component against one attachment's format."""
-    format, found = attachment.format, []
-    wanted = _CLASSES.get(format.numeric, "float")
+    format, findings = attachment.format, []
+    expected_class = _CLASSES.get(format.numeric, "float")
     for output in dict.fromkeys(outputs.values()):
-        if output.scalar.kind != wanted or output.scalar.width_bits > 32:
+        if output.scalar.kind != expected_class or output.scalar.width_bits > 32:
             message = (
                 f"output {output.name!r} of shader {uid!r} gives {output.scalar}; image {attachment.uid!r} of"
-                f" {format.name} takes {_WORDS[wanted]} of 32 bits"
+                f" {format.name} takes {_WORDS[expected_class]} of 32 bits"
             )
-            found.append(error("SR-ATTACH-003", place, message, "change the output's type, or the format"))
-    channels = [_CHANNELS.index(each) for each in format.channels if each in _CHANNELS]
-    missing = [_CHANNELS[each] for each in sorted(channels) if each not in outputs]
+            findings.append(error("SR-ATTACH-003", place, message, "change the output's type, or the format"))
+    channels = [_CHANNELS.index(channel) for channel in format.channels if channel in _CHANNELS]
+    missing = [_CHANNELS[channel] for channel in sorted(channels) if channel not in outputs]
     if missing:
         names = " and ".join(repr(output.name) for output in dict.fromkeys(outputs.values()))
         message = (
             f"{names} of shader {uid!r} does not give {' and '.join(missing)} of image {attachment.uid!r}"
             f" ({format.name}), which stays as it is"
         )
-        found.append(warning("SR-ATTACH-004", place, message, f"give all {len(channels)} components"))
-    return found
+        findings.append(warning("SR-ATTACH-004", place, message, f"give all {len(channels)} components"))
+    return findings

@@ -150,7 +150,7 @@ class _Access:
         self.ordered |= target
         if not self.write or (barrier.memory is not None and barrier.memory != self.use.memory):
             return
-        made = self.use.stage in source and _is_access(barrier.src_access, self.use.stage, write=True)
+        is_available = self.use.stage in source and _is_access(barrier.src_access, self.use.stage, write=True)
         seen = frozenset({(stage, barrier.dst_access) for stage in target})
         for part in self._split(barrier):
             part.reached = True
@@ -158,7 +158,7 @@ class _Access:
             was = any(
                 available & source and first <= part.first and part.end <= end for first, end, available in earlier
             )
-            if made or was:
+            if is_available or was:
                 part.available |= target
                 part.visible |= seen
 
@@ -221,12 +221,12 @@ class _Access:
         if not (self.use.stage in source or self.ordered & source):
             return f"its src_stage leaves out the {_word(self.use.stage)} stage"
         if self.write:
-            made = self.use.stage in source and _is_access(barrier.src_access, self.use.stage, write=True)
+            is_available = self.use.stage in source and _is_access(barrier.src_access, self.use.stage, write=True)
             for part in self.parts:
                 if (
                     part.first < transition.end
                     and transition.first < part.end
-                    and not (made or part.available & source)
+                    and not (is_available or part.available & source)
                 ):
                     return "its src_access does not cover that write"
         return None

@@ -52,18 +52,18 @@ def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Form
     if declared.dim != "2D" or declared.arrayed or declared.multisampled:
         message = f"{what} is declared as {_shape(variable)}; image {uid!r} is 2D, as all images of a scenario are"
         return [error("SR-IMAGE-001", place, message)]
-    found = []
+    findings = []
     if declared.depth and variable.kind in ("sampled_image", "combined_image_sampler"):
         message = f"{what} compares depths while it samples, which the samplers of a scenario do not"
         help = "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader"
-        found.append(error("SR-IMAGE-005", place, message, help))
+        findings.append(error("SR-IMAGE-005", place, message, help))
     if not _same_texels(declared, format):
         texels, prefix = _TEXELS.get(format.numeric, ("floating-point or normalized values", ""))
         type = {"storage_image": "image2D", "sampled_image": "texture2D"}.get(variable.kind, "sampler2D")
         message = f"{what} has texels of {declared.sampled_type}; image {uid!r} of {format.name} has {texels}"
         help = f"declare it as {prefix}{type}, or change the format"
-        found.append(error("SR-IMAGE-002", place, message, help))
-    return found
+        findings.append(error("SR-IMAGE-002", place, message, help))
+    return findings
 
 
 def declared_otherwise(declared: Image, format: Format) -> bool:
@@ -118,23 +118,23 @@ def check_tensor(
 
     Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.
     """
-    found = []
+    findings = []
     dims = shape or (1,)  # a scalar is bound as a tensor of rank 1
     if declared.rank is not None and declared.rank != len(dims):
         message = (
             f"{what} has the rank {declared.rank}; tensor {uid!r} has the shape {list(shape)},"
             f" which is of rank {len(dims)}"
         )
-        found.append(error("SR-TENSOR-001", place, message))
+        findings.append(error("SR-TENSOR-001", place, message))
     elif declared.shape is not None and any(
-        size > 0 and size != wanted for size, wanted in zip(dims, declared.shape, strict=False)
+        size > 0 and size != expected_size for size, expected_size in zip(dims, declared.shape, strict=False)
     ):
         message = f"{what} has the shape {list(declared.shape)}; tensor {uid!r} has {list(shape)}"
-        found.append(error("SR-TENSOR-003", place, message))
+        findings.append(error("SR-TENSOR-003", place, message))
     if not holds(format, declared.element):
         message = f"{what} has elements of {declared.element}; tensor {uid!r} is of {format.name}"
-        found.append(error("SR-TENSOR-002", place, message, "both must be the same type"))
-    return found
+        findings.append(error("SR-TENSOR-002", place, message, "both must be the same type"))
+    return findings
 
 
 def holds(format: Format, element: Scalar) -> bool:

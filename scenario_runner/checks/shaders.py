@@ -77,20 +77,20 @@ def specialize(
     ``pointer`` is where the list of constants is.
     """
     values: dict[int, tuple[bytes, bool | int | float]] = {}
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for index, constant in enumerate(constants):
         declared = module.spec_constant(constant.id)
         if declared is None:
-            ids = [str(each.id) for each in module.spec_constants]
+            ids = [str(spec_constant.id) for spec_constant in module.spec_constants]
             there_are = ", ".join(ids[:_MOST_NAMED]) + (", …" if len(ids) > _MOST_NAMED else "") or "none"
             message = f"shader {uid!r} declares no specialization constant {constant.id} (it has: {there_are})"
-            found.append(warning("SR-SPEC-001", f"{pointer}/{index}/id", message))
+            findings.append(warning("SR-SPEC-001", f"{pointer}/{index}/id", message))
             continue
         try:
             values[constant.id] = declared.encode(constant.value), constant.value
         except SpirvError as problem:
-            found.append(error("SR-SPEC-002", f"{pointer}/{index}/value", str(problem)))
-    return values, found
+            findings.append(error("SR-SPEC-002", f"{pointer}/{index}/value", str(problem)))
+    return values, findings
 
 
 _SCALAR_BLOCKS = ("VkPhysicalDeviceVulkan12Features", "scalarBlockLayout")
@@ -100,7 +100,7 @@ _STD430_UNIFORMS = ("VkPhysicalDeviceVulkan12Features", "uniformBufferStandardLa
 def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[Need]]:
     """Find the problems of the blocks that an entry point of the shader ``uid`` uses, and the features that they
     take."""
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     needs: list[Need] = []
     blocks: dict[tuple[int, bool], tuple[Block, str]] = {}
     for binding in interface.bindings:
@@ -114,7 +114,7 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
         if kind != "storage_buffer" and block.runtime_stride_bytes is not None:
             words = kind.replace("_", " ")
             message = f"shader {uid!r}: {words} {block.name!r} ends in a runtime array, which only storage buffers may"
-            found.append(error("SR-LAYOUT-001", pointer, message))
+            findings.append(error("SR-LAYOUT-001", pointer, message))
         what = f"the layout of {kind.replace('_', ' ')} {block.name!r} in shader {uid!r}"
         if not check_layout(block, RELAXED_STD140 if uniform else RELAXED):
             continue
@@ -126,12 +126,12 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
             needs.append((*_SCALAR_BLOCKS, what))
         for problem in problems:
             if "Offset decoration" in problem or "without a" in problem:
-                found.append(error("SR-LAYOUT-001", pointer, f"shader {uid!r}: {problem}"))
+                findings.append(error("SR-LAYOUT-001", pointer, f"shader {uid!r}: {problem}"))
             elif "overlaps" in problem or "smaller than" in problem:
-                found.append(warning("SR-LAYOUT-003", pointer, f"shader {uid!r}: {problem}"))
+                findings.append(warning("SR-LAYOUT-003", pointer, f"shader {uid!r}: {problem}"))
             else:
-                found.append(warning("SR-LAYOUT-002", pointer, f"shader {uid!r}: {problem}"))
-    return found, needs
+                findings.append(warning("SR-LAYOUT-002", pointer, f"shader {uid!r}: {problem}"))
+    return findings, needs
 
 
 CALCULATING = frozenset({9, 22, 39})
@@ -148,20 +148,20 @@ def module_features(entry: EntryPoint, uid: str) -> list[Need]:
     index = entry.source
     stores = _STORES.get(entry.execution_model)
     words = index.words
-    found = []
-    if stores is not None and any(each.writes and each.writable for each in entry.interface.bindings):
-        found.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))
+    features = []
+    if stores is not None and any(binding.writes and binding.writable for binding in entry.interface.bindings):
+        features.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))
     if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes.get(entry.function, ())):
-        found.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
+        features.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
     for id in index.variables:
         at = index.definitions[id]
         if words[at + 3] == WORKGROUP and index.count(at) > _BARE_VARIABLE:
             what = f"the initialized shared memory of shader {uid!r}"
-            found.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
+            features.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
             break
     if not CALCULATING.isdisjoint(index.capabilities):
-        found += small_type_features(entry, uid)
-    return found
+        features += small_type_features(entry, uid)
+    return features
 
 
 _STRUCTURES = {16: "VkPhysicalDeviceVulkan11Features", 8: "VkPhysicalDeviceVulkan12Features"}
@@ -180,17 +180,19 @@ def small_type_features(entry: EntryPoint, uid: str) -> list[Need]:
     """The features for types of 8 and 16 bits in the blocks of the shader ``uid``."""
     interface = entry.interface
     declared = set(entry.source.capabilities)
-    blocks = [(each.kind, each.block) for each in interface.bindings if each.used and each.block is not None]
+    blocks = [
+        (binding.kind, binding.block) for binding in interface.bindings if binding.used and binding.block is not None
+    ]
     if interface.push_constants is not None:
         blocks.append(("push_constants", interface.push_constants))
-    found = {}
+    features = {}
     for kind, block in blocks:
         for bits in _widths(block.struct):
             member, capabilities = _FEATURES.get((kind, bits), ("", declared))
             if member and capabilities.isdisjoint(declared):
                 words = kind.replace("_", " ").removesuffix("s")
-                found[_STRUCTURES[bits], member] = f"a type of {bits} bits in a {words} of shader {uid!r}"
-    return [(structure, member, what) for (structure, member), what in found.items()]
+                features[_STRUCTURES[bits], member] = f"a type of {bits} bits in a {words} of shader {uid!r}"
+    return [(structure, member, what) for (structure, member), what in features.items()]
 
 
 def _widths(struct: Struct) -> Iterator[int]:

@@ -48,12 +48,12 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the arguments, and refuse an empty path, such as that of an unset variable in a script."""
-        found = super().parse_known_args(args, namespace)
+        parsed = super().parse_known_args(args, namespace)
         for action in self._actions:
             noun = _PATHS.get(str(action.metavar)) if action.option_strings else None
-            if noun is not None and getattr(found[0], action.dest, None) == "":
+            if noun is not None and getattr(parsed[0], action.dest, None) == "":
                 raise UsageError(f"{action.option_strings[0]} is empty, expected the path of a {noun}")
-        return found
+        return parsed
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
@@ -62,14 +62,16 @@ class Parser(argparse.ArgumentParser):
         """The options or words that may have been meant by those that argparse refuses."""
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
         if choice:
-            return did_you_mean(close_names(choice[1], (each.strip(" '") for each in choice[2].split(",")), most=1))
+            return did_you_mean(
+                close_names(choice[1], (alternative.strip(" '") for alternative in choice[2].split(",")), most=1)
+            )
         meant = []
         if message.startswith("unrecognized arguments: "):
             options = {option.lstrip("-"): option for option in self.option_names() if option.startswith("--")}
             for word in message.split(": ", 1)[1].split():
                 if word.startswith("-"):
                     name = word.partition("=")[0].lstrip("-").replace("_", "-")
-                    meant += [options[each] for each in close_names(name, options, most=1)]
+                    meant += [options[close_name] for close_name in close_names(name, options, most=1)]
         return did_you_mean(meant)
 
     def option_names(self) -> list[str]:

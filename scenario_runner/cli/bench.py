@@ -126,9 +126,9 @@ def _pairs(
     """The scenarios in both, by name, and the names of the others; two single scenarios belong together."""
     if len(before) == len(after) == 1:
         return [(before[0], after[0])], []
-    others = {each.scenario: each for each in after}
-    names = {each.scenario for each in before}
-    pairs = [(each, others[each.scenario]) for each in before if each.scenario in others]
+    others = {later.scenario: later for later in after}
+    names = {earlier.scenario for earlier in before}
+    pairs = [(earlier, others[earlier.scenario]) for earlier in before if earlier.scenario in others]
     return pairs, sorted(names ^ others.keys())
 
 
@@ -213,7 +213,7 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
     with progress.measuring(before):
         with progress.phase("parse", "scenario"):
             scenario = load(path)
-        written = [each.uid for each in scenario.resources if getattr(each, "dst", None)]
+        written = [resource.uid for resource in scenario.resources if getattr(resource, "dst", None)]
         prepared = runner.prepare(scenario, outputs=written)
     _check_file(options.json, prepared.plan)
     for span in before.spans:

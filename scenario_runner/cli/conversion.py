@@ -50,7 +50,9 @@ class CheckedFile(NamedTuple):
     @property
     def exit_code(self) -> int:
         """The exit code of the first error, or 0."""
-        return next((error_class(each.code).exit_code for each in self.findings if each.severity == "error"), 0)
+        return next(
+            (error_class(finding.code).exit_code for finding in self.findings if finding.severity == "error"), 0
+        )
 
 
 def convert(options: argparse.Namespace) -> None:
@@ -96,7 +98,10 @@ def check(options: argparse.Namespace) -> int:
     for path in options.files:
         file = _checked_file(path, options)
         if options.strict:
-            strict = [each._replace(severity="error") if each.severity == "warning" else each for each in file.findings]
+            strict = [
+                finding._replace(severity="error") if finding.severity == "warning" else finding
+                for finding in file.findings
+            ]
             file = file._replace(findings=strict)
         files.append(file)
         if not options.json:

@@ -27,35 +27,35 @@ def main(options: argparse.Namespace) -> int:
     for uid in elements:
         if uid is not None and uid not in resources:
             raise UsageError(f"--dtype {uid}=…: neither dump has a buffer {uid!r:.100}")
-    found = scenarios(one, other)
+    pairs = scenarios(one, other)
     tolerance = Tolerance(options.atol, options.rtol, options.ulp)
     all_compared = list(compared(one, other, tolerance, elements))
     if options.json:
-        print(json.dumps(_as_json(one, other, found, all_compared), indent=1))
+        print(json.dumps(_as_json(one, other, pairs, all_compared), indent=1))
     else:
-        _show_scenarios(one, other, found)
-        _show_contents(one, other, found, all_compared)
-    is_equal = found.are_equal and all(each.difference.is_equal for each in all_compared)
+        _show_scenarios(one, other, pairs)
+        _show_contents(one, other, pairs, all_compared)
+    is_equal = pairs.are_equal and all(each.difference.is_equal for each in all_compared)
     return 0 if is_equal else DIFFERENT_EXIT_CODE
 
 
-def _show_scenarios(one: DumpIndex, other: DumpIndex, found: Scenarios) -> None:
+def _show_scenarios(one: DumpIndex, other: DumpIndex, pairs: Scenarios) -> None:
     """Print how the scenarios differ."""
     for index in (one, other):
         if not index.complete:
             print(f"{one_line(index.folder)} is not complete: its run failed")
-    if found.commands:
-        print(f"the scenarios have different commands ({len(found.commands)}):")
-        for number, kind, other_kind in found.commands[:_MOST_SHOWN]:
+    if pairs.commands:
+        print(f"the scenarios have different commands ({len(pairs.commands)}):")
+        for number, kind, other_kind in pairs.commands[:_MOST_SHOWN]:
             print(f"  command {number}: {kind or 'none'} against {other_kind or 'none'}")
-    for index, entries in ((one, found.only_one), (other, found.only_other)):
+    for index, entries in ((one, pairs.only_one), (other, pairs.only_other)):
         for entry in entries[:_MOST_SHOWN]:
             print(f"only in {one_line(index.folder)}: {_place(entry)}, {_name(entry, entry.mip)}")
         if len(entries) > _MOST_SHOWN:
             print(f"only in {one_line(index.folder)}: {len(entries) - _MOST_SHOWN} more")
 
 
-def _show_contents(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> None:
+def _show_contents(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> None:
     """Print the first content that differs, and a line for each that does."""
     folders = f"{one_line(one.folder)} and {one_line(other.folder)}"
     different = [each for each in all_compared if not each.difference.is_equal]
@@ -70,21 +70,21 @@ def _show_contents(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compa
         return
     tolerated = sum(each.difference.tolerated for each in all_compared)
     within = f", {tolerated} elements within the tolerance" if tolerated else ""
-    equal = "are equal" if found.are_equal else "are equal in what both have"
+    equal = "are equal" if pairs.are_equal else "are equal in what both have"
     print(f"{folders} {equal}: {count} compared{within}")
 
 
 def _row(compared: Compared) -> tuple[str, ...]:
-    entry, found = compared.entry, compared.difference
+    entry, difference = compared.entry, compared.difference
     command = "start" if entry.command is None else str(entry.command)
     command += "" if entry.segment is None else f" segment {entry.segment}"
     command += f" iteration {entry.iteration}" if entry.iteration else ""
     numbers = [
-        str(found.count),
-        str(found.total),
-        *(error_text(found.errors.get(name)) for name in ("absolute", "ulp")),
+        str(difference.count),
+        str(difference.total),
+        *(error_text(difference.errors.get(name)) for name in ("absolute", "ulp")),
     ]
-    if found.mismatch is not None:
+    if difference.mismatch is not None:
         numbers = ["cannot be compared", "-", "-", "-"]
     return command, entry.command_kind or "-", _name(entry, compared.mip), *numbers
 
@@ -102,23 +102,23 @@ def _name(entry: DumpEntry, mip: int | None) -> str:
     return f"{one_line(entry.resource)!r}{level}{'' if entry.aspect is None else f' {entry.aspect}'}"
 
 
-def _as_json(one: DumpIndex, other: DumpIndex, found: Scenarios, all_compared: Sequence[Compared]) -> dict[str, Any]:
+def _as_json(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> dict[str, Any]:
     different = [
         {**_entry_json(each.entry), "mip": each.mip, **_difference_json(each.difference)}
         for each in all_compared
         if not each.difference.is_equal
     ]
     return {
-        "equal": found.are_equal and not different,
+        "equal": pairs.are_equal and not different,
         "complete": [one.complete, other.complete],
         "compared": len(all_compared),
         "first": different[0] if different else None,
         "different": different,
         "commands": [
-            {"command": number, "first": kind, "second": other_kind} for number, kind, other_kind in found.commands
+            {"command": number, "first": kind, "second": other_kind} for number, kind, other_kind in pairs.commands
         ],
-        "only_in_first": [_entry_json(entry) for entry in found.only_one],
-        "only_in_second": [_entry_json(entry) for entry in found.only_other],
+        "only_in_first": [_entry_json(entry) for entry in pairs.only_one],
+        "only_in_second": [_entry_json(entry) for entry in pairs.only_other],
     }
 
 
@@ -127,7 +127,7 @@ def _entry_json(entry: DumpEntry) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in names}
 
 
-def _difference_json(found: Difference) -> dict[str, Any]:
+def _difference_json(difference: Difference) -> dict[str, Any]:
     def worst(error: Error | None) -> dict[str, Any] | None:
         if error is None:
             return None
@@ -135,14 +135,14 @@ def _difference_json(found: Difference) -> dict[str, Any]:
         return {"value": value, "index": list(error.index)}
 
     first = None
-    if found.first is not None:
-        index, one, other = found.first
+    if difference.first is not None:
+        index, one, other = difference.first
         first = {"index": list(index), "first": one, "second": other}
     return {
-        "different": found.count,
-        "tolerated": found.tolerated,
-        "elements": found.total,
+        "different": difference.count,
+        "tolerated": difference.tolerated,
+        "elements": difference.total,
         "first_element": first,
-        **{name: worst(found.errors.get(name)) for name in ("absolute", "relative", "ulp")},
-        "mismatch": found.mismatch,
+        **{name: worst(difference.errors.get(name)) for name in ("absolute", "relative", "ulp")},
+        "mismatch": difference.mismatch,
     }

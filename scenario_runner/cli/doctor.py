@@ -130,8 +130,12 @@ def _compilers(compilers: Mapping[str, Any]) -> Iterator[Row]:
             tensors = ", knows GL_ARM_tensors" if one["tensors"] and language == "GLSL" else ""
             yield index == 0 or None, language, f"{one['flavour']} {one['version']}, {one['path']}{tensors}"
     validator = compilers["spirv_val"]
-    found = f"spirv-val {validator['version'] or 'of unknown version'}, {validator['path']}"
-    yield bool(validator["path"]), "SPIR-V", found if validator["path"] else validator["problem"] or "no spirv-val"
+    validator_text = f"spirv-val {validator['version'] or 'of unknown version'}, {validator['path']}"
+    yield (
+        bool(validator["path"]),
+        "SPIR-V",
+        validator_text if validator["path"] else validator["problem"] or "no spirv-val",
+    )
 
 
 def _ml(report: Mapping[str, Any]) -> Iterator[Row]:

@@ -25,8 +25,8 @@ def run_model(path: str, files: Sequence[str], options: argparse.Namespace) -> i
     outputs = RunOutputs([path], streams, output=output, capture_dir=options.capture_dir, folder_each=False)
 
     announce(options)
-    given = [path, *(pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants))]
-    return run_files([path], streams, outputs, options, is_model=True, sandbox_files=given)
+    paths = [path, *(pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants))]
+    return run_files([path], streams, outputs, options, is_model=True, sandbox_files=paths)
 
 
 def _scenario(path: str, options: argparse.Namespace) -> Scenario:
@@ -44,7 +44,7 @@ def _scenario(path: str, options: argparse.Namespace) -> Scenario:
             f"no file is given for the input {next(iter(missing.values())).label}",
             help=" ".join(f"--input {port.name or port.binding}=FILE.npy" for port in missing.values()),
         )
-    by_target = {each["target"]: each["shader_ref"] for each in command.get("shader_substitutions", ())}
+    by_target = {entry["target"]: entry["shader_ref"] for entry in command.get("shader_substitutions", ())}
     for name, file in _pairs("--shader", options.shader):
         if name not in by_target:
             uid = f"shader of {name}"
@@ -57,16 +57,16 @@ def _scenario(path: str, options: argparse.Namespace) -> Scenario:
     if by_target:
         name = next(iter(by_target))
         raise UsageError(f"the model has no code for the shader {name!r}", help=f"give one: --shader {name}=FILE")
-    given = {each["shader_target"]: each["push_data_ref"] for each in command.get("push_constants", ())}
+    push_data = {entry["shader_target"]: entry["push_data_ref"] for entry in command.get("push_constants", ())}
     for name, file in _pairs("--push-constants", options.push_constants):
-        if name in given:
-            bodies[given.pop(name)]["src"] = os.path.abspath(file)
+        if name in push_data:
+            bodies[push_data.pop(name)]["src"] = os.path.abspath(file)
             continue
         uid = f"push constants of {name}"
         described["resources"].append({"raw_data": {"uid": uid, "src": os.path.abspath(file)}})
         command.setdefault("push_constants", []).append({"push_data_ref": uid, "shader_target": name})
-    if given:
-        name = next(iter(given))
+    if push_data:
+        name = next(iter(push_data))
         raise UsageError(
             f"the shader {name!r} takes push constants", help=f"give them: --push-constants {name}=FILE.npy"
         )

@@ -37,10 +37,10 @@ def main(options: argparse.Namespace) -> int:
         with problems.together():
             merged = stack.enter_context(MergedJournals(options.journals, problems))
             incomplete = list(merged.incomplete())
-            for each in incomplete:
-                if each.path not in merged.unusable:
+            for file in incomplete:
+                if file.path not in merged.unusable:
                     problems.found(
-                        "SR-SUITE-014", each.path, each.message, "run it again with --resume, which runs the rest"
+                        "SR-SUITE-014", file.path, file.message, "run it again with --resume, which runs the rest"
                     )
         if not merged.entries:
             help = "a suite that ended before its first result has written it; run it again"
@@ -113,13 +113,13 @@ class _Placed:
     def __iter__(self) -> Iterator[Result]:
         for result in self._merged:
             folder = self._merged.folder(result.item.id)
-            yield result._replace(attempts=tuple(_placed(each, folder) for each in result.attempts))
+            yield result._replace(attempts=tuple(_placed(attempt, folder) for attempt in result.attempts))
 
 
 def _placed(attempt: Outcome, folder: str) -> Outcome:
     outputs = tuple(
-        each._replace(files={what: os.path.join(folder, path) for what, path in each.files.items()})
-        for each in attempt.outputs
+        output._replace(files={what: os.path.join(folder, path) for what, path in output.files.items()})
+        for output in attempt.outputs
     )
     return attempt._replace(outputs=outputs)
 
@@ -127,7 +127,7 @@ def _placed(attempt: Outcome, folder: str) -> Outcome:
 def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunnerError | None) -> SuiteInfo:
     headers = [run.header for run in merged.runs]
     ends = [run.end for run in merged.runs if run.end is not None]
-    messages = [f"{each.path}: {each.message}" for each in merged.incomplete()]
+    messages = [f"{file.path}: {file.message}" for file in merged.incomplete()]
     if lacking is not None:
         messages.append(lacking.problems[0].message)
     return SuiteInfo(

@@ -156,7 +156,7 @@ def _dumped(text: str) -> Wanted:
     commands, colon, uid = text.partition(":")
     first, dash, last = commands.partition("-")
     numbers = [first, last] if dash else [first]
-    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers) or (colon and not uid):
+    if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers) or (colon and not uid):
         raise UsageError(
             f"--dump-after {text!r:.100}: expected COMMAND or COMMAND:RESOURCE, with the number of a command from 0 on"
             " or a range such as 2-5",

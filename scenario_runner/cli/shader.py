@@ -92,15 +92,18 @@ def _show_module(module: Mapping[str, Any]) -> None:
         _show_title(f"extensions: {', '.join(map(_cell, module['extensions']))}", 1)
     constants = module["specialization_constants"]
     if constants:
-        rows = [(str(each["id"]), each["name"], each["type"], str(each["default"])) for each in constants]
+        rows = [
+            (str(constant["id"]), constant["name"], constant["type"], str(constant["default"]))
+            for constant in constants
+        ]
         _show_rows("specialization constants", ("id", "name", "type", "default"), rows, 1)
     for entry in module["entry_points"]:
         _show_entry_point(entry)
     for graph in module["graph_entry_points"]:
-        resources = [(way, *_tensor_row(each)) for way in ("input", "output") for each in graph[f"{way}s"]]
+        resources = [(way, *_tensor_row(connection)) for way in ("input", "output") for connection in graph[f"{way}s"]]
         _show_rows(f"graph '{_cell(graph['name'])}'", ("", "set", "binding", "name", "tensor"), resources, 1)
     if module["graph_constants"]:
-        tensors = [(str(each["id"]), _tensor(each)) for each in module["graph_constants"]]
+        tensors = [(str(constant["id"]), _tensor(constant)) for constant in module["graph_constants"]]
         _show_rows("graph constants", ("id", "tensor"), tensors, 1)
 
 
@@ -117,20 +120,20 @@ def _show_entry_point(entry: Mapping[str, Any]) -> None:
     _show_title(f"entry point '{_cell(entry['name'])}': {', '.join(details)}", 1)
     for way in ("inputs", "outputs"):
         if entry[way]:
-            variables = [_stage_variable(each) for each in entry[way]]
+            variables = [_stage_variable(variable) for variable in entry[way]]
             _show_rows(way, ("location", "name", "type", "details"), variables, 2)
         if entry[f"{way}_built_in"]:
             _show_title(f"built-in {way}: {', '.join(entry[f'{way}_built_in'])}", 2)
     if entry["bindings"]:
         columns = ("set", "binding", "name", "kind", "access", "details")
-        _show_rows("bindings", columns, [_binding(each) for each in entry["bindings"]], 2)
+        _show_rows("bindings", columns, [_binding(variable) for variable in entry["bindings"]], 2)
     block = entry["push_constants"]
     if block is not None:
         _show_block(f"push constants '{_cell(block['name'])}': {block['size_bytes']} bytes", block)
-    for each in entry["bindings"]:
-        if each.get("block") is not None:
-            title = f"{each['kind'].replace('_', ' ')} '{_cell(each['name'])}': {_size(each['block'])}"
-            _show_block(title, each["block"])
+    for variable in entry["bindings"]:
+        if variable.get("block") is not None:
+            title = f"{variable['kind'].replace('_', ' ')} '{_cell(variable['name'])}': {_size(variable['block'])}"
+            _show_block(title, variable["block"])
     for problem in entry["problems"]:
         _show_title(f"problem: {problem}", 2)
 

@@ -159,7 +159,7 @@ class SuiteDisplay:
         if result.is_bad:
             self._failures += 1
             if self._failures <= _DETAILED_FAILURES_MAX:
-                self._lines.extend((f"  {each}", "") for each in details(result))
+                self._lines.extend((f"  {detail}", "") for detail in details(result))
                 self._lines.extend((one_line(each), "") for each in lines)
             if self._failures == _DETAILED_FAILURES_MAX:
                 note = f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown"
@@ -261,7 +261,9 @@ class Summary:
 
     def add(self, result: Result) -> None:
         """Show a result as far as it is shown at once."""
-        commands = [f"  {each}" for each in self._info.repeat_commands(result)] if result.is_bad else []
+        commands = (
+            [f"  {repeat_command}" for repeat_command in self._info.repeat_commands(result)] if result.is_bad else []
+        )
         self._display.finished(result, *(commands if self._quiet else ()))
         if result.verdict == "MissingTool":
             self._without_tool.append(result)
@@ -281,7 +283,7 @@ class Summary:
             seconds=time.perf_counter() - self._clock_start_s,
             devices=self.devices,
             drivers=tuple(self._drivers),
-            incomplete="; ".join([*(each.message for each in journal.incomplete()), *lacking]) or journal.not_run(),
+            incomplete="; ".join([*(file.message for file in journal.incomplete()), *lacking]) or journal.not_run(),
         )
 
     def missing_tools(self) -> MissingToolError | None:

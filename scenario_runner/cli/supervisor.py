@@ -167,12 +167,12 @@ class _Supervisor:
                 return signals.EXIT_CODE_BASE + number
             from scenario_runner.run.crash import Crash
 
-            found = Crash.by(number, child.stack, hung_s)
+            child_crash = Crash.by(number, child.stack, hung_s)
             child.close()
-            progress.ended(found.kind.exit_code)
+            progress.ended(child_crash.kind.exit_code)
             if crash is not None and before >= (progress.number(progress.TOTAL) or len(sys.argv)):
                 return progress.number(progress.CODE)  # it had nothing left to do but to say what had happened
-            crash = found
+            crash = child_crash
 
     def _fork(self) -> IsolatedProcess | None:
         """Fork; None in the child, and where there are no more processes to be had. No signal comes in between, when it

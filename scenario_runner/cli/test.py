@@ -117,7 +117,7 @@ class _Suite:
         try:
             yield
         except UsageError as error:
-            empty = next((each.message for each in error.problems if each.code == _EMPTY), None)
+            empty = next((problem.message for problem in error.problems if problem.code == _EMPTY), None)
             if empty is not None and not self._options.list:
                 write_reports(self._options, (), self._info()._replace(incomplete=empty), self._problems)
             raise
@@ -157,11 +157,11 @@ class _Suite:
             names = ", ".join(map(repr, options.paths))
             help = 'name scenario files, or folders with .json files that have "commands" or "resources"'
             refuse(_EMPTY, None, f"no scenario was found in {names}", help)
-        found = f"of {counted(discovery.count, 'scenario')} none is selected"
+        reason = f"of {counted(discovery.count, 'scenario')} none is selected"
         if not self._included:
-            refuse(_EMPTY, None, f"{found} by --include-tests", "--list without it prints all names")
+            refuse(_EMPTY, None, f"{reason} by --include-tests", "--list without it prints all names")
         if is_empty and options.fraction == 1:
-            refuse(_EMPTY, None, f"{found}: --skips matches all", "--list without it prints all names")
+            refuse(_EMPTY, None, f"{reason}: --skips matches all", "--list without it prints all names")
         if is_empty:
             self._display.note("note", f"nothing runs in this share of {counted(self._included, 'scenario')}")
 

@@ -83,7 +83,7 @@ def _given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> t
         if value is True:
             words.append(name)
         elif isinstance(value, list):
-            words += [f"{name}={each}" for each in value]
+            words += [f"{name}={entry}" for entry in value]
         else:
             words.append(f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}")
     return tuple(words)

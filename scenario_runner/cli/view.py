@@ -104,48 +104,50 @@ def _show_folders(options: argparse.Namespace) -> int:
 
 def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     one, other = (_content(path, options) for path in (first, second))
-    found = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
-    show_difference(found, first, second)
-    console = None if found.is_equal else _color_console()
-    if (options.png or console is not None) and found.mismatch is None and found.total:
+    difference = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
+    show_difference(difference, first, second)
+    console = None if difference.is_equal else _color_console()
+    if (options.png or console is not None) and difference.mismatch is None and difference.total:
         if options.png:
             _check_picture(one)
-        absolute = found.errors.get("absolute")
+        absolute = difference.errors.get("absolute")
         greatest = options.range[1] if options.range else absolute.value if absolute else 1.0
         picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
         if options.png:
             write_picture(options.png, picture)
         if console is not None:
             _draw(console, picture, brightest=True)
-    return 0 if found.is_equal else _DIFFERENT_EXIT_CODE
+    return 0 if difference.is_equal else _DIFFERENT_EXIT_CODE
 
 
-def show_difference(found: Difference, one: str, other: str, indent: str = "") -> None:
+def show_difference(difference: Difference, one: str, other: str, indent: str = "") -> None:
     """Print how the contents of two files that were compared differ."""
     names = f"{indent}{one_line(one)} and {one_line(other)}"
-    if found.mismatch is not None:
-        print(f"{names} cannot be compared: {found.mismatch}")
+    if difference.mismatch is not None:
+        print(f"{names} cannot be compared: {difference.mismatch}")
         return
-    if found.is_equal:
-        tolerated = f", {found.tolerated} of them within the tolerance" if found.tolerated else ""
-        print(f"{names} are equal: {counted(found.total, 'element')}{tolerated}")
+    if difference.is_equal:
+        tolerated = f", {difference.tolerated} of them within the tolerance" if difference.tolerated else ""
+        print(f"{names} are equal: {counted(difference.total, 'element')}{tolerated}")
     else:
-        share = 100 * found.count / found.total
-        tolerated = f", {found.tolerated} more within the tolerance" if found.tolerated else ""
-        print(f"{names} differ: {found.count} of {counted(found.total, 'element')} ({share:.3g} %){tolerated}")
+        share = 100 * difference.count / difference.total
+        tolerated = f", {difference.tolerated} more within the tolerance" if difference.tolerated else ""
+        print(
+            f"{names} differ: {difference.count} of {counted(difference.total, 'element')} ({share:.3g} %){tolerated}"
+        )
     facts = {}
-    if found.first is not None:
-        index, first, second = found.first
+    if difference.first is not None:
+        index, first, second = difference.first
         facts["first at"] = f"{list(index)}: {first} against {second}"
-    for name, error in found.errors.items():
+    for name, error in difference.errors.items():
         facts["ULP" if name == "ulp" else f"{name} error"] = f"{error_text(error)} at {list(error.index)}"
-    if found.psnr is not None:
-        facts["PSNR"] = f"{found.psnr:.2f} dB"
-    if any(found.nan_counts):
-        only_one, only_other, both = found.nan_counts
+    if difference.psnr is not None:
+        facts["PSNR"] = f"{difference.psnr:.2f} dB"
+    if any(difference.nan_counts):
+        only_one, only_other, both = difference.nan_counts
         facts["NaN"] = f"{only_one} in the first alone, {only_other} in the second alone, {both} in both"
-    if found.box is not None:
-        top, left, bottom, right = found.box
+    if difference.box is not None:
+        top, left, bottom, right = difference.box
         facts["within"] = f"rows {top} to {bottom}, columns {left} to {right}"
     for label, text in facts.items():
         print(f"{indent}  {label:14} {text}")
@@ -216,14 +218,14 @@ def _names(shown: Sequence[Channel], content: Content) -> str:
 def _show_statistics(content: Content) -> None:
     rows: list[tuple[str, ...]] = [("channel", "min", "max", "mean", "NaN", "infinite")]
     for channel in content.channels[:_TABLE_ROWS]:
-        found = statistics_of(channel)
+        statistics = statistics_of(channel)
         rows.append(
             (
                 channel.name,
-                *("-" if value is None else str(value) for value in (found.least, found.greatest)),
-                "-" if found.mean is None else f"{found.mean:.6g}",
-                str(found.nan_count) if channel.element.is_float else "-",
-                str(found.infinite_count) if channel.element.is_float else "-",
+                *("-" if value is None else str(value) for value in (statistics.least, statistics.greatest)),
+                "-" if statistics.mean is None else f"{statistics.mean:.6g}",
+                str(statistics.nan_count) if channel.element.is_float else "-",
+                str(statistics.infinite_count) if channel.element.is_float else "-",
             )
         )
     show_table(rows)

@@ -97,11 +97,11 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
 def _chosen(model: Model, name: str | None) -> Function:
     """The function to convert."""
     names = [function.name for function in model.functions]
-    wanted = name
-    if wanted is None:
-        wanted = names[0] if len(names) == 1 else "main"
+    name_of_function = name
+    if name_of_function is None:
+        name_of_function = names[0] if len(names) == 1 else "main"
     for function in model.functions:
-        if function.name == wanted:
+        if function.name == name_of_function:
             return function
     there_are = ", ".join(map(repr, names))
     if name is None:
@@ -129,10 +129,10 @@ class _MixedConversion:
             call = None if self._function.is_only_shaders else stack.enter_context(self._call())
             from scenario_runner.conversion import examining, mending
 
-            shaders, found = examining.examine(
+            shaders, findings = examining.examine(
                 list(self._labels()), dispatch, check=check, compiler=compiler, use_cache=use_cache
             )
-            self.found += found
+            self.found += findings
             self._stop_at(("error", "warning") if strict else ("error",))
             equal = equal_operands(self._function)
             if call is None:
@@ -156,9 +156,9 @@ class _MixedConversion:
             raise error.at(path=self._model.path) from error
 
     def _stop_at(self, severities: tuple[str, ...]) -> None:
-        problems = [each for each in self.found if each.severity in severities]
+        problems = [finding for finding in self.found if finding.severity in severities]
         if problems:
-            raise self._placed([each._replace(severity="error") for each in problems])
+            raise self._placed([problem._replace(severity="error") for problem in problems])
 
     def _placed(self, findings: Sequence[Diagnostic]) -> ScenarioRunnerError:
         """The error of findings, each of which begins with the path of the model."""
@@ -228,7 +228,7 @@ class _MixedConversion:
         if not function.is_only_shaders:
             return
         known: dict[str, str] = {}
-        made = {result.name for operation in function.operations for result in operation.results}
+        results = {result.name for operation in function.operations for result in operation.results}
         steps: list[tuple[CustomOperation | None, Sequence[Value], Sequence[Value]]] = [(None, (), function.arguments)]
         steps += [(operation, operation.operands, operation.results) for operation in function.operations]
         steps.append((None, function.returned, ()))
@@ -236,7 +236,7 @@ class _MixedConversion:
             for number, value in enumerate(reads):
                 where = f"operand {number} of the shader {at.name!r}" if at else f"the returned value {number}"
                 shown, help = value.shown_name, None
-                if value.name not in known and value.name in made:
+                if value.name not in known and value.name in results:
                     message = f"{where} is {shown}, which is made by the same operation or a later one"
                     help = "the operations of a model are in the order of their execution, and form no cycle"
                 elif value.name not in known:

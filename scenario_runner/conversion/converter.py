@@ -71,9 +71,9 @@ class Input(NamedTuple):
 
 def find_converter() -> str | None:
     """The path of the program: that of the environment variable, of the installed package, or on PATH."""
-    given = os.environ.get(VARIABLE)
-    if given:
-        return given
+    configured = os.environ.get(VARIABLE)
+    if configured:
+        return configured
 
     spec = find_spec("model_converter")
     for folder in (spec and spec.submodule_search_locations) or ():
@@ -88,8 +88,8 @@ class ConverterCall:
 
     def __init__(self, model: Input, options: Sequence[str] = (), *, dump: bool = False) -> None:
         """Start it; with ``dump`` standard error is a pipe. Raises UnsupportedError where there is none."""
-        found = find_converter()
-        if found is None:
+        converter = find_converter()
+        if converter is None:
             message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"
             raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, _HELP)])
         self._options = tuple(options)
@@ -97,7 +97,7 @@ class ConverterCall:
             path, stdin, size_bytes = _opened(model, stack)
             self._content = stack.enter_context(TemporaryFile())
             self._said = stack.enter_context(TemporaryFile())
-            program = os.path.abspath(found)
+            program = os.path.abspath(converter)
             try:
                 # in its own folder: it takes "-" for a file where there is one of this name
                 self.program = stack.enter_context(
@@ -122,8 +122,8 @@ class ConverterCall:
         with self:
             if self.program.wait():
                 self._said.seek(0)
-                said = self._said.read()
-                raise _refused_options(self._options, said) or _refused(self.program, said)
+                output = self._said.read()
+                raise _refused_options(self._options, output) or _refused(self.program, output)
             if not os.fstat(self._content.fileno()).st_size:
                 raise ConverterFailedError("the converter wrote nothing", help=f"is {VARIABLE} right?")
             return memoryview(mmap(self._content.fileno(), 0, access=ACCESS_READ))
@@ -139,20 +139,20 @@ def _opened(model: Input, stack: ExitStack) -> tuple[str, int, int]:
     """The argument that names the model, standard input, and the size of the model.
 
     A FlatBuffer is recognised by the suffix of its name alone, and MLIR is what has no name."""
-    given = stack.enter_context(open(model.path, "rb")) if model.path else None  # noqa: SIM115
-    if given is not None and not model.parts:
-        size_bytes = os.fstat(given.fileno()).st_size
+    model_file = stack.enter_context(open(model.path, "rb")) if model.path else None  # noqa: SIM115
+    if model_file is not None and not model.parts:
+        size_bytes = os.fstat(model_file.fileno()).st_size
         if not model.is_flatbuffer:
-            return "-", given.fileno(), size_bytes
-        if given.name.endswith(_SUFFIX):
-            return os.path.abspath(given.name), subprocess.DEVNULL, size_bytes
+            return "-", model_file.fileno(), size_bytes
+        if model_file.name.endswith(_SUFFIX):
+            return os.path.abspath(model_file.name), subprocess.DEVNULL, size_bytes
     path = ""
     if model.is_flatbuffer:
         path = os.path.join(stack.enter_context(temporary_folder()), f"model{_SUFFIX}")
     file = stack.enter_context(open(path, "wb") if path else TemporaryFile())  # noqa: SIM115  (until the end of the call)
     file.writelines(model.parts)
-    if given is not None:
-        shutil.copyfileobj(given, file, _CHUNK_SIZE_BYTES)
+    if model_file is not None:
+        shutil.copyfileobj(model_file, file, _CHUNK_SIZE_BYTES)
     file.seek(0)  # which also writes what is kept back
     size_bytes = os.fstat(file.fileno()).st_size
     return (path, subprocess.DEVNULL, size_bytes) if path else ("-", file.fileno(), size_bytes)
@@ -163,42 +163,42 @@ def dump(model: Input, before: str = "") -> str:
 
     Raises ConverterRefusedError, and ScenarioRunnerError.
     """
-    wanted = _DUMP + b"Before " + before.encode()
+    heading = _DUMP + b"Before " + before.encode()
     with ConverterCall(model, ["--dump-mlir"], dump=True) as call:
         program = call.program
         assert program.stderr is not None
-        said = bytearray()
+        output = bytearray()
         start = -1
         while chunk := program.stderr.read1(_CHUNK_SIZE_BYTES):  # type: ignore[attr-defined]
-            searched = max(0, len(said) - len(wanted))
-            said += chunk
+            searched = max(0, len(output) - len(heading))
+            output += chunk
             if start < 0:
-                start = said.find(wanted, searched)
+                start = output.find(heading, searched)
                 if start < 0:
                     # dumps before the wanted one are not kept
-                    del said[: max(0, said.rfind(_DUMP))]
+                    del output[: max(0, output.rfind(_DUMP))]
                     continue
-                del said[:start]
-                start = searched = len(wanted)
-            end = said.find(b"\n" + _DUMP, max(start, searched))
+                del output[:start]
+                start = searched = len(heading)
+            end = output.find(b"\n" + _DUMP, max(start, searched))
             if end >= 0:
-                return said[said.index(b"\n") : end].decode()
+                return output[output.index(b"\n") : end].decode()
         program.wait()
-    raise _refused(program, bytes(said))
+    raise _refused(program, bytes(output))
 
 
-def _refused_options(options: Sequence[str], said: bytes) -> UsageError | None:
+def _refused_options(options: Sequence[str], output: bytes) -> UsageError | None:
     """The error where the program does not take the options that the user gave."""
-    if not options or _WRONG_OPTIONS not in said:
+    if not options or _WRONG_OPTIONS not in output:
         return None
-    reason = said.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]
-    given = " ".join(options)
-    return UsageError(f"model-converter does not take the options {given!r:.200}: {reason}", help=_OPTIONS_HELP)
+    reason = output.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]
+    option_text = " ".join(options)
+    return UsageError(f"model-converter does not take the options {option_text!r:.200}: {reason}", help=_OPTIONS_HELP)
 
 
-def _refused(program: Program, said: bytes) -> ConverterRefusedError | ScenarioRunnerError:
-    """The error for a program that made nothing; ``said`` is its standard error."""
-    text = said.decode(errors="replace")
+def _refused(program: Program, output: bytes) -> ConverterRefusedError | ScenarioRunnerError:
+    """The error for a program that made nothing; ``output`` is its standard error."""
+    text = output.decode(errors="replace")
     lines = [line for line in text.splitlines() if line and not line.startswith(_NO_REASON)]
     if program.failure or not lines:
         how = program.failure or f"ended with the exit code {program.returncode} and no reason"
@@ -206,8 +206,8 @@ def _refused(program: Program, said: bytes) -> ConverterRefusedError | ScenarioR
         help = "is the model damaged?" if program.timed_out else "this is a defect of model-converter"
         return ConverterFailedError(message, help=help)
     line, is_invalid = 0, False
-    if found := _ERROR.search(text):
-        line, reason, is_invalid = int(found[2]), found[3], found[1] != _NOWHERE
+    if match := _ERROR.search(text):
+        line, reason, is_invalid = int(match[2]), match[3], match[1] != _NOWHERE
     else:
         errors = [line.removeprefix(_PLAIN_ERROR) for line in lines if line.startswith(_PLAIN_ERROR)]
         reason = "; ".join(errors or lines)

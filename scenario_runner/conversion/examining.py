@@ -65,12 +65,16 @@ def examine(
     operations = [operation for _, operation in shaders]
     if dispatch == "attributes":
         return [Shader(o, a, a.workgroup_sizes) for o, a in zip(operations, attributes, strict=False)], [*findings]
-    found = []
-    for operation, given, local_size in zip(operations, attributes, local_sizes, strict=False):
+    problems = []
+    for operation, operation_attributes, local_size in zip(operations, attributes, local_sizes, strict=False):
         shape = operation.results[0].type.static_shape
         assert shape is not None, "that is checked before"
-        found.append(Shader(operation, given, covering_workgroups(shape, given.outputs[0], local_size)))
-    return found, [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
+        problems.append(
+            Shader(
+                operation, operation_attributes, covering_workgroups(shape, operation_attributes.outputs[0], local_size)
+            )
+        )
+    return problems, [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
 
 
 def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
@@ -100,13 +104,13 @@ def _examined(
     all_attributes: list[Attributes] = []
     findings: list[Diagnostic] = []
     for label, operation in shaders:
-        attributes, found = examine_attributes(
+        attributes, problems = examine_attributes(
             operation.attributes,
             operation=label,
             operands=len(operation.operands),
             results=len(operation.results),
         )
-        findings += found
+        findings += problems
         if attributes is not None:
             all_attributes.append(attributes)
     if len(all_attributes) < len(shaders):
@@ -115,9 +119,9 @@ def _examined(
     if check:
         types = [operation.types for _, operation in shaders]
         checked = check_shaders(all_attributes, types, compiler=compiler, use_cache=use_cache)
-        for number, each in enumerate(checked):
-            findings += each.findings
-            size = None if each.interface is None else each.interface.local_size()
+        for number, shader in enumerate(checked):
+            findings += shader.findings
+            size = None if shader.interface is None else shader.interface.local_size()
             if size is not None:
                 local_sizes[number] = size
     return _Examined(tuple(all_attributes), tuple(local_sizes), tuple(findings))

@@ -86,7 +86,7 @@ class _Mending:
         # Of each row of the skeleton: the number of its value. New values follow.
         self._number: dict[int, int] = {}
         ends = [*skeleton.inputs, *skeleton.outputs]
-        for slot in ends + [slot for each in skeleton.segments for slot in (*each.inputs, *each.outputs)]:
+        for slot in ends + [slot for segment in skeleton.segments for slot in (*segment.inputs, *segment.outputs)]:
             self._number[slot.resource_index] = slot.binding
         self._next_number = max([*self._number.values(), len(function.arguments) - 1], default=-1) + 1
         self._rows = [replace(row, alias_group=None) for row in skeleton.resources]
@@ -122,7 +122,8 @@ class _Mending:
                     inputs=moved(segment.inputs),
                     outputs=moved(segment.outputs),
                     descriptor_sets=tuple(
-                        DescriptorSet(each.index, moved(each.slots)) for each in segment.descriptor_sets
+                        DescriptorSet(descriptor_set.index, moved(descriptor_set.slots))
+                        for descriptor_set in segment.descriptor_sets
                     ),
                 )
                 for segment in segments
@@ -137,7 +138,7 @@ class _Mending:
     def _arguments(self) -> list[Slot]:
         """The inputs of the model: all arguments, those that nothing reads as well."""
         bound = {slot.binding: slot for slot in self._skeleton.inputs}
-        found: list[Slot] = []
+        slots: list[Slot] = []
         for number, argument in enumerate(self._function.arguments):
             slot = bound.get(number)
             if slot is None:
@@ -145,10 +146,10 @@ class _Mending:
                 shape = tuple(-1 if size is None else size for size in argument.type.shape or ())
                 resource = ModelResource("input", TENSOR, format, shape)
                 # behind the inputs before it
-                behind = self._origin[found[-1].resource_index] if found else -1
+                behind = self._origin[slots[-1].resource_index] if slots else -1
                 slot = Slot(number, self._add(resource, behind, number))
-            found.append(slot)
-        return found
+            slots.append(slot)
+        return slots
 
     def _add(self, resource: ModelResource, origin: int, number: int) -> int:
         self._rows.append(resource)
@@ -208,13 +209,13 @@ class _Mending:
         sampler = None if view.sampler is None else Sampler(*view.sampler)
         # without a shape a file does not say how large a buffer is
         shape = of.shape or ((1,) if view.kind == "buffer" else ())
-        wanted = replace(
+        view_resource = replace(
             of, descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=sampler
         )
         number = self._number[row]
-        other = self._views.get((number, wanted))
+        other = self._views.get((number, view_resource))
         if other is None:
-            other = self._add(wanted, self._origin[row], number)
+            other = self._add(view_resource, self._origin[row], number)
         self._use(other)
         return other
 

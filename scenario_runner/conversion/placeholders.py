@@ -91,14 +91,14 @@ def _with_names(text: str, renamed: dict[str, str]) -> str:
 
 def _operation(number: int, result: int, shader: CustomOperation, renamed: dict[str, str]) -> str:
     """A placeholder for one result."""
-    operands = ", ".join(renamed.get(each.name, each.name.removesuffix("#0")) for each in shader.operands)
-    types = ", ".join(each.type.text for each in shader.operands)
-    made = shader.results[result]
+    operands = ", ".join(renamed.get(operand.name, operand.name.removesuffix("#0")) for operand in shader.operands)
+    types = ", ".join(operand.type.text for operand in shader.operands)
+    operation_results = shader.results[result]
     attributes = escaped(_attributes(number, result, shader))
     return (
-        f'{renamed[made.name]} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
+        f'{renamed[operation_results.name]} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
         f"operator_name = {escaped(shader.name)}, implementation_attrs = {attributes}}} : "
-        f"({types}) -> {made.type.text}"
+        f"({types}) -> {operation_results.type.text}"
     )
 
 
@@ -129,8 +129,10 @@ def simplified(model: Input, path: str) -> Function:
     Raises ConverterRefusedError, and NotUnderstoodError where the converter writes what is not read here.
     """
     (function,) = parse_text(dump(model, _SIMPLIFIED_BEFORE), path).functions
-    found = {shader_number(json.loads(shader.attributes)["entry_point"]): shader for shader in function.shaders}
-    return function._replace(operations=tuple(found[number] for number in range(len(found))))
+    shaders_by_number = {
+        shader_number(json.loads(shader.attributes)["entry_point"]): shader for shader in function.shaders
+    }
+    return function._replace(operations=tuple(shaders_by_number[number] for number in range(len(shaders_by_number))))
 
 
 def _places(names: Sequence[str]) -> tuple[int, ...]:

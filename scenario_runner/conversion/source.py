@@ -142,8 +142,8 @@ def placeholder_front(content: bytes | SourceFile, function: Function, attribute
     for place, shader, result in new:
         old = operators[place]
         operator = front.copy(places[place], old, scalars=_OPERATOR_ATTRIBUTE)
-        made = list(file.elements(old, _OPERATOR_OUTPUTS))[result]
-        front.vector(front.field(operator, _OPERATOR_OUTPUTS), [made])
+        output = list(file.elements(old, _OPERATOR_OUTPUTS))[result]
+        front.vector(front.field(operator, _OPERATOR_OUTPUTS), [output])
         custom = front.copy(front.field(operator, _OPERATOR_ATTRIBUTE), file.child(old, _OPERATOR_ATTRIBUTE))
         front.add_bytes(front.field(custom, _CUSTOM_ATTRIBUTES), attributes[shader][result])
     return front.finish()
@@ -297,8 +297,8 @@ def _is_one_operation(content: bytes) -> bool:
     try:
         number()  # the version of the format, behind which the producer is named
         at = content.index(0, at) + 1
-        while (found := section())[0] != _OPERATIONS_SECTION:
-            at = found[1]
+        while (section_operations := section())[0] != _OPERATIONS_SECTION:
+            at = section_operations[1]
         number(), number()  # operations of the block, and the name of the module operation
         at += 1
         if content[at - 1] != _HAS_PROPERTIES_AND_REGIONS:

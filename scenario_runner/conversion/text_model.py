@@ -115,14 +115,14 @@ class Cursor:
 
     def values(self) -> list[str]:
         """The names of the values that are next, separated by commas."""
-        found: list[str] = []
+        values: list[str] = []
         while match := self.match(_VALUE):
-            found.append(f"{match[1]}#{match[2] or 0}")
+            values.append(f"{match[1]}#{match[2] or 0}")
             if not self.take(","):
-                return found
-        if found:
+                return values
+        if values:
             raise NotUnderstoodError(f"expected a value at the offset {self.at}")
-        return found
+        return values
 
     def entries(self, closing: str) -> Iterator[None]:
         """Step through what is separated by commas, to behind the closing bracket."""
@@ -161,15 +161,15 @@ class Cursor:
     def attributes(self) -> dict[str, Text | None]:
         """The dictionary of attributes that is next, with braces; None for those that are not a string."""
         self.expect("{")
-        found: dict[str, Text | None] = {}
+        attributes: dict[str, Text | None] = {}
         for _ in self.entries("}"):
             key = self._key()
-            found[key] = None
+            attributes[key] = None
             if self.take("="):
-                found[key] = self.string()
+                attributes[key] = self.string()
                 if not (self.looks_at(",") or self.looks_at("}")):
                     self.skip_entry()
-        return found
+        return attributes
 
     def _key(self) -> str:
         quoted = self.string()
@@ -293,30 +293,30 @@ class _Function:
 
     def _arguments(self, cursor: Cursor) -> tuple[Value, ...]:
         cursor.expect("(")
-        found: list[Value] = []
+        arguments: list[Value] = []
         for _ in cursor.entries(")"):
-            names = cursor.values() if not found or cursor.looks_at("%") else []
+            names = cursor.values() if not arguments or cursor.looks_at("%") else []
             if len(names) != 1:
                 # a declaration has types only
                 cursor.at = self._text.index("(", self._start)
                 cursor.skip_brackets()
                 return ()
             cursor.expect(":")
-            found.append(Value(names[0], cursor.type()))
+            arguments.append(Value(names[0], cursor.type()))
             if cursor.looks_at("{"):
                 cursor.skip_brackets()
             cursor.skip_location()
-        return tuple(found)
+        return tuple(arguments)
 
     def _result_types(self, cursor: Cursor) -> list[ValueType]:
         if not cursor.take("("):
             return [cursor.type()]
-        found: list[ValueType] = []
+        types: list[ValueType] = []
         for _ in cursor.entries(")"):
-            found.append(cursor.type())
+            types.append(cursor.type())
             if cursor.looks_at("{"):
                 cursor.skip_brackets()
-        return found
+        return types
 
     def _body(self, at: int) -> int:
         """Read the operations from ``at`` on; where the body ends, its closing brace included."""
@@ -364,7 +364,7 @@ class _Function:
         return cursor.at
 
     def _is_only_shaders(self, start: int, end: int) -> bool:
-        if self._nested or not self._operations or not all(each.is_shader for each in self._operations):
+        if self._nested or not self._operations or not all(operation.is_shader for operation in self._operations):
             return False
         for first, last in [*self._spans, (end, end)]:
             cursor = Cursor(self._text, start)
@@ -382,8 +382,8 @@ def _entry_names(attributes: str) -> tuple[tuple[str, ...] | None, tuple[str, ..
         match = re.compile(match.re).search(attributes, match.end())
     if match is None:
         return None, None
-    found = Cursor(attributes, match.end()).attributes()
-    inputs, outputs = (_split(found.get(key)) for key in ("inputs", "outputs"))
+    entry_attributes = Cursor(attributes, match.end()).attributes()
+    inputs, outputs = (_split(entry_attributes.get(key)) for key in ("inputs", "outputs"))
     return inputs, outputs
 
 
@@ -395,24 +395,24 @@ def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
     """The custom operation whose name was found."""
     start, names = _results(text, match.start())
     cursor = Cursor(text, match.end())
-    found: dict[str, Text | None] = {}
+    texts: dict[str, Text | None] = {}
     if match[1]:
         cursor.expect("(")
         operands = cursor.values()
         cursor.expect(")")
         if cursor.take("<"):
-            found |= cursor.attributes()
+            texts |= cursor.attributes()
             cursor.expect(">")
     else:
         operands = cursor.values()
     if cursor.looks_at("{"):
-        found |= cursor.attributes()
+        texts |= cursor.attributes()
     cursor.expect(":")
     operand_types = cursor.types()
     cursor.expect("->")
     result_types = cursor.types() if cursor.looks_at("(") else [cursor.type()]
     cursor.skip_location()
-    strings = [found.get(key) for key in ("domain_name", "operator_name", "implementation_attrs")]
+    strings = [texts.get(key) for key in ("domain_name", "operator_name", "implementation_attrs")]
     domain, name, attributes = strings
     if domain is None or name is None or attributes is None:
         raise NotUnderstoodError("a custom operation whose attributes are not strings")
@@ -442,6 +442,6 @@ def _results(text: str, at: int) -> tuple[int, list[str]]:
             break
         size *= 4  # there may be more of them
     names: list[str] = []
-    for each in _RESULT.finditer(match[1]):
-        names += [f"{each[1]}#{number}" for number in range(int(each[2] or 1))]
+    for result in _RESULT.finditer(match[1]):
+        names += [f"{result[1]}#{number}" for number in range(int(result[2] or 1))]
     return start + match.start(), names

@@ -31,24 +31,24 @@ def check_agreement(
     `SpirvError` for a module that cannot be read.
     """
     name = attributes.operation
-    entry, found = find_entry_point(module, name, attributes.module_entry_point, "compute", "")
+    entry, findings = find_entry_point(module, name, attributes.module_entry_point, "compute", "")
     if entry is None:
-        return None, [finding._replace(pointer="/entry_point") for finding in found]
+        return None, [finding._replace(pointer="/entry_point") for finding in findings]
     interface = entry.interface
-    found += check_workgroup(interface, "compute", name, _CODE)
-    found += check_blocks(interface, name, _CODE)[0]
-    if not any(finding.severity == "error" for finding in found):
-        found += check_workgroup_sizes(attributes, interface, types)
+    findings += check_workgroup(interface, "compute", name, _CODE)
+    findings += check_blocks(interface, name, _CODE)[0]
+    if not any(finding.severity == "error" for finding in findings):
+        findings += check_workgroup_sizes(attributes, interface, types)
     slots, problems = slots_of([(name, interface)], _CODE)
-    found += problems
-    found += _check_places(attributes, slots)
+    findings += problems
+    findings += _check_places(attributes, slots)
     for view, type in views_and_types(attributes, types):
         slot = slots.get((view.set, view.binding))
         if slot is not None:
-            found += check_variables(view, slot, type)
-    found += check_types(attributes, types)
-    found += check_push_constants(attributes, interface)
-    return interface, found
+            findings += check_variables(view, slot, type)
+    findings += check_types(attributes, types)
+    findings += check_push_constants(attributes, interface)
+    return interface, findings
 
 
 def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: Types | None) -> list[Diagnostic]:
@@ -60,20 +60,20 @@ def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: T
     if size is None:
         return []
     invocations = prod(counts) * prod(size)
-    wanted, images = 0, True
+    expected_rank, images = 0, True
     for view, type in views_and_types(attributes, types):
         shape = None if type is None else type.static_shape
         if view.name.startswith("output") and shape is not None:
-            wanted = max(wanted, prod(shape) // view.format.components)
+            expected_rank = max(expected_rank, prod(shape) // view.format.components)
             images = images and view.kind == "image"
     runs = f"{_times(counts)} workgroups of {_times(size)} invocations"
     help = "write the number of workgroups, or convert with --dispatch cover-output"
-    if counts == size and counts != (1, 1, 1) and invocations != wanted:
+    if counts == size and counts != (1, 1, 1) and invocations != expected_rank:
         severity = warning
         message = f"{list(counts)} is the local size of the shader; it is used as the number of workgroups: {runs}"
-    elif invocations * (1 if images else _ELEMENTS) < wanted:
+    elif invocations * (1 if images else _ELEMENTS) < expected_rank:
         severity = note  # a shader may make many more elements in one invocation
-        message = f"{runs} are {invocations} invocations, but the largest output has {wanted} elements or texels"
+        message = f"{runs} are {invocations} invocations, but the largest output has {expected_rank} elements or texels"
     else:
         return []
     return [severity("SR-CUSTOM-014", "/workgroup_sizes", message, help)]
@@ -88,21 +88,21 @@ def _check_places(attributes: Attributes, slots: Mapping[tuple[int, int], Slot])
     views = {(view.set, view.binding): view for view in attributes.views}
     missing = [slot for place, slot in slots.items() if slot.used and place not in views]
     unused = [view for place, view in views.items() if place not in slots or not slots[place].used]
-    found = []
+    findings = []
     for slot in missing:
         meant = next((view for view in unused if (view.set, view.binding) not in slots and _is_near(view, slot)), None)
         message = f"the shader uses {described(slot.variable)}, which no input or output of the attributes has"
         if meant is None:
-            found.append(error("SR-CUSTOM-009", _CODE, message, _there_are(attributes.views)))
+            findings.append(error("SR-CUSTOM-009", _CODE, message, _there_are(attributes.views)))
             continue
         unused.remove(meant)
         key, right = ("binding", slot.binding) if meant.set == slot.set else ("descriptorset", slot.set)
         help = f"if {meant.name} is meant, write {right}"
-        found.append(error("SR-CUSTOM-009", f"/{meant.name}_{key}", message, help))
+        findings.append(error("SR-CUSTOM-009", f"/{meant.name}_{key}", message, help))
     for view in unused:
         message = f"the shader does not use set {view.set}, binding {view.binding}, which {view.name} has"
-        found.append(warning("SR-CUSTOM-010", f"/{view.name}_binding", message))
-    return found
+        findings.append(warning("SR-CUSTOM-010", f"/{view.name}_binding", message))
+    return findings
 
 
 def _is_near(view: View, slot: Slot) -> bool:
@@ -141,25 +141,25 @@ def check_shaders(
 
     Nothing is raised for what is wrong with a shader. Raises UsageError as `compile_shaders` does.
     """
-    made = compile_shaders(shaders, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+    compiled = compile_shaders(shaders, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     known = types or [None] * len(shaders)
-    return [_checked(*each) for each in zip(shaders, made, known, strict=True)]
+    return [_checked(*each) for each in zip(shaders, compiled, known, strict=True)]
 
 
 def _checked(attributes: Attributes, module: bytes | ScenarioRunnerError | None, types: Types | None) -> CheckedShader:
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     interface = None
     if isinstance(module, ScenarioRunnerError):
-        found += _of_code(module)
+        findings += _of_code(module)
         module = None
     elif module is not None:
         try:
-            interface, found = check_agreement(attributes, read_module(module, name=attributes.operation), types)
+            interface, findings = check_agreement(attributes, read_module(module, name=attributes.operation), types)
         except ScenarioRunnerError as error:
-            found = _of_code(error)
+            findings = _of_code(error)
     if interface is None:
-        found += check_types(attributes, types)
-    return CheckedShader(attributes, module, interface, tuple(placed(found, attributes.origin)))
+        findings += check_types(attributes, types)
+    return CheckedShader(attributes, module, interface, tuple(placed(findings, attributes.origin)))
 
 
 def _of_code(error: ScenarioRunnerError) -> list[Diagnostic]:
@@ -182,23 +182,23 @@ def compile_shaders(
     ``compiler`` names the GLSL compiler. Raises UsageError where the environment names a compiler or validator that is
     not there.
     """
-    made: list[bytes | ScenarioRunnerError | None] = [None] * len(shaders)
+    modules: list[bytes | ScenarioRunnerError | None] = [None] * len(shaders)
     requests = {
         index: _request(shader, shader.code) for index, shader in enumerate(shaders) if isinstance(shader.code, str)
     }
     compiled = compile_each([*requests.values()], compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
     for index, outcome in zip(requests, compiled, strict=True):
-        made[index] = outcome.module if isinstance(outcome, Compiled) else outcome
-    given = {
+        modules[index] = outcome.module if isinstance(outcome, Compiled) else outcome
+    codes = {
         str(index): (_label(shader), shader.code)
         for index, shader in enumerate(shaders)
         if isinstance(shader.code, bytes)
     }
-    if given:
-        checked = check_modules(given, cache_dir=cache_dir, use_cache=use_cache)
-        for key, (_, code) in given.items():
-            made[int(key)] = checked.errors.get(key) or checked.complaints.get(key) or code
-    return made
+    if codes:
+        checked = check_modules(codes, cache_dir=cache_dir, use_cache=use_cache)
+        for key, (_, code) in codes.items():
+            modules[int(key)] = checked.errors.get(key) or checked.complaints.get(key) or code
+    return modules
 
 
 def _request(shader: Attributes, source: str) -> CompileRequest:

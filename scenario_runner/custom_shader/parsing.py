@@ -30,9 +30,9 @@ def parse_attributes(
     ``path``, the file that holds nothing but the text, else with the name of the operation; their lines and columns
     count in the text. Raises `ScenarioError` with everything that is wrong.
     """
-    attributes, found = examine_attributes(text, operation=operation, operands=operands, results=results, path=path)
+    attributes, findings = examine_attributes(text, operation=operation, operands=operands, results=results, path=path)
     if attributes is None:
-        raise error_of(each for each in found if each.severity == "error")
+        raise error_of(finding for finding in findings if finding.severity == "error")
     return attributes
 
 
@@ -53,8 +53,8 @@ def examine_tree(
     """The same for a part of a text that is parsed already."""
     reader = Reader(operation)
     attributes = reader.read(tree, operands, results)
-    found = placed(reader.found, origin)
-    return attributes and attributes._replace(warnings=tuple(found), origin=origin), found
+    findings = placed(reader.found, origin)
+    return attributes and attributes._replace(warnings=tuple(findings), origin=origin), findings
 
 
 def place_of(operation: str) -> str:
@@ -62,14 +62,14 @@ def place_of(operation: str) -> str:
     return f"<attributes of {operation!r:.200}>"
 
 
-def placed(found: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
+def placed(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
     """Findings with their file, line and column, in the order of the text. Those that have a file already, such as
     what a compiler says of the code, stay as they are."""
-    if all(finding.path for finding in found):
-        return found
+    if all(finding.path for finding in findings):
+        return findings
     places = Places(origin.text)
     result = []
-    for finding in found:
+    for finding in findings:
         if finding.path:
             result.append(finding)
             continue
@@ -125,12 +125,12 @@ def examine_document(text: str, path: str) -> list[Examined]:
 def _entry(tree: Any, origin: Origin, name: str) -> Examined:
     if not isinstance(tree, dict) or _ATTRIBUTES not in tree:
         return Examined(name, *examine_tree(tree, origin, operation=name))
-    given = tree.get(_NAME)
+    entry_name = tree.get(_NAME)
     wrong: list[Diagnostic] = []
-    if _NAME in tree and not isinstance(given, str):
-        wrong.append(error("SR-JSON-005", f"/{_NAME}", f"expected a string, got {shown(given)}"))
-    elif given:
-        name = given
+    if _NAME in tree and not isinstance(entry_name, str):
+        wrong.append(error("SR-JSON-005", f"/{_NAME}", f"expected a string, got {shown(entry_name)}"))
+    elif entry_name:
+        name = entry_name
     if tree.get(_DOMAIN, DOMAIN) != DOMAIN:
         message = f"the domain is {shown(tree[_DOMAIN])}, not {DOMAIN!r}: the operation is not a Vulkan shader"
         wrong.append(warning("SR-CUSTOM-035", f"/{_DOMAIN}", message))

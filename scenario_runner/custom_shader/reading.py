@@ -175,7 +175,7 @@ class Reader:
         code = self._code(shader)
         push_constants, problems = read_push_constants(shader.push_constants)
         self.found += problems
-        if any(each.severity == "error" for each in self.found):
+        if any(finding.severity == "error" for finding in self.found):
             return None
         x, y, z = shader.workgroup_sizes
         return Attributes(
@@ -232,18 +232,18 @@ class Reader:
             message = f"the attribute {shown(key)} is not known and has no effect{did_you_mean([meant])}"
             self._warning("SR-CUSTOM-007", f"/{escape(key)}", message)
 
-    def _validated(self, model: type[Any], given: dict[str, Any], prefix: str) -> Any:
+    def _validated(self, model: type[Any], values: dict[str, Any], prefix: str) -> Any:
         """The model of these keys, in the object with ``prefix`` before each of them; None where they are wrong."""
         if not model.__pydantic_complete__:
             build(model)
-        missing = [name for name, field in model.model_fields.items() if field.is_required() and name not in given]
+        missing = [name for name, field in model.model_fields.items() if field.is_required() and name not in values]
         for name in missing:
             key = f"{prefix}{name}"
             near = self._unknown.get(key)
             help = f"write it in place of {shown(near)}" if near else None
             self._error("SR-JSON-004", "", f"the required key {shown(key)} is missing", help)
         try:
-            return model.model_validate(given)
+            return model.model_validate(values)
         except ValidationError as wrong:
             for finding in findings(model, wrong):
                 if finding.code != "SR-JSON-004" or finding.pointer:
@@ -276,12 +276,12 @@ class Reader:
     def _pointer(self, direction: str, index: int) -> str:
         return f"/{direction}_{index}_{next(iter(self._resources[direction][index]))}"
 
-    def _view(self, name: str, given: dict[str, Any]) -> View | None:
+    def _view(self, name: str, values: dict[str, Any]) -> View | None:
         """One input or output, None where something is wrong with it."""
         before = len(self.found)
-        if isinstance(given.get("sampler"), dict):
-            given = given | {"sampler": self._checked_sampler(given["sampler"], f"/{name}_sampler")}
-        resource: Resource | None = self._validated(Resource, given, f"{name}_")
+        if isinstance(values.get("sampler"), dict):
+            values = values | {"sampler": self._checked_sampler(values["sampler"], f"/{name}_sampler")}
+        resource: Resource | None = self._validated(Resource, values, f"{name}_")
         if resource is None:
             return None
         format = find_format(resource.vkformat)
@@ -290,22 +290,22 @@ class Reader:
             self._error("SR-JSON-005", f"/{name}_vkformat", message, format_help(resource.vkformat))
         number = self._descriptor_type(name, resource.vkdescriptortype)
         settings = None if resource.sampler is None else _sampler_settings(resource.sampler)
-        if format is None or number is None or any(each.severity == "error" for each in self.found[before:]):
+        if format is None or number is None or any(finding.severity == "error" for finding in self.found[before:]):
             return None
         view = View(name, format, number, resource.descriptorset, resource.binding, settings, resource.type or "")
         self._check_view(view, resource.vkdescriptortype)
         return view
 
-    def _descriptor_type(self, name: str, given: str) -> int | None:
+    def _descriptor_type(self, name: str, type_name: str) -> int | None:
         pointer = f"/{name}_vkdescriptortype"
-        meant = OTHER_DESCRIPTOR_TYPES.get(given)
+        meant = OTHER_DESCRIPTOR_TYPES.get(type_name)
         if meant is not None:
-            message = f"{shown(given)} is not a descriptor type of Vulkan; {meant} is used"
+            message = f"{shown(type_name)} is not a descriptor type of Vulkan; {meant} is used"
             self._warning("SR-JSON-008", pointer, message, f"write {meant}")
-        number = descriptor_type_named(meant or given)
+        number = descriptor_type_named(meant or type_name)
         if number is None:
-            message = f"expected one of {listed(DESCRIPTOR_TYPE_NAMES)}, got {shown(given)}"
-            full = given if given.startswith(_DESCRIPTOR_TYPE) else f"{_DESCRIPTOR_TYPE}{given}"
+            message = f"expected one of {listed(DESCRIPTOR_TYPE_NAMES)}, got {shown(type_name)}"
+            full = type_name if type_name.startswith(_DESCRIPTOR_TYPE) else f"{_DESCRIPTOR_TYPE}{type_name}"
             self._error("SR-JSON-005", pointer, message + close_match(full, DESCRIPTOR_TYPE_NAMES))
         return number
 
@@ -316,10 +316,10 @@ class Reader:
             for meant in close_names(other, known, most=1, cutoff=0.8):
                 message = f"the key {shown(other)} is not known and has no effect{did_you_mean([meant])}"
                 self._warning("SR-CUSTOM-007", f"{pointer}/{escape(other)}", message)
-        for key, given in sampler.items():
-            if key in known and isinstance(given, str) and given not in SAMPLER_NAMES[key]:
+        for key, setting in sampler.items():
+            if key in known and isinstance(setting, str) and setting not in SAMPLER_NAMES[key]:
                 names = SAMPLER_NAMES[key]
-                message = f"expected one of {listed(names)}, got {shown(given)}{close_match(given, names)}"
+                message = f"expected one of {listed(names)}, got {shown(setting)}{close_match(setting, names)}"
                 self._error("SR-JSON-005", f"{pointer}/{key}", message)
         return {name: value for name, value in sampler.items() if name in known}
 

@@ -128,8 +128,8 @@ def _format_named(element: Scalar, components: int) -> str:
     """The format of as many components of a type; bytes where no format has it."""
     numeric = _ENCODINGS.get(element.encoding) or _NUMERIC.get(element.kind, "uint")
     bits = (8 if element.kind == "bool" else element.width_bits,) * components
-    wanted = (numeric, bits, False)
+    key = (numeric, bits, False)
     for format in all_formats():
-        if (format.numeric, format.channel_bits, format.is_packed) == wanted and "color" in format.aspects:
+        if (format.numeric, format.channel_bits, format.is_packed) == key and "color" in format.aspects:
             return format.name
     return "VK_FORMAT_R8_UINT"

@@ -45,16 +45,16 @@ _NUMBERS: Final = {"sfloat": "float", "sint": "int", "uint": "uint"}
 
 def check_variables(view: View, slot: Slot, type: ValueType | None) -> Iterator[Diagnostic]:
     """Compare ``view``, whose operand or result has the type ``type``, with the variables at its place."""
-    wanted = TYPE_OF_KIND.get(slot.kind)
-    if wanted is None:
+    expected_type = TYPE_OF_KIND.get(slot.kind)
+    if expected_type is None:
         return  # said where the shader is
-    if view.descriptor_type != wanted:
+    if view.descriptor_type != expected_type:
         yield error(
             "SR-CUSTOM-011",
             f"/{view.name}_vkdescriptortype",
             f"{view.name} is {descriptor_type_name(view.descriptor_type)}, but the shader declares"
             f" {described(slot.variable)}",
-            f"write {descriptor_type_name(wanted)}",
+            f"write {descriptor_type_name(expected_type)}",
         )
         return
     for shader, variable in slot.variables:
@@ -141,7 +141,7 @@ def read_push_constants(text: str) -> tuple[tuple[PushConstant, ...], list[Diagn
     """The push constants that a text lists, each behind the one before it, and what is wrong with the text."""
     if not text.strip():
         return (), []
-    found: list[PushConstant] = []
+    constants: list[PushConstant] = []
     problems: list[Diagnostic] = []
     offset = 0
     for part in text.split(","):
@@ -152,15 +152,15 @@ def read_push_constants(text: str) -> tuple[tuple[PushConstant, ...], list[Diagn
         name, size = pair[1], int(pair[2])
         if size < 1:
             problems.append(_wrong(f"the push constant {shown(name)} has {size} bytes, expected at least 1"))
-        found.append(PushConstant(name, size, offset))
+        constants.append(PushConstant(name, size, offset))
         offset += size
-    counts = Counter(constant.name for constant in found)
+    counts = Counter(constant.name for constant in constants)
     problems += [
         _wrong(f"the push constant {shown(name)} is listed twice") for name, count in counts.items() if count > 1
     ]
     if offset > MOST_BYTES and not problems:
         problems.append(_wrong(f"the push constants take {offset} bytes; no device has more than {MOST_BYTES}"))
-    return tuple(found), problems
+    return tuple(constants), problems
 
 
 def _wrong(message: str) -> Diagnostic:
@@ -180,17 +180,19 @@ def check_push_constants(attributes: Attributes, interface: Interface) -> list[D
     if not declared:
         message = f"the shader uses {counted(len(of_shader), 'push constant')}, but the attributes have none"
         return [warning("SR-CUSTOM-017", _POINTER, message, help)]
-    found = []
+    findings = []
     if len(declared) != len(of_shader):
-        found.append(f"the attributes have {counted(len(declared), 'push constant')}, the shader has {len(of_shader)}")
+        findings.append(
+            f"the attributes have {counted(len(declared), 'push constant')}, the shader has {len(of_shader)}"
+        )
     for ours, theirs in zip(declared, of_shader, strict=False):
         if theirs.name and ours.name != theirs.name:
-            found.append(f"the push constant {shown(ours.name)} is called {shown(theirs.name)} in the shader")
+            findings.append(f"the push constant {shown(ours.name)} is called {shown(theirs.name)} in the shader")
         elif ours.size_bytes != theirs.size_bytes:
-            found.append(
+            findings.append(
                 f"the push constant {shown(ours.name)} has {ours.size_bytes} bytes, in the shader {theirs.size_bytes}"
             )
-    return [error("SR-CUSTOM-015", _POINTER, message, help) for message in found[:_MOST_FINDINGS]]
+    return [error("SR-CUSTOM-015", _POINTER, message, help) for message in findings[:_MOST_FINDINGS]]
 
 
 def constants_of(block: Block) -> tuple[PushConstant, ...]:
@@ -242,24 +244,24 @@ def views_and_types(attributes: Attributes, types: Types | None) -> Iterator[tup
 
 def check_types(attributes: Attributes, types: Types | None) -> list[Diagnostic]:
     """Values that cannot be what the attributes make of them."""
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for view, type in views_and_types(attributes, types):
         if type is None:
             continue
         size = element_size_bytes(type.element)
         if view.kind == "image":
-            found += _check_image(view, type, size)
+            findings += _check_image(view, type, size)
         elif view.kind == "tensor" and size is not None and not _fits(view.format, type.element, size):
             message = f"{view.name} is {view.format.name}, but the value has elements of {type.element}"
-            found.append(error("SR-CUSTOM-016", f"/{view.name}_vkformat", message))
-    return found
+            findings.append(error("SR-CUSTOM-016", f"/{view.name}_vkformat", message))
+    return findings
 
 
 def element_size_bytes(element: str) -> int | None:
     """Bytes of an element of this type in memory, None for a type that is not known."""
-    whole = _INTEGER.fullmatch(element)
-    if whole:
-        return 1 << max(0, (int(whole[1][:4]) + 7) // 8 - 1).bit_length()
+    match = _INTEGER.fullmatch(element)
+    if match:
+        return 1 << max(0, (int(match[1][:4]) + 7) // 8 - 1).bit_length()
     number = _FLOAT.fullmatch(element)
     if number:
         return int(number[1]) // 8

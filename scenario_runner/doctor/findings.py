@@ -27,7 +27,7 @@ _LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
 
 def findings(report: Mapping[str, Any]) -> list[Finding]:
     """All findings, errors first."""
-    found = [
+    all_findings = [
         *_loader_and_devices(report),
         *_drivers(report),
         *_layers(report),
@@ -35,7 +35,7 @@ def findings(report: Mapping[str, Any]) -> list[Finding]:
         *_compilers(report),
         *_cache(report["cache"]),
     ]
-    return sorted(found, key=lambda finding: _ORDER[finding["level"]])
+    return sorted(all_findings, key=lambda finding: _ORDER[finding["level"]])
 
 
 def _finding(level: str, id: str, message: str, fix: str | Sequence[str]) -> Finding:

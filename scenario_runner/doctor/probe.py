@@ -112,8 +112,10 @@ def _layers() -> list[dict[str, Any]]:
 
 def _instance_extensions() -> dict[str, int]:
     name = "vkEnumerateInstanceExtensionProperties"
-    found = enumerated("VkExtensionProperties", name, loader.instance_function(ffi.NULL, name), ffi.NULL)
-    return {ffi.string(each.extensionName).decode(errors="replace"): each.specVersion for each in found}
+    properties = enumerated("VkExtensionProperties", name, loader.instance_function(ffi.NULL, name), ffi.NULL)
+    return {
+        ffi.string(extension.extensionName).decode(errors="replace"): extension.specVersion for extension in properties
+    }
 
 
 ML_EXTENSIONS = (
@@ -212,66 +214,66 @@ def ml_facts(physical: PhysicalDevice) -> dict[str, Any]:
 
 def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, bool]]:
     """Every feature structure that the device has, member by member; ``only`` those of some extensions."""
-    found = {}
+    values = {}
     if only is None:
         supported = physical.features.supported(CORE)
-        found[CORE] = {member: member in supported for member in CORE_FEATURES}
+        values[CORE] = {member: member in supported for member in CORE_FEATURES}
     for name, (_, version, extensions, members) in sorted(FEATURES.items()):
         by_version = bool(version) and physical.api_version >= version
         if only is not None and not any(extension in only for extension in extensions):
             continue
         if by_version or any(extension in physical.extensions for extension in extensions):
             supported = physical.features.supported(name)
-            found[name] = {member: member in supported for member in members}
-    return found
+            values[name] = {member: member in supported for member in members}
+    return values
 
 
 def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
     """The metrics of ``--shader-instrumentation``, or the reason why there are none."""
-    found: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
+    support: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
     try:
         required(physical)
         capability = capability_of(physical)
     except ScenarioRunnerError as error:
-        found["problem"] = error.problems[0].message
-        return found
+        support["problem"] = error.problems[0].message
+        return support
     if capability is not None:
-        found |= {
+        support |= {
             "supported": True,
             "per_basic_block": capability.per_basic_block,
             "metrics": [metric._asdict() for metric in capability.metrics],
         }
-    return found
+    return support
 
 
 def _properties(physical: PhysicalDevice) -> dict[str, dict[str, Any]]:
-    found = {}
+    properties = {}
     for name, (version, extension) in _PROPERTIES.items():
         if not (version and physical.api_version >= version) and extension not in physical.extensions:
             continue
         values = new(name)
         head = chain(new("VkPhysicalDeviceProperties2"), values)
         physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, head)
-        found[name] = _members(values)
-    return found
+        properties[name] = _members(values)
+    return properties
 
 
 def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
     """VkFormatFeatureFlags of each format that files of ours can hold and the device supports in some way."""
-    found = {}
-    for each in all_formats():
-        if each.is_of_tensors:
+    formats = {}
+    for all_format_ in all_formats():
+        if all_format_.is_of_tensors:
             continue
         values = new("VkFormatProperties")
-        physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, each.value, values)
+        physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, all_format_.value, values)
         flags = {
             "linear": values.linearTilingFeatures,
             "optimal": values.optimalTilingFeatures,
             "buffer": values.bufferFeatures,
         }
         if any(flags.values()):
-            found[each.name] = flags
-    return found
+            formats[all_format_.name] = flags
+    return formats
 
 
 def _names(flags: int, names: dict[int, str]) -> list[str]:
@@ -296,7 +298,7 @@ def _value(value: Any, kind: Any) -> Any:
             return ffi.string(value).decode(errors="replace")
         if kind.item.cname in ("uint8_t", "unsigned char"):
             return bytes(ffi.buffer(value)).hex()
-        return [_value(each, kind.item) for each in value]
+        return [_value(item, kind.item) for item in value]
     if kind.kind == "struct":
         return _members(value)
     if kind.kind == "enum":

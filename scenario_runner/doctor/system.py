@@ -101,7 +101,7 @@ _LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
 def compilers(named: str | None = None) -> dict[str, Any]:
     """Compilers by language, the preferred one first; in ``problems`` why a named one cannot be used, in ``named`` the
     GLSL compiler that the user named."""
-    found: dict[str, Any] = {}
+    by_language: dict[str, Any] = {}
     problems: dict[str, Any] = {}
     for language in _LANGUAGES:
         problems[language] = None
@@ -111,21 +111,21 @@ def compilers(named: str | None = None) -> dict[str, Any]:
         except ScenarioRunnerError as error:
             usable = []
             problems[language] = {"message": str(error), "help": error.problems[0].help}
-        found[language] = [_describe(one) for one in usable]
+        by_language[language] = [_describe(one) for one in usable]
     named = named or os.environ.get(GLSLANG_VARIABLE) or None
-    return {**found, "problems": problems, "named": named, "spirv_val": _spirv_val()}
+    return {**by_language, "problems": problems, "named": named, "spirv_val": _spirv_val()}
 
 
 def _spirv_val() -> dict[str, Any]:
     """The validator, its version where it can be asked, and why there is none."""
     try:
-        found = find_validator()
+        validator = find_validator()
     except ScenarioRunnerError as error:
         return {"path": None, "version": None, "problem": str(error)}
-    if found is None:
+    if validator is None:
         off = os.environ.get(VARIABLE) == OFF
         return {"path": None, "version": None, "problem": f"{VARIABLE} is {OFF!r}" if off else None}
-    return {"path": found.path, "version": validator_version(found), "problem": None}
+    return {"path": validator.path, "version": validator_version(validator), "problem": None}
 
 
 def _describe(one: Compiler) -> dict[str, Any]:

@@ -252,8 +252,8 @@ class Codec(ABC):
 @cache
 def _codec(extension: str) -> Codec:
     module, name = _CLASSES[extension]
-    found: Codec = getattr(import_module(f"scenario_runner.files.{module}"), name)()
-    return found
+    codec: Codec = getattr(import_module(f"scenario_runner.files.{module}"), name)()
+    return codec
 
 
 def all_codecs() -> list[Codec]:

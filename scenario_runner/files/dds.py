@@ -154,12 +154,12 @@ def _check(path: str, header: DdsHeader, format: Format, width: int, height: int
 
 
 def _fits(header: DdsHeader, format: Format) -> bool:
-    found = header.format
-    if found is format or (found.dxgi is not None and found.dxgi == format.dxgi):
+    file_format = header.format
+    if file_format is format or (file_format.dxgi is not None and file_format.dxgi == format.dxgi):
         return True
-    if not header.is_srgb_known and find_format(found.name.replace("_UNORM", "_SRGB")) is format:
+    if not header.is_srgb_known and find_format(file_format.name.replace("_UNORM", "_SRGB")) is format:
         return True
-    return (found.name, format.name) in (
+    return (file_format.name, format.name) in (
         ("VK_FORMAT_D32_SFLOAT_S8_UINT", "VK_FORMAT_R32_SFLOAT"),
         ("VK_FORMAT_D32_SFLOAT_S8_UINT", "VK_FORMAT_D32_SFLOAT"),
     )

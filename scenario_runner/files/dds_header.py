@@ -78,8 +78,8 @@ def legacy_format(path: str, flags: int, fourcc: bytes, bit_count: int, masks: t
         name = _FOURCCS.get(fourcc)
         if name is None:
             raise _unsupported(path, f"has texels of the FourCC {fourcc!r}, which no supported VkFormat equals")
-        found = format_named("VK_FORMAT_" + name)
-        return found, found.block_size_bytes
+        known = format_named("VK_FORMAT_" + name)
+        return known, known.block_size_bytes
     kind = next((kind for kind in _KINDS if flags & kind), 0)
     red, green, blue, alpha = masks
     if kind == _LUMINANCE:
@@ -256,14 +256,14 @@ def parse_header(source: SourceFile) -> DdsHeader:
 
 
 def _check_size(source: SourceFile, format: Format, levels: tuple[MipLevel, ...], offset: int, pitch: int) -> None:
-    found, expected = source.size_bytes - offset, sum(level.stored_size_bytes for level in levels)
+    size, expected = source.size_bytes - offset, sum(level.stored_size_bytes for level in levels)
     first = levels[0]
-    if found != expected:
-        what = "is truncated" if found < expected else "has bytes after its texels"
+    if size != expected:
+        what = "is truncated" if size < expected else "has bytes after its texels"
         of_levels = f"{len(levels)} mip levels of " if len(levels) > 1 else ""
         raise _damaged(
             source.path,
-            f"{what}: {found} bytes follow the header, expected {expected} bytes for"
+            f"{what}: {size} bytes follow the header, expected {expected} bytes for"
             f" {of_levels}{first.width}x{first.height} texels of {format.name!r}",
         )
     # Writers put a row, a row rounded up, a level or the whole chain here. The size has just proved that the rows are
@@ -290,10 +290,10 @@ def _dx10_format(source: SourceFile, start: bytes) -> tuple[Format, bool]:
         raise _unsupported(source.path, "holds a cube map, expected one two-dimensional image")
     if array_size > 1:  # Pillow writes 0, and the reference does not look
         raise _unsupported(source.path, f"holds an array of {array_size} images, expected one")
-    found = format_of_dxgi(dxgi + 1 if dxgi in _DXGI_TYPELESS_BLOCKS else dxgi)
-    if found is None:
+    known = format_of_dxgi(dxgi + 1 if dxgi in _DXGI_TYPELESS_BLOCKS else dxgi)
+    if known is None:
         raise _unsupported(source.path, f"has texels of the DXGI_FORMAT {dxgi}, which no supported VkFormat equals")
-    return found, dxgi not in _DXGI_TYPELESS_BLOCKS
+    return known, dxgi not in _DXGI_TYPELESS_BLOCKS
 
 
 def _truncated_header(source: SourceFile, expected: int) -> FileError:

@@ -155,17 +155,19 @@ def _checked(
     except ValueError as error:
         raise _unsupported(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
     data_size_bytes = prod(shape) * item_size_bytes
-    found = source.size_bytes - data_offset
-    if data_size_bytes != found:
-        what = "is truncated" if found < data_size_bytes else "has bytes after its data"
-        raise _size_error(source.path, what, found, descr, shape, data_size_bytes)
+    size_bytes = source.size_bytes - data_offset
+    if data_size_bytes != size_bytes:
+        what = "is truncated" if size_bytes < data_size_bytes else "has bytes after its data"
+        raise _size_error(source.path, what, size_bytes, descr, shape, data_size_bytes)
     return NpyHeader(descr, byte_order, kind, item_size_bytes, fortran_order, shape, data_offset, data_size_bytes)
 
 
-def _size_error(path: str, what: str, found: int, descr: str, shape: tuple[int, ...], expected: int) -> FileError:
+def _size_error(path: str, what: str, size_bytes: int, descr: str, shape: tuple[int, ...], expected: int) -> FileError:
     shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, ...)"
     size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
-    return _damaged(path, f"{what}: {found} bytes follow the header, expected {size} for shape {shown} of {descr!r}")
+    return _damaged(
+        path, f"{what}: {size_bytes} bytes follow the header, expected {size} for shape {shown} of {descr!r}"
+    )
 
 
 def _shown(text: str) -> str:
@@ -240,5 +242,5 @@ def _parse_shape(text: str) -> tuple[int, ...]:
 
 
 def _unexpected(text: str, at: int, expected: str) -> ValueError:
-    found = _shown(text[at:]) if at < len(text) else "the end"
-    return ValueError(f"expected {expected} at character {at + 1}, found {found}")
+    shown_text = _shown(text[at:]) if at < len(text) else "the end"
+    return ValueError(f"expected {expected} at character {at + 1}, found {shown_text}")

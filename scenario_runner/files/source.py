@@ -194,15 +194,15 @@ class SourceFile:
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
         """At most ``size_bytes`` bytes from ``offset`` on; fewer only where the file ends (as it was when opened)."""
-        wanted = max(0, min(size_bytes, self.size_bytes - offset))
-        if _HAS_PREADV and wanted <= _CHUNK_SIZE_BYTES:
+        count = max(0, min(size_bytes, self.size_bytes - offset))
+        if _HAS_PREADV and count <= _CHUNK_SIZE_BYTES:
             try:
-                data = os.pread(self._descriptor, wanted, offset)
+                data = os.pread(self._descriptor, count, offset)
             except OSError as error:
                 raise file_error(self.path, f"cannot be read: {reason_of(error)}") from error
-            if len(data) == wanted:
+            if len(data) == count:
                 return data
-        buffer = bytearray(wanted)
+        buffer = bytearray(count)
         self.read_into(memoryview(buffer), offset)
         return bytes(buffer)
 

@@ -68,10 +68,10 @@ def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
 
 
 def _by_number(slots: tuple[Slot, ...]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    by_number: dict[int, int] = {}
     for slot in slots:
-        found.setdefault(slot.binding, slot.resource_index)
-    return found
+        by_number.setdefault(slot.binding, slot.resource_index)
+    return by_number
 
 
 class _Values:

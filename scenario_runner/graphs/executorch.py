@@ -80,16 +80,16 @@ def _read(file: SourceFile) -> Program:
     root = tables.number(0)
     plan = next(tables.elements(root, _PLANS))
     segments = [
-        Part(segments_at + tables.value(each, 0, "Q"), tables.value(each, 1, "Q"))
-        for each in tables.elements(root, _SEGMENTS)
+        Part(segments_at + tables.value(element, 0, "Q"), tables.value(element, 1, "Q"))
+        for element in tables.elements(root, _SEGMENTS)
     ]
-    inline = [Part(*tables.vector(each, 0)) for each in tables.elements(root, _INLINE)]
+    inline = [Part(*tables.vector(element, 0)) for element in tables.elements(root, _INLINE)]
     parts = []
     for delegate in tables.elements(plan, _DELEGATES):
         data = tables.child(delegate, 1)
         places = segments if tables.value(data, 0, "b") else inline
         parts.append((tables.text(tables.child(delegate, 0)), places[tables.value(data, 1)]))
-    operators = [tables.text(tables.child(each, 0)) for each in tables.elements(plan, _OPERATORS)]
+    operators = [tables.text(tables.child(element, 0)) for element in tables.elements(plan, _OPERATORS)]
     calls, others = [], []
     for chain in tables.elements(plan, _CHAINS):
         for instruction in tables.elements(chain, _INSTRUCTIONS):
@@ -110,13 +110,13 @@ def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
     Inputs and outputs have the numbers of the program's values as bindings; rows of one value share an alias group.
     Raises ValueError where a call has another number of values than its model.
     """
-    whole = replace(models[0], modules=(), resources=(), segments=(), constants=())
+    joined = replace(models[0], modules=(), resources=(), segments=(), constants=())
     written: set[int] = set()
     row_of: dict[int, int] = {}
     for call, vgf in zip(program.calls, models, strict=True):
         ends = [slot.resource_index for slot in (*vgf.inputs, *vgf.outputs)]
         value_of = {vgf.value(row): value for row, value in zip(ends, call.values, strict=True)}
-        first = len(whole.resources)
+        first = len(joined.resources)
         for end, value in zip(ends, call.values, strict=True):
             row_of.setdefault(value, first + end)
         leaders: dict[int | None, int] = {}
@@ -127,25 +127,25 @@ def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
             for index, row in enumerate(vgf.resources)
         ]
         written.update(call.values[len(vgf.inputs) :])
-        names = {module.name for module in whole.modules}
+        names = {module.name for module in joined.modules}
         modules = [
-            replace(module, name=f"{module.name}_{len(whole.modules)}") if module.name in names else module
+            replace(module, name=f"{module.name}_{len(joined.modules)}") if module.name in names else module
             for module in vgf.modules
         ]
-        whole = replace(
-            whole,
-            modules=(*whole.modules, *modules),
-            resources=(*whole.resources, *resources),
+        joined = replace(
+            joined,
+            modules=(*joined.modules, *modules),
+            resources=(*joined.resources, *resources),
             constants=(
-                *whole.constants,
-                *(replace(each, resource_index=first + each.resource_index) for each in vgf.constants),
+                *joined.constants,
+                *(replace(constant, resource_index=first + constant.resource_index) for constant in vgf.constants),
             ),
-            segments=(*whole.segments, *(_segment(each, whole) for each in vgf.segments)),
+            segments=(*joined.segments, *(_segment(segment, joined) for segment in vgf.segments)),
         )
     inputs = [value for value in program.inputs if value in row_of and value not in written]
     outputs = [value for value in program.outputs if value in written]
     return replace(
-        whole,
+        joined,
         inputs=tuple(Slot(value, row_of[value]) for value in inputs),
         outputs=tuple(Slot(value, row_of[value]) for value in outputs),
         input_names=tuple(f"input_{program.inputs.index(value)}" for value in inputs),
@@ -163,21 +163,24 @@ def _resource(row: ModelResource, value: int | None, leader: int, written: set[i
     return replace(row, category=category, alias_group=2 * value + 1)
 
 
-def _segment(segment: Segment, whole: Vgf) -> Segment:
-    """A segment behind those of ``whole``."""
-    rows = len(whole.resources)
+def _segment(segment: Segment, joined: Vgf) -> Segment:
+    """A segment behind those of ``joined``."""
+    rows = len(joined.resources)
 
     def slots(old: tuple[Slot, ...]) -> tuple[Slot, ...]:
         return tuple(replace(slot, resource_index=slot.resource_index + rows) for slot in old)
 
     return replace(
         segment,
-        index=len(whole.segments) + segment.index,
-        module_index=len(whole.modules) + segment.module_index,
-        descriptor_sets=tuple(replace(each, slots=slots(each.slots)) for each in segment.descriptor_sets),
+        index=len(joined.segments) + segment.index,
+        module_index=len(joined.modules) + segment.module_index,
+        descriptor_sets=tuple(
+            replace(descriptor_set, slots=slots(descriptor_set.slots)) for descriptor_set in segment.descriptor_sets
+        ),
         inputs=slots(segment.inputs),
         outputs=slots(segment.outputs),
         constants=tuple(
-            replace(each, constant_index=len(whole.constants) + each.constant_index) for each in segment.constants
+            replace(constant, constant_index=len(joined.constants) + constant.constant_index)
+            for constant in segment.constants
         ),
     )

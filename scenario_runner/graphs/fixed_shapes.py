@@ -88,11 +88,11 @@ class _Writer:
 
     def _type(self, type: int, shape: Shape | tuple[Shape, ...]) -> int:
         """Return the id of a type like ``type`` with a shape; the type itself when it leaves nothing open."""
-        found = self._type_of(type)
-        if isinstance(found, Struct):
+        type_id = self._type_of(type)
+        if isinstance(type_id, Struct):
             return self._structure(type, shape)
-        declared = declared_shape(found)
-        if not isinstance(found, Tensor) or (declared is not None and UNKNOWN not in declared):
+        declared = declared_shape(type_id)
+        if not isinstance(type_id, Tensor) or (declared is not None and UNKNOWN not in declared):
             return type
         at = self._at[type]
         id, is_new = self._place(self._tensors, (self._words[at + 2], shape), at)

@@ -143,7 +143,7 @@ class Segment:
     @property
     def slots(self) -> list[Slot]:
         """The slots of all descriptor sets."""
-        return [slot for each in self.descriptor_sets for slot in each.slots]
+        return [slot for descriptor_set in self.descriptor_sets for slot in descriptor_set.slots]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,8 @@ def known_format(value: int) -> Format | None:
 
 def format_name(value: int) -> str:
     """The name of a VkFormat, or ``VkFormat(number)`` for an unknown one."""
-    found = known_format(value)
-    return f"VkFormat({value})" if found is None else found.name
+    known = known_format(value)
+    return f"VkFormat({value})" if known is None else known.name
 
 
 def resource_size_bytes(resource: ModelResource) -> int | None:

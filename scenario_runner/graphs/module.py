@@ -76,7 +76,7 @@ class GraphModule:
         """
         if not self.is_open:
             return FixedGraph({}, self.code, "", self._largest)
-        key = entry.name, tuple(inputs.get((each.set, each.binding)) for each in entry.inputs)
+        key = entry.name, tuple(inputs.get((input_.set, input_.binding)) for input_ in entry.inputs)
         result = self._fixed.get(key)
         if result is None:
             while len(self._fixed) >= _MOST_KEPT:
@@ -95,7 +95,7 @@ class GraphModule:
         at = index.graph_entry_points[self.module.graph_entry_points.index(entry)]
         body = GraphBody(self.module, index.words[at + 1], inputs)
         body.read()
-        return body.fixed(at, [(each.set, each.binding) for each in entry.outputs])
+        return body.fixed(at, [(output.set, output.binding) for output in entry.outputs])
 
 
 class GraphBody:

@@ -133,12 +133,12 @@ def _shaders(vgf: Vgf, uids: _Uids) -> list[tuple[str, dict[str, Any], str]]:
 
 def _push_constants(vgf: Vgf, uids: _Uids) -> tuple[list[tuple[str, str]], int]:
     """(uid of the data, module name) for every module with push constants, and the largest size among them."""
-    found: dict[str, str] = {}
+    constants: dict[str, str] = {}
     size_bytes = 0
     for segment in vgf.segments:
         name = vgf.modules[segment.module_index].name
         for part in segment.push_constant_ranges:
             size_bytes = max(size_bytes, part.offset_bytes + part.size_bytes)
-            if name not in found:
-                found[name] = uids.make(f"{name}_push_constants")
-    return [(uid, name) for name, uid in found.items()], size_bytes
+            if name not in constants:
+                constants[name] = uids.make(f"{name}_push_constants")
+    return [(uid, name) for name, uid in constants.items()], size_bytes

@@ -39,13 +39,13 @@ def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> 
 
     Raises MissingPackageError when the library is not installed and FileError when it refuses the section.
     """
-    made = getattr(library("reading"), factory)(section, len(section)) if len(section) else None
-    if made is None:
+    instance = getattr(library("reading"), factory)(section, len(section)) if len(section) else None
+    if instance is None:
         message = f"the {name} section ({len(section)} bytes) holds no valid table"
         raise FileError(
             Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged or was cut short", path=path)
         )
-    return made
+    return instance
 
 
 def kind_number(value: Any, path: str, pointer: str, names: tuple[str, ...]) -> int:

@@ -270,16 +270,16 @@ def _pad(call: Call) -> tuple[Shape, ...]:
 
 
 def _reshape(call: Call) -> tuple[Shape, ...]:
-    shape, wanted = call.inputs["input1"], call.constants["shape"]
-    known = prod(size for size in wanted if size != UNKNOWN)
+    shape, new_shape = call.inputs["input1"], call.constants["shape"]
+    known = prod(size for size in new_shape if size != UNKNOWN)
     if UNKNOWN in shape:
-        return (wanted,)
+        return (new_shape,)
     count = prod(shape)
-    if UNKNOWN in wanted and count % known == 0:
-        return (tuple(count // known if size == UNKNOWN else size for size in wanted),)
+    if UNKNOWN in new_shape and count % known == 0:
+        return (tuple(count // known if size == UNKNOWN else size for size in new_shape),)
     if count != known:
-        raise ShapeError(f"makes the shape {text(wanted)} of {text(shape)}, which has another number of elements")
-    return (wanted,)
+        raise ShapeError(f"makes the shape {text(new_shape)} of {text(shape)}, which has another number of elements")
+    return (new_shape,)
 
 
 def _slice(call: Call) -> tuple[Shape, ...]:

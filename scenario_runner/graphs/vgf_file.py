@@ -237,12 +237,12 @@ def read_open_vgf(file: SourceFile) -> Vgf:
     if len(models) == 1:
         return models[0]
     try:
-        whole = joined_models(program, models)
+        joined = joined_models(program, models)
     except ValueError as error:
         raise file_error(file.path, "is a damaged ExecuTorch program", code="SR-FILE-013") from error
-    if problems := find_problems(whole, file.path):
+    if problems := find_problems(joined, file.path):
         raise error_of(problems)
-    return whole
+    return joined
 
 
 def parse_vgf(content: bytes | bytearray | memoryview, *, name: str = "<memory>") -> Vgf:
@@ -356,18 +356,24 @@ class _Writer:
     def segment(self, segment: Segment) -> None:
         encoder, library = self.encoder, self.library
         constants = [
-            library.GraphConstantBindingRef(each.id, self.constants[each.constant_index]) for each in segment.constants
+            library.GraphConstantBindingRef(constant.id, self.constants[constant.constant_index])
+            for constant in segment.constants
         ]
         encoder.AddSegmentInfo(
             self.modules[segment.module_index],
             segment.name,
-            [encoder.AddDescriptorSetInfo(self.slots(each.slots), each.index) for each in segment.descriptor_sets],
+            [
+                encoder.AddDescriptorSetInfo(self.slots(descriptor_set.slots), descriptor_set.index)
+                for descriptor_set in segment.descriptor_sets
+            ],
             self.slots(segment.inputs),
             self.slots(segment.outputs),
             dispatchShape=list(segment.dispatch_shape),
             pushConstRanges=[
-                encoder.AddPushConstRange(each.stage_flags, each.offset_bytes, each.size_bytes)
-                for each in segment.push_constant_ranges
+                encoder.AddPushConstRange(
+                    push_constant_range.stage_flags, push_constant_range.offset_bytes, push_constant_range.size_bytes
+                )
+                for push_constant_range in segment.push_constant_ranges
             ],
             **({"constantBindings": constants} if constants else {}),
         )

@@ -79,14 +79,14 @@ def descriptors(
     findings = check_bindings(declared.slots, declared.uids, bindings, resources, readonly, pointer)
     if not problems.report(findings):
         return ()
-    found = []
+    descriptor_list = []
     for binding in bindings:
         slot = declared.slots.get((binding.set, binding.id))
         if slot is not None and slot.has_place and binding.resource_ref in resources:
             kind: DescriptorKind = slot.kind  # type: ignore[assignment]
             level = _level(binding, kind, resources[binding.resource_ref]) if RESOURCE_OF[kind] == "image" else None
-            found.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))
-    return tuple(found)
+            descriptor_list.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))
+    return tuple(descriptor_list)
 
 
 def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
@@ -134,7 +134,7 @@ class Dispatches(CommandResolver):
             message = f"{' x '.join(map(str, workgroups))} workgroups run nothing of shader {shader.uid!r}"
             help = "write at least 1 in each entry, or remove the command"
             context.problems.warn("SR-DISPATCH-001", place, message, help)
-        bound = [(context.tables.resources.get(each.resource_ref), each.lod) for each in command.bindings]
+        bound = [(context.tables.resources.get(binding.resource_ref), binding.lod) for binding in command.bindings]
         amounts = [(plan.extent(lod), plan) for plan, lod in bound if plan is not None]
         images = [(amount, plan.uid) for amount, plan in amounts if plan.kind == "image"]
         count = prod(workgroups)
@@ -157,7 +157,7 @@ class Dispatches(CommandResolver):
         if declared is None:
             declared = self._declared[shader.uid] = declared_by([shader], shader.pointer, problems)
         bindings, readonly = command.bindings, self.context.readonly
-        found = descriptors(declared, bindings, tables.resources, pointer, problems, readonly)
+        bound = descriptors(declared, bindings, tables.resources, pointer, problems, readonly)
         push_constants = self.context.push_constants.of(command, [shader], pointer)
         if declared.layouts is None:
             return None
@@ -166,10 +166,10 @@ class Dispatches(CommandResolver):
 
             shader = fitted_to_images(shader, bindings, tables, pointer, problems)
         pipeline = shader.pipeline(declared.layouts, shader.push_constants_size)
-        wanted = DescriptorList(declared.layouts, found)
+        descriptor_list = DescriptorList(declared.layouts, bound)
         return Dispatch(
             pipeline=tables.pipelines.add(pipeline, pipeline.content),
-            descriptors=tables.lists.add(wanted, wanted),
+            descriptors=tables.lists.add(descriptor_list, descriptor_list),
             workgroup_count=(1, 1, 1),
             push_constants=push_constants,
             barrier_after=command.implicit_barrier,
@@ -186,23 +186,23 @@ class Barriers(CommandResolver):
 
     def resolve(self, command: DispatchBarrier, index: int) -> tuple[Barrier, ...]:
         scenario, resources, layouts = self.context.scenario, self.context.tables.resources, self.context.layouts
-        found: list[AnyBarrier] = []
+        barriers: list[AnyBarrier] = []
         for uid in command.memory_barrier_refs:
-            found.append(MemoryBarrier(*_scope(scenario.resource(uid))))
+            barriers.append(MemoryBarrier(*_scope(scenario.resource(uid))))
         for uid in command.buffer_barrier_refs:
             barrier: Any = scenario.resource(uid)
             buffer = resources.get(barrier.buffer_resource)
             if buffer is not None:
                 # that it stays inside its buffer was checked with the scenario
                 size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
-                found.append(BufferBarrier(*_scope(barrier), buffer.uid, barrier.offset, size))
+                barriers.append(BufferBarrier(*_scope(barrier), buffer.uid, barrier.offset, size))
         if layouts is not None:
             for uid in command.image_barrier_refs:
-                found += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
+                barriers += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
         for uid in command.tensor_barrier_refs:
             barrier = scenario.resource(uid)
-            found.append(TensorBarrier(*_scope(barrier), barrier.tensor_resource))
-        return (Barrier(tuple(found), index),) if found else ()
+            barriers.append(TensorBarrier(*_scope(barrier), barrier.tensor_resource))
+        return (Barrier(tuple(barriers), index),) if barriers else ()
 
 
 def _scope(barrier: Any) -> tuple[tuple[Stage, ...], tuple[Stage, ...], Access, Access]:

@@ -119,8 +119,8 @@ class PushConstants:
             return b""  # reported where the raw_data is
         label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
         interfaces = [shader.interface for shader in shaders]
-        found = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
-        return padded(self.data(uid) or b"") if self._problems.report(found) else b""
+        problem = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
+        return padded(self.data(uid) or b"") if self._problems.report(problem) else b""
 
     def data(self, uid: str) -> bytes | None:
         """The bytes of a raw_data; None where something is wrong with it, which is reported there."""

@@ -31,13 +31,13 @@ def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
         resource = plan.resources[uid]
         pointer = f"{resource.pointer}/dst"
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except (OSError, ValueError):
             is_read = os.path.abspath(path) in input_names
         else:
             if inputs is None:
                 inputs = set(_identities(plan.reads))
-            is_read = (found.st_dev, found.st_ino) in inputs
+            is_read = (status.st_dev, status.st_ino) in inputs
         if is_read:
             message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
             yield Diagnostic("SR-FILE-003", "error", pointer, message, "choose another name: it would be overwritten")

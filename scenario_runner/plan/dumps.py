@@ -57,21 +57,21 @@ class Changes:
         return {uid: name for uid, names in seen.items() for name in names if name is not None and len(names) == 1}
 
     def _shared(self, uids: set[str]) -> frozenset[str]:
-        return frozenset(each for uid in uids for each in self._sharing.get(uid, (uid,)))
+        return frozenset(member for uid in uids for member in self._sharing.get(uid, (uid,)))
 
     def _written(self, operation: Any) -> set[str]:
         if operation.kind in ("dispatch", "draw"):
             return {uid for uid, variable in self._bound(operation) if variable.writes and variable.writable}
         pipeline = self._plan.graph_pipelines[operation.pipeline]
-        written = {(each.set, each.binding) for each in pipeline.resources if each.writes}
+        written = {(resource.set, resource.binding) for resource in pipeline.resources if resource.writes}
         descriptors = self._plan.descriptor_lists[operation.descriptors].descriptors
-        return {each.uid for each in descriptors if (each.set, each.binding) in written}
+        return {descriptor.uid for descriptor in descriptors if (descriptor.set, descriptor.binding) in written}
 
     def _bound(self, operation: Any) -> Iterator[tuple[str, DescriptorBinding]]:
         """The resources that an operation binds to shaders, each with a variable that shows it."""
         uids: dict[_Place, str] = {
-            (each.set, each.binding): each.uid
-            for each in self._plan.descriptor_lists[operation.descriptors].descriptors
+            (descriptor.set, descriptor.binding): descriptor.uid
+            for descriptor in self._plan.descriptor_lists[operation.descriptors].descriptors
         }
         for variable in self._variables_of(operation):
             uid = uids.get((variable.set, variable.binding))
@@ -80,15 +80,15 @@ class Changes:
 
     def _variables_of(self, operation: Any) -> list[DescriptorBinding]:
         key = (operation.kind, operation.pipeline)
-        found = self._variables.get(key)
-        if found is None:
+        variables = self._variables.get(key)
+        if variables is None:
             plan: Any = self._plan
             stages = [plan.pipelines[operation.pipeline]] if operation.kind == "dispatch" else []
             stages = stages or plan.graphics_pipelines[operation.pipeline][:2]
-            found = self._variables[key] = [
+            variables = self._variables[key] = [
                 variable for stage in stages for variable in _entry(stage.code, stage.entry).interface.bindings
             ]
-        return found
+        return variables
 
 
 def element_name(type: Any) -> str | None:
@@ -167,8 +167,8 @@ class _Points:
             self._add(START, None, self._declared & self._plan.resources.keys())
             for command in range(len(self._scenario.commands)):
                 self._add_changes(command, command)
-        for each in wanted:
-            self._add_wanted(each)
+        for request in wanted:
+            self._add_wanted(request)
         order = {uid: number for number, uid in enumerate(self._plan.resources)}
         points = [
             DumpPoint(

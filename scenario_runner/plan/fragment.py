@@ -84,7 +84,10 @@ class Drawings(CommandResolver):
         if not self._known:
             self._features[NeededFeature(*_DYNAMIC_RENDERING, "dispatch_fragment", pointer)] = None
         images = self.context.layouts
-        attached = [(each.resource_ref, each.lod) for each in command.color_attachment_refs]
+        attached = [
+            (color_attachment_ref.resource_ref, color_attachment_ref.lod)
+            for color_attachment_ref in command.color_attachment_refs
+        ]
         if images is not None:
             images.check_bindings(command, index)
             images.check_shader_access(attached, f"{pointer}/color_attachment_refs")
@@ -113,20 +116,20 @@ class Drawings(CommandResolver):
             return None
         pushed = push_constants.of(command, loaded, pointer)
         declared = declared_by(loaded, pointer, problems)
-        found = descriptors(declared, command.bindings, resources, pointer, problems, self.context.readonly)
-        vertex, fragment = (self._stage(each) for each in loaded)
+        bound = descriptors(declared, command.bindings, resources, pointer, problems, self.context.readonly)
+        vertex, fragment = (self._stage(stage) for stage in loaded)
         findings, needs = check_stages(vertex, fragment, pointer)
         problems.report(findings)
         for need in needs:
             self._features[NeededFeature(*need, pointer)] = None
-        images = [(each.uid, each.level) for each in found if each.kind != "sampler"]
+        images = [(descriptor.uid, descriptor.level) for descriptor in bound if descriptor.kind != "sampler"]
         problems.report(check_attachments(attachments, fragment, command.render_extent, images, pointer))
-        known = [each for each in attachments if each is not None]
-        attached = [each.uid for each in known]
-        check_drawn_memory(attached, [each.uid for each in found], resources, pointer, problems)
+        known = [attachment for attachment in attachments if attachment is not None]
+        attached = [attachment.uid for attachment in known]
+        check_drawn_memory(attached, [descriptor.uid for descriptor in bound], resources, pointer, problems)
         if declared.layouts is None or len(known) < len(attachments):
             return None
-        loaded = tuple(fitted_to_images(each, command.bindings, tables, pointer, problems) for each in loaded)
+        loaded = tuple(fitted_to_images(stage, command.bindings, tables, pointer, problems) for stage in loaded)
         written = written_components(fragment.interface)
         masks = tuple(sum(1 << component for component in written.get(index, ())) for index in range(len(known)))
         if len(set(masks)) > 1:
@@ -136,16 +139,16 @@ class Drawings(CommandResolver):
             _stage_plan(loaded[1], fragment),
             declared.layouts,
             range_size(loaded),
-            tuple(each.format.value for each in known),
+            tuple(attachment.format.value for attachment in known),
             masks,
             pointer,
         )
-        wanted = DescriptorList(declared.layouts, found)
+        descriptor_list = DescriptorList(declared.layouts, bound)
         extent = command.render_extent or (known[0].width, known[0].height)
         return Draw(
             pipeline=tables.graphics_pipelines.add(pipeline, pipeline.content),
-            descriptors=tables.lists.add(wanted, wanted),
-            targets=tuple(Target(each.uid, each.level) for each in known),
+            descriptors=tables.lists.add(descriptor_list, descriptor_list),
+            targets=tuple(Target(attachment.uid, attachment.level) for attachment in known),
             extent=(extent[0], extent[1]),
             push_constants=pushed,
             barrier_after=command.implicit_barrier,
@@ -153,11 +156,11 @@ class Drawings(CommandResolver):
         )
 
     def _stage(self, shader: LoadedShader) -> Stage:
-        found = self._stages.get(shader.uid)
-        if found is None:
+        stage = self._stages.get(shader.uid)
+        if stage is None:
             interface = shader.entry.stage_interface(shader.interface.specialization)
-            found = self._stages[shader.uid] = Stage(shader.uid, shader.pointer, shader.entry, interface)
-        return found
+            stage = self._stages[shader.uid] = Stage(shader.uid, shader.pointer, shader.entry, interface)
+        return stage
 
     def _attachment(self, target: ColorAttachment) -> Attachment | None:
         """The mip level that is drawn into; None where something else is wrong with the image."""
@@ -171,7 +174,7 @@ class Drawings(CommandResolver):
 
 def _stage_plan(shader: LoadedShader, stage: Stage) -> ShaderStagePlan:
     def locations(variables: Any) -> int:
-        return max((each.location + each.locations for each in variables), default=0)
+        return max((variable.location + variable.locations for variable in variables), default=0)
 
     return ShaderStagePlan(
         code=shader.code,

@@ -55,12 +55,12 @@ class _Inside(Problems):
     def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         self._outer.warn(code, self._pointer, f"{self._where}: {message}", help)
 
-    def report(self, found: Iterable[Diagnostic]) -> bool:
+    def report(self, findings: Iterable[Diagnostic]) -> bool:
         return super().report(
-            each._replace(code="SR-GRAPH-015", severity="warning", help=_THE_SHADER_DECIDES)
-            if each.code == "SR-BIND-004"
-            else each
-            for each in found
+            finding._replace(code="SR-GRAPH-015", severity="warning", help=_THE_SHADER_DECIDES)
+            if finding.code == "SR-BIND-004"
+            else finding
+            for finding in findings
         )
 
 
@@ -116,7 +116,7 @@ class VgfDispatch:
         self._values = Values(self._graph, self._pointer, self._tables, shapes, self._problems)
         if not self._bind():
             return []
-        found: list[Operation] = []
+        operations: list[Operation] = []
         names: list[str] = []
         segments = self._graph.vgf.segments
         for segment in segments:
@@ -124,10 +124,10 @@ class VgfDispatch:
             barrier = self._command.implicit_barrier or segment is not segments[-1]
             operation = self._operation(segment, barrier)
             if operation is not None:
-                found.append(operation)
+                operations.append(operation)
                 names.append(f"{self._graph.graph.uid}/{segment.name or f'segment_{segment.index}'}")
         self._tables.names[self._index] = tuple(names)
-        return found
+        return operations
 
     def _bind(self) -> bool:
         """Match bindings and ports by number. Whether every port has something that fits."""
@@ -164,14 +164,14 @@ class VgfDispatch:
         where = f"segment {segment.name or segment.index!r} of graph {self._graph.graph.uid!r}"
         inside = _Inside(self._problems, self._pointer, where)
         bound: list[Binding] = []  # as a dispatch_compute would say it
-        for each in segment.descriptor_sets:
-            for slot in dict.fromkeys(each.slots):
+        for descriptor_set in segment.descriptor_sets:
+            for slot in dict.fromkeys(descriptor_set.slots):
                 uid = self._values.uid(slot.resource_index)
                 if uid is None:
                     return None
                 row = self._graph.vgf.resources[slot.resource_index]
                 kind = descriptor_type_name(row.descriptor_type) or "VK_DESCRIPTOR_TYPE_AUTO"
-                place: dict[str, Any] = {"set": each.index, "id": slot.binding}
+                place: dict[str, Any] = {"set": descriptor_set.index, "id": slot.binding}
                 bound.append(Binding.model_construct(**place, resource_ref=uid, descriptor_type=kind))
         if segment.type == "graph":
             return self._graph_segment(segment, bound, barrier, where, inside)
@@ -182,8 +182,8 @@ class VgfDispatch:
     ) -> Dispatch | None:
         graph = self._graph
         name = graph.vgf.modules[segment.module_index].name
-        wanted = graph.shader_of(self._command, name, self._context.scenario)
-        if wanted is None:
+        shader_of_segment = graph.shader_of(self._command, name, self._context.scenario)
+        if shader_of_segment is None:
             message = (
                 f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code, and nothing is"
                 " substituted for it"
@@ -191,19 +191,22 @@ class VgfDispatch:
             help = f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions'
             self._problems.error("SR-GRAPH-009", self._pointer, message, help)
             return None
-        shader = self._context.shaders.get(wanted.uid)
+        shader = self._context.shaders.get(shader_of_segment.uid)
         if shader is None:
             return None  # it did not compile
         declared = declared_by([shader], shader.pointer, inside)
-        found = descriptors(declared, bound, self._tables.resources, self._pointer, inside)
-        push_constants = self._push_constants(segment, name, wanted, shader)
+        descriptor_list = descriptors(declared, bound, self._tables.resources, self._pointer, inside)
+        push_constants = self._push_constants(segment, name, shader_of_segment, shader)
         workgroups = segment.dispatch_shape
         if 0 in workgroups:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
         if declared.layouts is None or push_constants is None:
             return None
         shader = fitted_to_images(shader, bound, self._tables, self._pointer, inside)
-        plan, sets = shader.pipeline(declared.layouts, len(push_constants)), DescriptorList(declared.layouts, found)
+        plan, sets = (
+            shader.pipeline(declared.layouts, len(push_constants)),
+            DescriptorList(declared.layouts, descriptor_list),
+        )
         pipeline = self._tables.pipelines.add(plan, plan.content)
         return Dispatch(pipeline, self._tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
 
@@ -222,8 +225,8 @@ class VgfDispatch:
                 if data is None:
                     return None  # reported where it is
                 place = f"{self._pointer}/push_constants/{index}/push_data_ref"
-                shaders, given = f"shader {name!r}", entry.push_data_ref
-                found = check_data(shaders, [loaded.interface], size, given, len(data), place)
+                shaders, uid = f"shader {name!r}", entry.push_data_ref
+                found = check_data(shaders, [loaded.interface], size, uid, len(data), place)
                 return padded(data) if problems.report(found) else None
         if declared:
             message = (

@@ -41,14 +41,14 @@ def read_model(path: str) -> tuple[Vgf, Identity]:
     """
 
     with SourceFile(path) as file:
-        found = _kept.pop(file.identity, None)
-        if found is None:
-            found = read_open_vgf(file)
+        model = _kept.pop(file.identity, None)
+        if model is None:
+            model = read_open_vgf(file)
         if file.identity.settled:
             while len(_kept) >= _MOST_KEPT:
                 _kept.popitem(last=False)
-            _kept[file.identity] = found
-        return found, file.identity
+            _kept[file.identity] = model
+        return model, file.identity
 
 
 def forget() -> None:
@@ -149,21 +149,21 @@ class VgfGraph:
         These are the modules, and the segments where no module has the same name: a converted model has the names of
         its custom operations there, one name for each of them.
         """
-        found: dict[str, frozenset[str]] = {}
+        targets: dict[str, frozenset[str]] = {}
         for segment in self.vgf.segments:
             if segment.type == "compute" and segment.name:
                 module = self.vgf.modules[segment.module_index].name
-                found[segment.name] = found.get(segment.name, frozenset()) | {module}
-        return found | {name: frozenset({name}) for name in self.compute_names()}
+                targets[segment.name] = targets.get(segment.name, frozenset()) | {module}
+        return targets | {name: frozenset({name}) for name in self.compute_names()}
 
     def shader_of(self, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
         """The shader that runs as the compute module ``name``: a substitute, the file's own, or None without code."""
         targets = self.targets()
         specialization = next(
             (
-                each.specialization_constants
-                for each in self.graph.specialization_constants_map
-                if name in targets.get(each.shader_target, ())
+                entry.specialization_constants
+                for entry in self.graph.specialization_constants_map
+                if name in targets.get(entry.shader_target, ())
             ),
             None,
         )
@@ -206,9 +206,9 @@ class SpirvGraph:
         if len(entries) == 1 and "entry" not in shader.model_fields_set:
             name = entries[0].name  # the only one there is, unless the scenario insists on another
         self.entry = entry = graph_entry(self.module, name, f"shader {shader.uid!r}")
-        self.reads = frozenset((each.set, each.binding) for each in entry.inputs)
-        self.writes = frozenset((each.set, each.binding) for each in entry.outputs)
-        tensors = {(each.set, each.binding): each.tensor.shape for each in (*entry.inputs, *entry.outputs)}
+        self.reads = frozenset((input_.set, input_.binding) for input_ in entry.inputs)
+        self.writes = frozenset((output.set, output.binding) for output in entry.outputs)
+        tensors = {(port.set, port.binding): port.tensor.shape for port in (*entry.inputs, *entry.outputs)}
         self.declared: dict[Any, Shape] = {place: shape for place, shape in tensors.items() if shape is not None}
 
     @staticmethod
@@ -241,7 +241,9 @@ def row_shapes(graph: VgfGraph, bound: Mapping[Any, Shape]) -> dict[int, Shape]:
         plan = graph.vgf.modules[segment.module_index]
         entry = graph_entry(module.module, plan.entry_point, f"module {plan.name!r}")
         slots = {
-            (each.index, slot.binding): slot.resource_index for each in segment.descriptor_sets for slot in each.slots
+            (descriptor_set.index, slot.binding): slot.resource_index
+            for descriptor_set in segment.descriptor_sets
+            for slot in descriptor_set.slots
         }
         shapes = {
             place: known.get(row, rows[row].shape)
@@ -269,7 +271,7 @@ def _views(graph: VgfGraph, row: int) -> tuple[int, ...]:
     group = graph.vgf.resources[row].alias_group
     if group is None:
         return (row,)
-    return tuple(index for index, each in enumerate(graph.vgf.resources) if each.alias_group == group)
+    return tuple(index for index, resource in enumerate(graph.vgf.resources) if resource.alias_group == group)
 
 
 class GraphFiles:
@@ -351,17 +353,17 @@ class GraphFiles:
                 shape = _content_shape(self.scenario, resource, inputs) if resource.uid in open_uids else resource.dims
                 if shape is not None:
                     known[resource.uid] = shape or (1,)
-        found: dict[str, Shape] = {}
+        shapes: dict[str, Shape] = {}
         before = -1
-        while len(found) not in (before, len(open_uids)):  # a graph may be given what a later command works out
-            before = len(found)
+        while len(shapes) not in (before, len(open_uids)):  # a graph may be given what a later command works out
+            before = len(shapes)
             for index, command in enumerate(self.scenario.commands):
                 for uid, shape in self._shapes_of_graph(index, command, known):
-                    if uid in open_uids and uid not in found and min(shape, default=1) > 0:
-                        found[uid] = shape
+                    if uid in open_uids and uid not in shapes and min(shape, default=1) > 0:
+                        shapes[uid] = shape
                         known.setdefault(uid, shape)
                         self._check_dims(index, uid, shape)
-        return {uid: known[uid] for uid in open_uids if uid in known} | found
+        return {uid: known[uid] for uid in open_uids if uid in known} | shapes
 
     def _shapes_of_graph(self, index: int, command: Any, known: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
         """The shapes that the graph of a command gives to the tensors that are bound to it."""

@@ -158,8 +158,8 @@ def with_usage(
     """The resources with what all commands use their images for, and the device features that this takes."""
     usage: dict[str, set[ImageUsage]] = {}
     filtered: set[str] = set()
-    for each in descriptor_lists:
-        for descriptor in each.descriptors:
+    for descriptor_list in descriptor_lists:
+        for descriptor in descriptor_list.descriptors:
             kind = _USAGE_OF_KIND.get(descriptor.kind)
             if kind is not None:
                 usage.setdefault(descriptor.uid, set()).add(kind)

@@ -38,7 +38,9 @@ class LevelLayouts:
     def differing(self) -> tuple[tuple[str, tuple[ImageLayout, ...]], ...]:
         """The images that are not in "general" now, with the layout of each level."""
         return tuple(
-            (uid, tuple(layouts)) for uid, layouts in self._moved.items() if any(each != "general" for each in layouts)
+            (uid, tuple(layouts))
+            for uid, layouts in self._moved.items()
+            if any(layout != "general" for layout in layouts)
         )
 
     def _levels_of(self, image: Any) -> list[ImageLayout]:
@@ -103,7 +105,7 @@ class LayoutTracker(LevelLayouts):
 
     def check_bindings(self, command: Any, index: int) -> None:
         """Note an error where the command number ``index`` binds an image in a layout that is not for shaders."""
-        bound = [(each.resource_ref, each.lod) for each in command.bindings]
+        bound = [(binding.resource_ref, binding.lod) for binding in command.bindings]
         self.check_shader_access(bound, f"{self._scenario.command_pointer(index)}/bindings")
 
     def check_shader_access(
@@ -186,17 +188,17 @@ class _Moving:
 
     def through(self, frame: FramePlan) -> list[Operation]:
         """The operations of a frame with those that move images."""
-        found: list[Operation] = []
+        operations: list[Operation] = []
         for operation in frame.operations:
             if operation.kind == "barrier":
-                found.append(self._followed(operation))
+                operations.append(self._followed(operation))
                 continue
-            wanted = self._wanted(operation)
-            found += self._moved(wanted, operation.command)
-            found.append(operation)
-        last: int = found[-1].command if found else 0
+            layouts = self._wanted(operation)
+            operations += self._moved(layouts, operation.command)
+            operations.append(operation)
+        last: int = operations[-1].command if operations else 0
         at_end = dict(frame.layouts)
-        return found + self._moved({uid: at_end.get(uid, ("general",))[0] for uid in self._layouts}, last)
+        return operations + self._moved({uid: at_end.get(uid, ("general",))[0] for uid in self._layouts}, last)
 
     def _followed(self, operation: Barrier) -> Barrier:
         """A barrier of the scenario, which was planned without those that are added here."""
@@ -212,18 +214,18 @@ class _Moving:
 
     def _wanted(self, operation: Any) -> dict[str, ImageLayout]:
         """The layouts that the images must have for an operation."""
-        wanted: dict[str, ImageLayout] = {}
+        layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}
-        used = [each.uid for each in self._lists[operation.descriptors].descriptors]
+        used = [descriptor.uid for descriptor in self._lists[operation.descriptors].descriptors]
         if operation.kind == "draw":
             used += [target.uid for target in operation.targets]
-        for each in used:
-            uid = self._image_of.get(each, each)
+        for use in used:
+            uid = self._image_of.get(use, use)
             if uid not in self._layouts:
                 continue
-            layout: ImageLayout = "general" if uid == each else "tensor_aliasing"
-            if wanted.setdefault(uid, layout) != layout:
-                tensor = users[uid] if uid == each else each
+            layout: ImageLayout = "general" if uid == use else "tensor_aliasing"
+            if layouts.setdefault(uid, layout) != layout:
+                tensor = users[uid] if uid == use else use
                 self._problems.error(
                     "SR-MEMORY-010",
                     f"{self._scenario.command_pointer(operation.command)}/bindings",
@@ -231,13 +233,13 @@ class _Moving:
                     " command, but the image cannot be in the layouts of both",
                     "use one of them, or LINEAR tiling for both",
                 )
-            users[uid] = each
-        return wanted
+            users[uid] = use
+        return layouts
 
-    def _moved(self, wanted: Mapping[str, ImageLayout], command: int) -> list[Barrier]:
+    def _moved(self, layouts: Mapping[str, ImageLayout], command: int) -> list[Barrier]:
         """A barrier that moves the images to their layouts; none where they are there."""
         barriers = [
-            _move(uid, self._layouts[uid], layout) for uid, layout in wanted.items() if self._layouts[uid] != layout
+            _move(uid, self._layouts[uid], layout) for uid, layout in layouts.items() if self._layouts[uid] != layout
         ]
-        self._layouts.update(wanted)
+        self._layouts.update(layouts)
         return [Barrier(tuple(barriers), command)] if barriers else []

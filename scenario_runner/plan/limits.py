@@ -67,7 +67,7 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
 
     A limit that is not reported is not checked.
     """
-    found = []
+    findings = []
     for demands in (_pipelines(plan), _resources(plan), _operations(plan)):
         for name, asked, pointer, what, axis in demands:
             limit = limits.get(name)
@@ -75,15 +75,15 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
             if most is not None and asked > most:
                 shown = name if axis is None else f"{name}[{axis}]"
                 severity: Severity = "warning" if name in _TOLERATED else "error"
-                found.append(Diagnostic(_CODES[name], severity, pointer, f"{what}; {shown} of {device!r} is {most}"))
+                findings.append(Diagnostic(_CODES[name], severity, pointer, f"{what}; {shown} of {device!r} is {most}"))
     alignments = map(limits.get, _ALIGNMENTS)  # each buffer may be bound as storage or uniforms
     alignment = max((limit for limit in alignments if isinstance(limit, int) and limit), default=1)
-    found += [
+    findings += [
         misaligned(resource, alignment, device)
         for resource in plan.resources.values()
         if resource.kind == "buffer" and resource.offset_bytes % alignment
     ]
-    return found
+    return findings
 
 
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
@@ -145,7 +145,11 @@ def _layouts(
 
 
 def _resources(plan: Plan) -> Iterator[_Demand]:
-    seen = {(descriptor.uid, descriptor.kind) for each in plan.descriptor_lists for descriptor in each.descriptors}
+    seen = {
+        (descriptor.uid, descriptor.kind)
+        for descriptor_list in plan.descriptor_lists
+        for descriptor in descriptor_list.descriptors
+    }
     for uid, kind in sorted(seen):
         resource = plan.resources[uid]
         if kind in ("uniform_buffer", "storage_buffer"):

@@ -80,16 +80,16 @@ class OpticalFlows(CommandResolver):
 
     def resolve(self, command: DispatchOpticalFlow, index: int) -> tuple[OpticalFlowDispatch, ...]:
         pointer = self.context.scenario.command_pointer(index)
-        found = self._dispatch(command, index, pointer)
-        if found is None:
+        dispatch = self._dispatch(command, index, pointer)
+        if dispatch is None:
             return ()
         for name, binding in command.bindings.given().items():
             self._usage.setdefault(binding.resource_ref, set()).update(_USAGE[_CONNECTIONS[name]])
-        if found.pipeline not in self._started:
-            self._started.add(found.pipeline)
-            found = found._replace(flags=self._first_flags(found.flags, pointer))
+        if dispatch.pipeline not in self._started:
+            self._started.add(dispatch.pipeline)
+            dispatch = dispatch._replace(flags=self._first_flags(dispatch.flags, pointer))
         self.context.tables.names[index] = (command.kind,)
-        return (found,)
+        return (dispatch,)
 
     def finish(self) -> tuple[NeededFeature, ...]:
         """Add what they are used for to the plans of the images."""
@@ -106,8 +106,8 @@ class OpticalFlows(CommandResolver):
         if self.context.layouts is not None:
             seen = [(each.resource_ref, each.lod or 0) for each in bindings.values()]
             self.context.layouts.check_shader_access(seen, f"{pointer}/bindings", list(bindings))
-        found = {name: self._image(name, binding, f"{pointer}/bindings/{name}") for name, binding in bindings.items()}
-        images = {name: image for name, image in found.items() if image is not None}
+        by_name = {name: self._image(name, binding, f"{pointer}/bindings/{name}") for name, binding in bindings.items()}
+        images = {name: image for name, image in by_name.items() if image is not None}
         grid = int(command.grid_size.partition("x")[0])
         self._check_sizes(images, command.width, command.height, grid)
         for one, other in (("search_image", "template_image"), ("output_image", "hint_motion_vectors")):
@@ -126,13 +126,13 @@ class OpticalFlows(CommandResolver):
             )
             for number, name in numbered
         )
-        set_layouts = (tuple(LayoutBinding(each.binding, each.kind) for each in descriptors),)
+        set_layouts = (tuple(LayoutBinding(descriptor.binding, descriptor.kind) for descriptor in descriptors),)
         size = command.width, command.height
         plan = OpticalFlowPlan(*size, grid, command.performance_level, set_layouts, connections, command.work, pointer)
-        wanted = DescriptorList(set_layouts, descriptors)
+        descriptor_list = DescriptorList(set_layouts, descriptors)
         return OpticalFlowDispatch(
             tables.graph_pipelines.add(plan, plan.content),
-            tables.lists.add(wanted, wanted),
+            tables.lists.add(descriptor_list, descriptor_list),
             command.implicit_barrier,
             index,
             command.execution_flags,

@@ -125,10 +125,14 @@ class Plan(NamedTuple):
             return plan._replace(code=of.get(plan.code, plan.code))
 
         return self._replace(
-            pipelines=tuple(each._replace(code=of.get(each.code, each.code)) for each in self.pipelines),
+            pipelines=tuple(
+                pipeline._replace(code=of.get(pipeline.code, pipeline.code)) for pipeline in self.pipelines
+            ),
             graphics_pipelines=tuple(
-                each._replace(vertex=stage(each.vertex), fragment=stage(each.fragment))
-                for each in self.graphics_pipelines
+                graphics_pipeline._replace(
+                    vertex=stage(graphics_pipeline.vertex), fragment=stage(graphics_pipeline.fragment)
+                )
+                for graphics_pipeline in self.graphics_pipelines
             ),
         )
 

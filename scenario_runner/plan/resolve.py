@@ -274,10 +274,10 @@ def _ml_features(
     resources: Iterable[ResourcePlan], graphs: Iterable[GraphPipelinePlan | OpticalFlowPlan]
 ) -> tuple[NeededFeature, ...]:
     """One entry for each feature, with the first resource or graph that needs it."""
-    found: dict[tuple[str, str], NeededFeature] = {}
+    features: dict[tuple[str, str], NeededFeature] = {}
 
     def need(structure: str, member: str, what: str, pointer: str) -> None:
-        found.setdefault((structure, member), NeededFeature(structure, member, what, pointer))
+        features.setdefault((structure, member), NeededFeature(structure, member, what, pointer))
 
     for plan in resources:
         if plan.kind == "tensor":
@@ -292,7 +292,7 @@ def _ml_features(
             need(_GRAPHS, "dataGraphShaderModule", graph.label, graph.pointer)
         else:
             need(_OPTICAL_FLOW, "dataGraphOpticalFlow", graph.label, graph.pointer)
-    return tuple(found.values())
+    return tuple(features.values())
 
 
 def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:

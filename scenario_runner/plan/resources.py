@@ -119,7 +119,7 @@ def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems
 def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) -> None:
     """Note two initial contents for the same bytes: which one would win is anyone's guess."""
     for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
-        paths = [getattr(each.source, "path", None) for each in (plan, other)]
+        paths = [getattr(resource.source, "path", None) for resource in (plan, other)]
         if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:
             message = (
                 f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in the memory group {group!r}"
@@ -244,7 +244,7 @@ def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Pl
     return _with_push_constants(plan, scenario, push_constants) if push_constants else plan
 
 
-def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, bytes]) -> Plan | None:
+def _with_push_constants(plan: Plan, scenario: Scenario, push_constants: Mapping[str, bytes]) -> Plan | None:
     """The plan with other push constants in its dispatches; None where graphs use them, or their sizes differ."""
     used = set()
     frames = []
@@ -254,11 +254,11 @@ def _with_push_constants(plan: Plan, scenario: Scenario, given: Mapping[str, byt
             if operation.kind == "dispatch" or operation.kind == "draw":
                 command = scenario.commands[operation.command]
                 uid: str | None = getattr(command, "push_data_ref", None)
-                if uid is not None and uid in given:
-                    if command.kind == "dispatch_graph" or len(given[uid]) != len(operation.push_constants):
+                if uid is not None and uid in push_constants:
+                    if command.kind == "dispatch_graph" or len(push_constants[uid]) != len(operation.push_constants):
                         return None
                     used.add(uid)
-                    operation = operation._replace(push_constants=given[uid])
+                    operation = operation._replace(push_constants=push_constants[uid])
             operations.append(operation)
         frames.append(frame._replace(operations=tuple(operations)))
-    return plan._replace(frames=tuple(frames)) if used == given.keys() else None
+    return plan._replace(frames=tuple(frames)) if used == push_constants.keys() else None

@@ -94,18 +94,18 @@ def load_shaders(
     that was found is raised, unless ``thorough``, where the others are loaded all the same.
     """
     sources: list[Shader] = []
-    given: list[Shader] = []
+    modules: list[Shader] = []
     pointers: dict[str, str] = {}
     for shader in shaders:
         pointers[shader.uid] = places.get(shader.uid) or scenario.resource_pointer(shader.uid)
-        (given if shader.type == "SPIR-V" else sources).append(shader)
+        (modules if shader.type == "SPIR-V" else sources).append(shader)
     codes: dict[str, Compiled] = {}
     if sources:
         codes.update(_compiled(scenario, sources, pointers, options, problems))
         if not thorough and len(codes) < len(sources):
             problems.raise_if_any()
-    if given:
-        codes.update(_given(scenario, given, pointers, options, problems))
+    if modules:
+        codes.update(_given(scenario, modules, pointers, options, problems))
     loaded = {}
     for shader in shaders:
         if shader.uid not in codes:
@@ -129,19 +129,21 @@ def _given(
     """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
     from scenario_runner.shaders.spirv_val import check_modules
 
-    found = {}
+    by_content = {}
     for shader in shaders:
         try:
-            found[shader.uid], _ = read_spirv(scenario, shader)
+            by_content[shader.uid], _ = read_spirv(scenario, shader)
         except ScenarioRunnerError as error:
             problems.add_error(error, pointers[shader.uid])
-    modules = {shader.uid: (shader.src or shader.uid, found[shader.uid]) for shader in shaders if shader.uid in found}
+    modules = {
+        shader.uid: (shader.src or shader.uid, by_content[shader.uid]) for shader in shaders if shader.uid in by_content
+    }
     checked = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
     for uid, refusal in checked.errors.items():
         problems.add_error(refusal, pointers[uid])
     for uid, complaint in checked.complaints.items():
         problems.add_otherwise(complaint, pointers[uid])
-    return {uid: Compiled(code, []) for uid, code in found.items() if uid not in checked.errors}
+    return {uid: Compiled(code, []) for uid, code in by_content.items() if uid not in checked.errors}
 
 
 def _compiled(

@@ -37,9 +37,9 @@ class _FileSource:
             self._read(destination, offset)
             return
         if self._whole is None:
-            whole = memoryview(bytearray(self.size_bytes))
-            self._read(whole, 0)
-            self._whole = whole
+            content = memoryview(bytearray(self.size_bytes))
+            self._read(content, 0)
+            self._whole = content
         end = offset + len(destination)
         destination[:] = self._whole[offset:end]
         if end == self.size_bytes:
@@ -278,15 +278,15 @@ def _unchanged_constant(part: FilePart) -> ConstantData:
 def in_memory(constants: Iterable[ConstantData]) -> Iterator[list[memoryview]]:
     """The bytes of each constant, valid as long as the block runs. Raises FileError, also where a file has changed."""
     constants = list(constants)
-    large = sum(each.part.size_bytes for each in constants if each.part is not None) >= _LARGE_BYTES
+    large = sum(constant.part.size_bytes for constant in constants if constant.part is not None) >= _LARGE_BYTES
     with ExitStack() as stack:
         files: dict[str, tuple[SourceFile, memoryview | None]] = {}
         views = []
-        for each in constants:
-            part = each.part
+        for constant in constants:
+            part = constant.part
             if part is None:
-                assert each.view is not None
-                views.append(each.view)
+                assert constant.view is not None
+                views.append(constant.view)
                 continue
             if part.path not in files:
                 files[part.path] = _opened(part, stack, large)

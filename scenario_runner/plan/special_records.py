@@ -91,11 +91,11 @@ class ImagePlan(NamedTuple):
 
     def part(self, level: int, aspect: str | None = None) -> ImagePart:
         """A part that is read back, by level and aspect (the first one by default). Raises KeyError."""
-        wanted = aspect or self.format.aspects[0]
+        aspect_name = aspect or self.format.aspects[0]
         for part in self.parts:
-            if part.level == level and part.aspect == wanted and part.end_bytes <= self.size_bytes:
+            if part.level == level and part.aspect == aspect_name and part.end_bytes <= self.size_bytes:
                 return part
-        raise KeyError(f"image {self.uid!r} was read back without level {level} of {wanted}")
+        raise KeyError(f"image {self.uid!r} was read back without level {level} of {aspect_name}")
 
     def array_type(self, part: ImagePart) -> tuple[str, tuple[int, int, int]]:
         """NumPy type and shape (height, width, items) of a part; rows of blocks as bytes where it is compressed."""

@@ -79,8 +79,8 @@ def graph_dispatch(
         tuple(LayoutBinding(binding, "tensor") for owner, binding in sorted(tensors) if owner == number)
         for number in range(max((owner for owner, _ in tensors), default=-1) + 1)
     )
-    inputs = dict.fromkeys((each.set, each.binding) for each in entry.inputs)
-    outputs = dict.fromkeys((each.set, each.binding) for each in entry.outputs)
+    inputs = dict.fromkeys((input_.set, input_.binding) for input_ in entry.inputs)
+    outputs = dict.fromkeys((output.set, output.binding) for output in entry.outputs)
     pipeline = GraphPipelinePlan(
         code=fixed.code,
         entry=entry.name,
@@ -97,11 +97,14 @@ def graph_dispatch(
         name=graph.name,
     )
     tables.graph_modules[graph.label] = graph.body.module, graph.pointer
-    found = DescriptorList(
+    descriptor_list = DescriptorList(
         layouts, tuple(Descriptor(*place, "tensor", tensor.uid) for place, tensor in tensors.items())
     )
     return GraphDispatch(
-        tables.graph_pipelines.add(pipeline, pipeline.content), tables.lists.add(found, found), barrier, index
+        tables.graph_pipelines.add(pipeline, pipeline.content),
+        tables.lists.add(descriptor_list, descriptor_list),
+        barrier,
+        index,
     )
 
 
@@ -113,7 +116,7 @@ def spirv_dispatch(
     pointer, label = scenario.command_pointer(index), f"graph {graph.uid!r}"
     before = len(problems.errors)
     tensors: dict[Place, TensorPlan] = {}
-    declared = dict.fromkeys((each.set, each.binding) for each in (*graph.entry.inputs, *graph.entry.outputs))
+    declared = dict.fromkeys((port.set, port.binding) for port in (*graph.entry.inputs, *graph.entry.outputs))
     for number, binding in enumerate(command.bindings):
         plan = tables.resources.get(binding.resource_ref)
         place = f"{pointer}/bindings/{number}"
@@ -147,7 +150,7 @@ def spirv_dispatch(
 def _graph_constants(
     command: DispatchSpirvGraph, scenario: Scenario, problems: Problems
 ) -> dict[int, GraphConstantPlan]:
-    found: dict[int, GraphConstantPlan] = {}
+    constants: dict[int, GraphConstantPlan] = {}
     for number, uid in enumerate(command.graph_constants):
         constant: Any = scenario.resource(uid)
         place = scenario.resource_pointer(uid)
@@ -159,10 +162,10 @@ def _graph_constants(
                 source, format, constant.dims, f"graph constant {uid!r}", place, problems
             ):
                 description = TensorDescription(format.value, constant.dims)
-                found[number] = GraphConstantPlan(number, description, _data(source))
+                constants[number] = GraphConstantPlan(number, description, _data(source))
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{place}/src")
-    return found
+    return constants
 
 
 def _data(source: Source) -> ConstantData:
@@ -187,7 +190,7 @@ def _binding_problems(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan
             if mismatch is not None:
                 code, difference = mismatch
                 yield code, f"the graph's {where} is {declared.tensor}; tensor {tensor.uid!r} {difference}"
-    places = dict.fromkeys((each.set, each.binding) for each in (*entry.inputs, *entry.outputs))
+    places = dict.fromkeys((port.set, port.binding) for port in (*entry.inputs, *entry.outputs))
     there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in places) or "none"
     for owner, number in tensors.keys() - places.keys():  # in a file whose tables and modules are made for each other
         yield (
@@ -197,18 +200,18 @@ def _binding_problems(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan
         )
 
 
-def _constant_problems(module: Module, given: Mapping[int, GraphConstantPlan]) -> Iterator[tuple[str, str]]:
+def _constant_problems(module: Module, constants: Mapping[int, GraphConstantPlan]) -> Iterator[tuple[str, str]]:
     """Iterate over codes and messages about the constants of a module: missing, too many, or of another type."""
     declared = {constant.id: constant.tensor for constant in module.graph_constants}
     for number, tensor in declared.items():
-        constant = given.get(number)
+        constant = constants.get(number)
         if constant is None:
             yield "SR-GRAPH-002", f"the graph constant {number}, which is {tensor}, is missing"
             continue
         mismatch = _mismatch(tensor, constant.description)
         if mismatch is not None:
             yield "SR-GRAPH-003", f"the graph constant {number} is {tensor}; what is given for it {mismatch[1]}"
-    for number in given.keys() - declared.keys():
+    for number in constants.keys() - declared.keys():
         there_are = ", ".join(map(str, declared)) or "none"
         yield "SR-GRAPH-004", f"the graph has no constant {number}; its constants are: {there_are}"
 
@@ -233,15 +236,15 @@ def _shape_problems(
         )
 
 
-def _mismatch(declared: Tensor, found: TensorDescription) -> tuple[str, str] | None:
+def _mismatch(declared: Tensor, description: TensorDescription) -> tuple[str, str] | None:
     """The code, and what a tensor has that the declared type has not, as the end of a sentence; None if they agree."""
-    format = format_of_value(found.format)
+    format = format_of_value(description.format)
     if not holds(format, declared.element) or not _is_for_graphs(format, declared.element):
         return "SR-TENSOR-002", f"has the format {format.name}"
-    if declared.shape is not None and all(size > 0 for size in declared.shape) and declared.shape != found.dims:
-        return "SR-TENSOR-003", f"has the shape {list(found.dims)}"
-    if declared.rank is not None and declared.rank != len(found.dims):
-        return "SR-TENSOR-001", f"has {len(found.dims)} dimensions (shape {list(found.dims)})"
+    if declared.shape is not None and all(size > 0 for size in declared.shape) and declared.shape != description.dims:
+        return "SR-TENSOR-003", f"has the shape {list(description.dims)}"
+    if declared.rank is not None and declared.rank != len(description.dims):
+        return "SR-TENSOR-001", f"has {len(description.dims)} dimensions (shape {list(description.dims)})"
     return None
 
 

@@ -90,7 +90,7 @@ class Tensors(ResourceResolver):
 
     @staticmethod
     def replaced(planned: TensorPlan, scenario: Scenario, data: Any) -> TensorPlan | None:
-        if any(is_open(each) for each in scenario.resources):
+        if any(is_open(resource) for resource in scenario.resources):
             return None  # an open shape follows from the inputs
         source = ArraySource(data, planned.uid)
         fits = check_content(source, planned.format, planned.shape, "", planned.pointer, Problems(scenario))
@@ -99,10 +99,10 @@ class Tensors(ResourceResolver):
 
 def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, problems: Problems) -> bool:
     """Return whether content has the dimensions that a tensor of an open shape does say."""
-    _, found, place, code, name = _array_of(source, pointer)
-    if found is None or max(dims, default=0) < 1 or agrees(dims, found):
+    _, shape, place, code, name = _array_of(source, pointer)
+    if shape is None or max(dims, default=0) < 1 or agrees(dims, shape):
         return True
-    problems.error(code, place, f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(found)}")
+    problems.error(code, place, f"tensor {uid!r} has the shape {list(dims)}, but {name} has the shape {list(shape)}")
     return False
 
 
@@ -143,7 +143,7 @@ def check_content(
 ) -> bool:
     """Return whether initial content has the type and the shape that ``what`` has; noted in ``problems`` where it has
     not."""
-    type, found, place, code, name = _array_of(source, pointer)
+    type, array_shape, place, code, name = _array_of(source, pointer)
     expected = (format.numpy_dtype or "").lstrip("<|")
     good = True
     if type is not None and type not in (expected, *_ALSO_READ.get(format.numeric, ())):
@@ -157,8 +157,8 @@ def check_content(
             message = f"{what} has the format {format.name}, whose elements are {wanted}, but {held}"
             problems.error(code, place, message, "convert the data, or give the tensor the format of the data")
             good = False
-    if found is not None and found != shape and not (shape in ((), (1,)) and found in ((), (1,))):
-        problems.error(code, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(found)}")
+    if array_shape is not None and array_shape != shape and not (shape in ((), (1,)) and array_shape in ((), (1,))):
+        problems.error(code, place, f"{what} has the shape {list(shape)}, but {name} has the shape {list(array_shape)}")
         good = False
     size_bytes = prod(shape) * format.block_size_bytes
     if good and source.size_bytes != size_bytes:

@@ -63,18 +63,18 @@ class Values:
         label = f"{direction} {port.label} of graph {self._graph!r}"
         if not rows:
             kinds = dict.fromkeys(_kind_of(self._vgf.resources[index]) for index in port.view_indices)
-            wanted = " or ".join(kinds)
+            kinds_text = " or ".join(kinds)
             row = self._vgf.resources[port.resource_index]
             message = (
-                f"{label} is a {wanted} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
+                f"{label} is a {kinds_text} of the shape {list(row.shape)}, {format_name(row.format)}; {plan.uid!r} is"
                 f" a {plan.kind}"
             )
             self._problems.error("SR-BIND-003", f"{place}/resource_ref", message)
             return False
         fits = [index for index in rows if self._mismatch(index, plan) is None]
         if not fits:
-            code, wanted = self._mismatch(rows[0], plan) or ("", "")
-            self._problems.error(code, f"{place}/resource_ref", f"{label} {wanted}")
+            code, kinds_text = self._mismatch(rows[0], plan) or ("", "")
+            self._problems.error(code, f"{place}/resource_ref", f"{label} {kinds_text}")
             return False
         chosen = fits[0]
         group = self._vgf.resources[chosen].alias_group
@@ -164,10 +164,10 @@ class Values:
             return None  # nothing is bound to it, which is reported there
         while base in self._resources and base not in self._made:
             base += "_"  # a resource of the scenario is called so
-        made = self._plan(index, base, memory, offset, zero_fill=owner is None)
-        if made is None:
+        tensor = self._plan(index, base, memory, offset, zero_fill=owner is None)
+        if tensor is None:
             return None
-        self._resources.setdefault(base, made)
+        self._resources.setdefault(base, tensor)
         self._made.add(base)
         return base
 

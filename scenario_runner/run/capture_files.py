@@ -62,9 +62,9 @@ def refuse_taken(path: str, what: str, folder_of: str, taken: Mapping[str, str])
 def read_list(path: str, mark: str) -> dict[str, Any] | None:
     """The JSON object in a file that lists others; None for a file that is no such list."""
     try:
-        found: dict[str, Any] = json.loads(read_file(path))
-        is_list = found["kind"] == mark and all(isinstance(each["file"], str) for each in found["files"])
-        return found if is_list else None
+        content: dict[str, Any] = json.loads(read_file(path))
+        is_list = content["kind"] == mark and all(isinstance(entry["file"], str) for entry in content["files"])
+        return content if is_list else None
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
@@ -132,12 +132,12 @@ class CaptureNames:
         """The path of each file, and its name below the folder of captures, by uid; ask once for each frame of a run,
         in order."""
         folder = self._folders.name(iteration, frame.frame_id)
-        found: dict[str, dict[str, str]] = {}
+        files: dict[str, dict[str, str]] = {}
         for uid in frame.captures:
             stem = os.path.join(folder, self._file_names.of(uid))
             names = [stem + extension for extension in self._extensions(uid)]
-            found[uid] = {os.path.join(self._folder, name): name for name in names}
-        return found
+            files[uid] = {os.path.join(self._folder, name): name for name in names}
+        return files
 
     def _extensions(self, uid: str) -> list[str]:
         """List the extensions of files that hold all of a resource: of images, every format that can."""
@@ -288,7 +288,7 @@ class FrameFiles:
             if path in by_path
         ]
 
-    def _entry(self, uid: str, name: str, made: _CaptureFile) -> dict[str, Any]:
+    def _entry(self, uid: str, name: str, file: _CaptureFile) -> dict[str, Any]:
         plan = self._plan.resources[uid]
         shape = [plan.height, plan.width] if plan.npy is None else list(plan.npy[1])
         return {
@@ -301,8 +301,8 @@ class FrameFiles:
             "shape": shape,
             "mip_levels": plan.mips if plan.kind == "image" else None,
             "file": name.replace(os.sep, "/"),
-            "size_bytes": made.size_bytes,
-            "sha256": made.digest.hexdigest(),
+            "size_bytes": file.size_bytes,
+            "sha256": file.digest.hexdigest(),
         }
 
     def discard(self) -> None:

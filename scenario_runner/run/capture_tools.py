@@ -49,14 +49,14 @@ class RenderDocCaptures:
         os.makedirs(self.folder, exist_ok=True)
         return captures
 
-    def _keep(self, made: str, path: str) -> None:
+    def _keep(self, capture: str, path: str) -> None:
         """Give the file that RenderDoc made its name. Raises FileError."""
         try:
-            if is_whole_rdc(made):
-                os.replace(made, path)
+            if is_whole_rdc(capture):
+                os.replace(capture, path)
                 self.files.append(path)
                 return
-            os.unlink(made)
+            os.unlink(capture)
         except OSError as error:
             raise file_error(path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
         raise _not_whole("RenderDoc", path)
@@ -77,16 +77,16 @@ def set_up_gfxreconstruct(path: str) -> None:
     if os.path.isfile(path) and os.path.getsize(path) and not is_gfxr(path):
         help = "choose another file, or remove this one"
         raise file_error(named, "is not a capture of gfxreconstruct, which would replace it", help=help)
-    found = next((layer for layer in available_layers() if layer[0] == GFXR_LAYER), None)
-    if found is None:
+    present = next((layer for layer in available_layers() if layer[0] == GFXR_LAYER), None)
+    if present is None:
         message = f"--gfxr needs gfxreconstruct: its layer {GFXR_LAYER} was not found"
         raise error_of([Diagnostic("SR-RUN-005", "error", None, message, _GFXR_HOW)])
-    if any(version in found[2] for version in _WITHOUT_FRAMES):
+    if any(version in present[2] for version in _WITHOUT_FRAMES):
         log.warning(
             __name__,
             "this gfxreconstruct (%s) records no frames of programs without a window, so that the whole run is one;"
             " newer versions know frame boundaries",
-            found[2].removeprefix("GFXReconstruct Capture Layer "),
+            present[2].removeprefix("GFXReconstruct Capture Layer "),
         )
     os.makedirs(os.path.dirname(path), exist_ok=True)
     asked = os.environ.get(LAYERS_VARIABLE, "").split(os.pathsep)

@@ -192,11 +192,11 @@ class DumpFiles:
 
     def open(self, part: _Part, uid: str) -> tuple[Any, list[HashedFile]]:
         """Open the writer of a part, and the file that it makes, now or when it has all. Raises FileError."""
-        made: list[HashedFile] = []
+        files: list[HashedFile] = []
 
         def create(path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
-            made.append(HashedFile(path, size_bytes))
-            return made[0]
+            files.append(HashedFile(path, size_bytes))
+            return files[0]
 
         path = os.path.join(self._folder, part.path)
         plan: Any = self.whole.resources[uid]
@@ -204,7 +204,7 @@ class DumpFiles:
             writer: Any = codec_for("buffer").create_array(path, *part.array, create)
         else:
             writer = create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
-        return writer, made
+        return writer, files
 
 
 class _PartsWriter:

@@ -130,18 +130,18 @@ def read_index(folder: str) -> DumpIndex:
     path = os.path.join(folder, INDEX)
     if os.path.isdir(folder) and not os.path.lexists(path):
         raise file_error(folder, f"has no {INDEX}, so that it is not a dump", help="--dump-all DIR writes one")
-    found = _read(path)
-    if found.get("kind") != MARK:
+    index = _read(path)
+    if index.get("kind") != MARK:
         raise file_error(path, "is not the index of a dump", help="--dump-all DIR writes one")
-    if found.get("version") != VERSION:
-        raise file_error(path, f"has the version {found.get('version')!r:.40}, expected {VERSION}")
-    commands, files = found.get("commands"), found.get("files")
+    if index.get("version") != VERSION:
+        raise file_error(path, f"has the version {index.get('version')!r:.40}, expected {VERSION}")
+    commands, files = index.get("commands"), index.get("files")
     if not isinstance(commands, list) or not isinstance(files, list) or not all(isinstance(c, str) for c in commands):
         raise file_error(path, "is damaged: it has no lists of commands and files")
-    entries = tuple(_entry(path, number, each) for number, each in enumerate(files))
+    entries = tuple(_entry(path, number, file) for number, file in enumerate(files))
     if len({entry.key for entry in entries}) != len(entries):
         raise file_error(path, "is damaged: it lists a resource twice after one command")
-    return DumpIndex(folder, found.get("complete") is True, tuple(commands), entries)
+    return DumpIndex(folder, index.get("complete") is True, tuple(commands), entries)
 
 
 def _help_for(path: str) -> str | None:
@@ -151,14 +151,14 @@ def _help_for(path: str) -> str | None:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        found = json.loads(read_file(path))
+        content = json.loads(read_file(path))
     except OSError as error:
         raise file_error(path, f"cannot be read: {reason_of(error)}", help=close_files_help(path, error)) from error
     except (ValueError, RecursionError) as error:
         raise file_error(path, f"is not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise file_error(path, "is not the index of a dump", help="--dump-all DIR writes one")
-    return found
+    return content
 
 
 def _entry(path: str, number: int, found: Any) -> DumpEntry:

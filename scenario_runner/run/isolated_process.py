@@ -27,8 +27,8 @@ class IsolatedProcess:
         with ExitStack() as stack:
             alive, held = os.pipe()
             self._faults = os.memfd_create("faults")
-            for each in (held, self._faults):
-                stack.callback(os.close, each)
+            for descriptor in (held, self._faults):
+                stack.callback(os.close, descriptor)
             self.id = os.fork()
             if self.id:
                 os.close(alive)

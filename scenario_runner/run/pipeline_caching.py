@@ -77,7 +77,10 @@ class PipelineCaching:
             path = os.path.realpath(plan.name)
             name, key = os.path.splitext(os.path.basename(path))[0], os.fsencode(path)
         else:
-            graphs = [each.code if each.kind == "graph" else repr(each).encode() for each in plan.graph_pipelines]
+            graphs = [
+                graph_pipeline.code if graph_pipeline.kind == "graph" else repr(graph_pipeline).encode()
+                for graph_pipeline in plan.graph_pipelines
+            ]
             codes = [*plan.shader_codes, *graphs]
             name, key = "scenario", b"".join(hashlib.sha256(code).digest() for code in codes)
         name = os.fsdecode(os.fsencode(name)[:_MOST_NAME_BYTES])
@@ -201,15 +204,15 @@ def _read(path: str, physical: PhysicalDevice) -> tuple[bytes, str]:
 
     The file is marked as used."""
     try:
-        found = read_own(path, _MOST_BYTES)
+        content = read_own(path, _MOST_BYTES)
     except FileNotFoundError:
         return b"", ""
     except (OSError, ValueError) as error:
         return b"", reason_of(error)
-    if isinstance(found, str):
-        return b"", found
-    touch(path, found[1])
-    return _validated(found[0], physical)
+    if isinstance(content, str):
+        return b"", content
+    touch(path, content[1])
+    return _validated(content[0], physical)
 
 
 def _content(data: bytes) -> bytes:
@@ -224,14 +227,14 @@ def _validated(content: bytes, physical: PhysicalDevice) -> tuple[bytes, str]:
     size, version, vendor, number, uuid = _HEADER.unpack_from(content)
     properties = physical.properties
     own_uuid = bytes(properties.pipelineCacheUUID[0:16])
-    for what, found, expected in (
+    for what, value, expected in (
         ("pipeline cache header size", str(size), str(_HEADER.size)),
         ("pipeline cache header version", str(version), str(_HEADER_VERSION)),
         ("vendor", hex(vendor), hex(properties.vendorID)),
         ("device", hex(number), hex(properties.deviceID)),
     ):
-        if found != expected:
-            return b"", f"Incorrect {what}: {found}, expected {expected}"
+        if value != expected:
+            return b"", f"Incorrect {what}: {value}, expected {expected}"
     if uuid != own_uuid:
         return b"", f"Incorrect pipeline cache UUID: {uuid.hex()}, expected {own_uuid.hex()} (another driver version?)"
     if len(content) == _HEADER.size:

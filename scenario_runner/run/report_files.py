@@ -52,11 +52,11 @@ class GraphReportFiles:
         """Raises MissingFileError or FileError for a folder, UsageError for a mode other than 0 and 1."""
         if neural_statistics_mode not in range(len(MODES)):
             raise UsageError(f"the mode of neural statistics is {neural_statistics_mode}, expected 0 or 1")
-        given = (session_memory_dir, emulation_profiling_dir, neural_debug_database_dir, neural_statistics_dir)
-        self.folders = [folder for folder in given if folder is not None]
+        folders = (session_memory_dir, emulation_profiling_dir, neural_debug_database_dir, neural_statistics_dir)
+        self.folders = [folder for folder in folders if folder is not None]
         for folder in self.folders:
             check_existing_folder(folder)
-        self._memory, self._profiles, self._databases, self._statistics = given
+        self._memory, self._profiles, self._databases, self._statistics = folders
         self._mode = neural_statistics_mode
         if emulation_profiling_dir is not None:
             os.environ.setdefault(PROFILING_VARIABLE, "1")
@@ -85,11 +85,11 @@ class GraphReportFiles:
             else:
                 _write(self._databases, f"Graph_Pipeline_{number}_Debug_Database.bin", [content])
         for number, graph, label in named if self._statistics is not None else ():
-            found = [each.content for each in graph.memories if each.is_statistics]
-            if not found:
+            statistics = [each.content for each in graph.memories if each.is_statistics]
+            if not statistics:
                 log.warning(__name__, "%s has no neural statistics", label)
             else:
-                _write(self._statistics, f"Graph_Pipeline_{number}_Statistics_{self._mode}.bin", found)
+                _write(self._statistics, f"Graph_Pipeline_{number}_Statistics_{self._mode}.bin", statistics)
         for number, graph, label in named if self._profiles is not None else ():
             content = property_of(device, graph.handle, EMULATION_PROFILE, label)
             if content is None:

@@ -150,7 +150,7 @@ class Result(Arrays):
         self.timings: Timings | None = None
 
     def _headline(self) -> str:
-        extra = [counted(len(found), what) for found, what in ((self.frames, "frame"), (self.warnings, "warning"))]
+        extra = [counted(len(count), what) for count, what in ((self.frames, "frame"), (self.warnings, "warning"))]
         return ", ".join([super()._headline(), *(text for text in extra if text[0] != "0")])
 
 

@@ -127,8 +127,8 @@ class OpenedDevice:
         if self._opened is None:
             progress.doing("starting the driver")
             starting, self._starting = self._starting, None
-            wanted = (self._validation, self._options.labels)
-            if starting is not None and (starting.validation, starting.labels) == wanted:
+            settings = (self._validation, self._options.labels)
+            if starting is not None and (starting.validation, starting.labels) == settings:
                 instance = starting.result()
             else:
                 instance = Instance(validation=self._validation, labels=self._options.labels)

@@ -91,11 +91,11 @@ class Timings:
         if self.why_none is not None and self._warn:
             log.warning(__name__, "%s", self.why_none)
 
-    def take(self, found: Timestamps, session_bytes: Sequence[int]) -> None:
+    def take(self, timestamps: Timestamps, session_bytes: Sequence[int]) -> None:
         """Take over what the device measured, and the memory of the session of each graph pipeline of the plan."""
-        self.frames = found.frames
+        self.frames = timestamps.frames
         self._session_bytes = session_bytes
-        self.calibrated_by = found.device_clock.extension
+        self.calibrated_by = timestamps.device_clock.extension
 
     @cached_property
     def session_memory(self) -> list[tuple[str, int]]:
@@ -119,13 +119,13 @@ class Timings:
     @cached_property
     def dispatches(self) -> list[DispatchTime]:
         """Every dispatch of every iteration, in the order in which they were submitted."""
-        found = []
+        dispatches = []
         for times in self.frames:
             for work, begin, end in self.measured(times):
                 ticks = self.ticks_between(begin, end)
                 time_ns = ticks * self.period_ns
-                found.append(DispatchTime(times.iteration, times.frame, *work, begin, end, ticks, time_ns))
-        return found
+                dispatches.append(DispatchTime(times.iteration, times.frame, *work, begin, end, ticks, time_ns))
+        return dispatches
 
     def measured(self, times: FrameTimes) -> Iterator[tuple[Work, int, int]]:
         """Each dispatch of one submission with the device's counter before and after it."""
@@ -140,12 +140,12 @@ class Timings:
     @property
     def phases(self) -> dict[str, float]:
         """The host's seconds in each phase that there was, without those of phases inside of it."""
-        found: dict[str, int] = dict.fromkeys(PHASES, 0)
+        totals: dict[str, int] = dict.fromkeys(PHASES, 0)
         there = set()
         for span in self.clock.spans:
-            found[span.phase] += span.own_ns
+            totals[span.phase] += span.own_ns
             there.add(span.phase)
-        return {phase: own_ns / 1e9 for phase, own_ns in found.items() if phase in there}
+        return {phase: own_ns / 1e9 for phase, own_ns in totals.items() if phase in there}
 
     def __repr__(self) -> str:
         phases = ", ".join(f"{phase} {seconds * 1e3:.3f} ms" for phase, seconds in self.phases.items())
@@ -209,12 +209,12 @@ class ScenarioSamples:
         dispatches = timings.dispatches
         phases = {name: seconds * 1e9 for name, seconds in timings.phases.items()}
         if not self.rows:
-            self.rows = [Row("device", each.name, each.command, []) for each in dispatches]
+            self.rows = [Row("device", dispatch.name, dispatch.command, []) for dispatch in dispatches]
             if dispatches:
                 self.rows.append(Row("device", "all dispatches", None, []))
             self.rows += [Row("host", name, None, []) for name in PHASES if name in phases]
             self.rows.append(Row("host", "whole run", None, []))
-        times = [each.time_ns for each in dispatches]
+        times = [dispatch.time_ns for dispatch in dispatches]
         if times:
             times.append(sum(times))
         of_phases = [row.name for row in self.rows if row.kind == "host"][:-1]
@@ -227,7 +227,9 @@ class ScenarioSamples:
 
 def samples_text(scenarios: list[ScenarioSamples]) -> str:
     """The samples as JSON."""
-    return json.dumps({"schema": SCHEMA, "unit": "nanoseconds", "scenarios": [_described(each) for each in scenarios]})
+    return json.dumps(
+        {"schema": SCHEMA, "unit": "nanoseconds", "scenarios": [_described(scenario) for scenario in scenarios]}
+    )
 
 
 def _described(each: ScenarioSamples) -> dict[str, Any]:
@@ -252,7 +254,7 @@ def read_samples(path: str) -> list[ScenarioSamples]:
     try:
         if content["schema"] != SCHEMA:
             raise FileError(f"{path}: has the schema {content['schema']!r}, expected {SCHEMA}", help=_HELP)
-        return [_restored(each) for each in content["scenarios"]]
+        return [_restored(entry) for entry in content["scenarios"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path}: does not hold the samples of a benchmark", help=_HELP) from error
 
@@ -329,7 +331,7 @@ def summary(samples: Sequence[float]) -> Summary:
     """The summary of at least one sample."""
     ordered = sorted(samples)
     median = quantile(ordered, 0.5)
-    mad = quantile(sorted(abs(each - median) for each in ordered), 0.5)
+    mad = quantile(sorted(abs(time - median) for time in ordered), 0.5)
     return Summary(len(ordered), ordered[0], median, quantile(ordered, 0.95), mad)
 
 

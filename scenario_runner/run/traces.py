@@ -36,19 +36,19 @@ def _list(key: str, items: list[str]) -> str:
 def _timestamps(timings: Timings) -> Iterator[str]:
     """The items as text: written one by one, ten thousand take a tenth of the time that the module json needs."""
     names: dict[str, str] = {}
-    for each in timings.dispatches:
-        name = names.get(each.name)
+    for dispatch in timings.dispatches:
+        name = names.get(dispatch.name)
         if name is None:
-            name = names[each.name] = json.dumps(each.name)
+            name = names[dispatch.name] = json.dumps(dispatch.name)
         yield f"""\
         {{
             "Command name": {name},
-            "Command type": "{each.type}",
-            "Cycle count after command": {each.end_ticks},
-            "Cycle count before command": {each.begin_ticks},
-            "Cycle count for command": {each.ticks},
-            "Iteration": {each.iteration + 1},
-            "Time for command [ms]": {each.time_ns / 1e6!r},
+            "Command type": "{dispatch.type}",
+            "Cycle count after command": {dispatch.end_ticks},
+            "Cycle count before command": {dispatch.begin_ticks},
+            "Cycle count for command": {dispatch.ticks},
+            "Iteration": {dispatch.iteration + 1},
+            "Time for command [ms]": {dispatch.time_ns / 1e6!r},
             "Timestamp Period": {timings.period_ns!r}
         }}"""
 
@@ -102,11 +102,11 @@ def counters(timings: Timings) -> str:
     """
     content: dict[str, Any] = {}
     for category, name, nanoseconds in _counters(timings):
-        found = content.setdefault(category, {"counters": [], "total time": 0, "unit": _UNIT})
+        group = content.setdefault(category, {"counters": [], "total time": 0, "unit": _UNIT})
         value = nanoseconds // 1000
-        found["counters"].append({"name": name, "unit": _UNIT, "value": value})
-        found["total time"] += value
-    totals = {category: found["total time"] for category, found in content.items()}
+        group["counters"].append({"name": name, "unit": _UNIT, "value": value})
+        group["total time"] += value
+    totals = {category: group["total time"] for category, group in content.items()}
     content["Time to Inference"] = sum(totals.get(category, 0) for category in _BEFORE_INFERENCE)
     content["Total Scenario Time"] = sum(totals.values())
     content["unit"] = _UNIT
@@ -133,8 +133,8 @@ def _counters(timings: Timings) -> Iterator[Counter]:
         if span.iteration is not None and (span.phase, span.what) in steps:
             took[span.iteration][span.phase, span.what] += span.own_ns
     names = ("Reset Query Pool", "Creating Command Buffer", "Submit Commands", "Wait for Fence")
-    for iteration, each in enumerate(took):
-        for name, nanoseconds in zip(names, each.values(), strict=True):
+    for iteration, duration in enumerate(took):
+        for name, nanoseconds in zip(names, duration.values(), strict=True):
             yield "Run Scenario", f"{name}. Iteration: {iteration + 1}", nanoseconds
     after = [span for span in spans if span.iteration is None and span.phase in ("readback", "store")]
     yield "Save Results", "Save Resources", sum(span.own_ns for span in after)
@@ -153,7 +153,11 @@ def _modules(timings: Timings) -> dict[str, str]:
     """The labels of pipelines whose shaders are parts of models, with the names of the modules."""
     assert timings.plan is not None, "written after a run"
     pipelines = timings.plan.pipelines
-    return {each.label: each.label.partition("/")[2] for each in pipelines if each.pointer.endswith("/graph")}
+    return {
+        pipeline.label: pipeline.label.partition("/")[2]
+        for pipeline in pipelines
+        if pipeline.pointer.endswith("/graph")
+    }
 
 
 def _loads(timings: Timings) -> Iterator[Counter]:
@@ -196,7 +200,7 @@ def _about(timings: Timings) -> dict[str, Any]:
         "timestamp period [ns]": timings.period_ns,
         "timestamp valid bits": timings.valid_bits,
     }
-    deviations = [each.calibration.deviation_ns for each in timings.frames if each.calibration is not None]
+    deviations = [frame.calibration.deviation_ns for frame in timings.frames if frame.calibration is not None]
     if timings.why_none is not None:
         about["clock"] = timings.why_none
     elif timings.calibrated_by is not None:

@@ -90,10 +90,10 @@ _MODULES = ("scenario", "loader", "model", "storage", "shaders", "commands", "ba
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for module in _MODULES:
-            found = getattr(import_module(f"{__name__}.{module}"), name, None)
-            if found is not None:
-                globals()[name] = found
-                return found
+            value = getattr(import_module(f"{__name__}.{module}"), name, None)
+            if value is not None:
+                globals()[name] = value
+                return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -135,12 +135,12 @@ class ColorAttachment(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_uid(cls, given: Any) -> Any:
-        if isinstance(given, str):
-            return {"resource_ref": given}
-        if not isinstance(given, dict | cls):
+    def _from_uid(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"resource_ref": value}
+        if not isinstance(value, dict | cls):
             raise wrong("expected a uid or an object")
-        return given
+        return value
 
     @classmethod
     def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class DispatchGraph(Command):
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from binding_contradictions(self.bindings, resources)
-        targets = [each.shader_target for each in self.push_constants]
+        targets = [push_constant.shader_target for push_constant in self.push_constants]
         yield from target_contradictions(targets, "/push_constants", "shader_target")
         yield from substitution_contradictions(self.shader_substitutions, resources)
 

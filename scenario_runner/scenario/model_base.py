@@ -135,11 +135,11 @@ def _finding(
     if type == "multiple_of":
         return at(loc, f"expected a multiple of {context['multiple_of']}, got {got}")
     if type in ("too_short", "too_long"):
-        wanted, many = (
+        limit, many = (
             ("at least", context.get("min_length")) if type == "too_short" else ("at most", context["max_length"])
         )
         entries = "entry" if many == 1 else "entries"
-        return at(loc, f"expected {wanted} {many} {entries}, got {len(value)}")
+        return at(loc, f"expected {limit} {many} {entries}, got {len(value)}")
     if type == "wrong" and text.startswith("expected"):
         return at(loc, f"{text}, got {got}")
     if type == "no_source":
@@ -199,7 +199,7 @@ def _model_in(annotation: Any) -> type[ModelBase] | None:
     if isinstance(annotation, type) and issubclass(annotation, ModelBase):
         return annotation
     for argument in get_args(annotation):
-        found = _model_in(argument)
-        if found is not None:
-            return found
+        model = _model_in(argument)
+        if model is not None:
+            return model
     return None

@@ -64,12 +64,12 @@ def check_entries(
             entries.append((f"/commands/{index}/{command_keys[index] if command_keys else command.kind}", command))
     for here, entry in entries:
         for inside, uid, expected in entry.references():
-            found = by_uid.get(uid)
-            if (found is None or found.kind not in expected) and uid not in anything:
+            first = by_uid.get(uid)
+            if (first is None or first.kind not in expected) and uid not in anything:
                 if (uid, expected) not in messages:
                     close = len(messages) < MAX_HINTS
                     messages[uid, expected] = _wrong_use(uid, expected, by_uid, anything, close=close)
-                code = "SR-REF-002" if found is not None else "SR-REF-001"
+                code = "SR-REF-002" if first is not None else "SR-REF-001"
                 errors.append(error(code, here + inside, messages[uid, expected]))
         for problem in entry.contradictions(by_uid):
             where = contradictions if problem.severity == "error" else warnings
@@ -80,9 +80,9 @@ def check_entries(
 def _wrong_use(
     uid: str, expected: frozenset[str], known: Mapping[str, Resource], others: frozenset[str], *, close: bool
 ) -> str:
-    wanted = " or ".join(with_article(kind) for kind in sorted(expected))
+    expected_kinds = " or ".join(with_article(kind) for kind in sorted(expected))
     if uid in known:
-        return f"expected the uid of {wanted}, got {uid!r:.100}, which is {with_article(known[uid].kind)}"
+        return f"expected the uid of {expected_kinds}, got {uid!r:.100}, which is {with_article(known[uid].kind)}"
     if not close:
         return f"no resource has the uid {uid!r:.100}"
     # A resource of the right kind is the likelier one. Comparing in earnest with very many would take long.
@@ -222,28 +222,28 @@ class Problems:
         """Note something that is probably not meant."""
         self.warnings.append(self._scenario.placed(Diagnostic(code, "warning", pointer, message, help)))
 
-    def report(self, found: Iterable[Diagnostic]) -> bool:
+    def report(self, findings: Iterable[Diagnostic]) -> bool:
         """Note what rules found, and tell whether none of it is an error; notes are left out."""
         good = True
-        for each in found:
-            if each.severity == "error":
-                self.error(each.code, each.pointer or "", each.message, each.help)
+        for finding in findings:
+            if finding.severity == "error":
+                self.error(finding.code, finding.pointer or "", finding.message, finding.help)
                 good = False
-            elif each.severity == "warning":
-                self.warn(each.code, each.pointer or "", each.message, each.help)
+            elif finding.severity == "warning":
+                self.warn(finding.code, finding.pointer or "", finding.message, finding.help)
         return good
 
     def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error that counts only where there is no other."""
-        self.otherwise += [self._scenario.placed(each._replace(pointer=pointer)) for each in error.problems]
+        self.otherwise += [self._scenario.placed(problem._replace(pointer=pointer)) for problem in error.problems]
 
     def add_error(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error from below; ``pointer`` is where the scenario names what failed."""
-        for each in error.problems:
-            if each.path is None:
-                self.error(each.code, each.pointer or pointer, each.message, each.help)
+        for problem in error.problems:
+            if problem.path is None:
+                self.error(problem.code, problem.pointer or pointer, problem.message, problem.help)
             else:  # a place in a file of its own
-                self.error(each.code, pointer, str(each), each.help)
+                self.error(problem.code, pointer, str(problem), problem.help)
 
     def raise_if_any(self) -> None:
         """Raise all errors noted so far as one, each once; its class (and exit code) is that of the first."""

@@ -93,13 +93,13 @@ class Shader(Sourced):
 
     @model_validator(mode="before")
     @classmethod
-    def _infer_type(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "type" not in given:
-            src, source = given.get("src"), given.get("source")
+    def _infer_type(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "type" not in values:
+            src, source = values.get("src"), values.get("source")
             name = src.lower() if isinstance(src, str) else ""
             binary = isinstance(source, bytes) or name.endswith(".spv")
-            return given | {"type": "SPIR-V" if binary else "HLSL" if name.endswith(".hlsl") else "GLSL"}
-        return given
+            return values | {"type": "SPIR-V" if binary else "HLSL" if name.endswith(".hlsl") else "GLSL"}
+        return values
 
     @classmethod
     def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Graph(Sourced):
         for index, target in enumerate(constants):
             place = f"{inside}/{index}/specialization_constants"
             yield from constant_contradictions(target.specialization_constants, place)
-        yield from target_contradictions([each.shader_target for each in constants], inside, "shader_target")
+        yield from target_contradictions([constant.shader_target for constant in constants], inside, "shader_target")
         yield from substitution_contradictions(self.shader_substitutions, resources)
 
 

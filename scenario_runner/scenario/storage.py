@@ -42,14 +42,14 @@ class MemoryGroup(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_name(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "id" in given and "uid" in given:
-            if given["id"] != given["uid"]:
+    def _one_name(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "id" in values and "uid" in values:
+            if values["id"] != values["uid"]:
                 raise wrong(
-                    f"'id' and 'uid' both name the group, and differ: {given['id']!r:.80} and {given['uid']!r:.80}"
+                    f"'id' and 'uid' both name the group, and differ: {values['id']!r:.80} and {values['uid']!r:.80}"
                 )
-            return {key: value for key, value in given.items() if key != "uid"}
-        return given
+            return {key: value for key, value in values.items() if key != "uid"}
+        return values
 
     @classmethod
     def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:

@@ -374,7 +374,7 @@ def declared_files(text: str, base_dir: str, output_dir: str | None = None) -> D
 def _captures(text: str) -> frozenset[tuple[int, str]]:
     if not any(word in text for word in _BOUNDARIES):
         return frozenset()
-    found: set[tuple[int, str]] = set()
+    names: set[tuple[int, str]] = set()
     count = 0
     try:
         commands: Any = json.loads(text)["commands"]
@@ -382,11 +382,11 @@ def _captures(text: str) -> frozenset[tuple[int, str]]:
             for word in _BOUNDARIES:
                 if word in command:
                     number = command[word].get("frame_id", count)
-                    found.update((number, uid) for uid in command[word]["resources"])
+                    names.update((number, uid) for uid in command[word]["resources"])
                     count += 1
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass  # the run says what is wrong
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

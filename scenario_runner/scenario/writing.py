@@ -179,8 +179,8 @@ def _from_bytes(resource: Any, content: Any) -> numpy.ndarray[Any, Any]:
 
 
 def _format(resource: Any) -> Format:
-    found = find_format(resource.format)
-    if found is None:
+    known = find_format(resource.format)
+    if known is None:
         message = f"no format that this program knows is called {resource.format!r:.100}"
         raise ScenarioError(f"{resource.kind} {resource.uid!r}: {message}", code="SR-JSON-009")
-    return found
+    return known

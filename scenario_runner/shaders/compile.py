@@ -40,13 +40,13 @@ def compile_all(
     FileError for sources that cannot be read, ScenarioError for build_options; the error's class is that of the
     first problem. KeyboardInterrupt passes through, after every process is dead.
     """
-    made = compile_each(
+    compiled = compile_each(
         requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache, jobs=jobs, timeout_s=timeout_s
     )
-    failures = [one for one in made if isinstance(one, ScenarioRunnerError)]
+    failures = [one for one in compiled if isinstance(one, ScenarioRunnerError)]
     if failures:
         raise _together(failures)
-    return [one.module for one in made if isinstance(one, Compiled)]
+    return [one.module for one in compiled if isinstance(one, Compiled)]
 
 
 def compile_each(
@@ -60,24 +60,24 @@ def compile_each(
 ) -> list[Compiled | ScenarioRunnerError]:
     """Compile as `compile_all` does; in place of a module that cannot be made stands the error."""
     cache = ShaderCache(cache_dir) if use_cache else None
-    found: dict[str, list[Compiler]] = {}
+    by_language: dict[str, list[Compiler]] = {}
     unique: dict[bytes, Job] = {}
-    wanted: list[tuple[Job, Job] | ScenarioRunnerError] = []
+    pairs: list[tuple[Job, Job] | ScenarioRunnerError] = []
     for request in requests:
         try:
             options = parse_build_options(request.build_options, request.base_dir)
             check_request(request)
             assembled = assemble(request, options)
-            if request.language not in found:
-                found[request.language] = find_compilers(
+            if request.language not in by_language:
+                by_language[request.language] = find_compilers(
                     compiler, language=request.language, cache_dir=cache_dir, use_cache=use_cache
                 )
-            able = able_compilers(request, assembled.text, found[request.language])
+            able = able_compilers(request, assembled.text, by_language[request.language])
         except ScenarioRunnerError as error:
-            wanted.append(_labelled(error, request))
+            pairs.append(_labelled(error, request))
             continue
         job = Job(request, options, assembled, able)
-        wanted.append((job, unique.setdefault(job.key(able[0]), job)))
+        pairs.append((job, unique.setdefault(job.key(able[0]), job)))
     missing = [job for job in unique.values() if not job.load(cache)]
     if missing:
         from scenario_runner.shaders.running import compile_missing
@@ -85,20 +85,22 @@ def compile_each(
         jobs = jobs or system_limits.processors()
         compile_missing(missing, cache, jobs, timeout_s)
         # A failure speaks of one shader and its file; others with the same text have one that speaks of theirs.
-        again = [own for own, shared in (one for one in wanted if isinstance(one, tuple)) if _differs(own, shared)]
+        again = [own for own, shared in (one for one in pairs if isinstance(one, tuple)) if _differs(own, shared)]
         if again:
             compile_missing(again, cache, jobs, timeout_s)
-    made: list[Compiled | ScenarioRunnerError] = []
-    for one in wanted:
+    results: list[Compiled | ScenarioRunnerError] = []
+    for one in pairs:
         if isinstance(one, tuple):
             own, shared = one
             outcome = own.failure or own.module or shared.failure or shared.module
             assert outcome is not None
             made_by = own.made_by or shared.made_by
-            made.append(Compiled(outcome, own.assembled.files[1:], made_by) if isinstance(outcome, bytes) else outcome)
+            results.append(
+                Compiled(outcome, own.assembled.files[1:], made_by) if isinstance(outcome, bytes) else outcome
+            )
         else:
-            made.append(one)
-    return made
+            results.append(one)
+    return results
 
 
 def _differs(own: Job, shared: Job) -> bool:

@@ -160,8 +160,8 @@ class Glslang(Compiler):
     @classmethod
     def version_in(cls, answer: str) -> str | None:
         """The version behind "Glslang Version:"."""
-        found = re.search(r"^Glslang Version: (?:\d+:)?(\S{1,80})", answer, re.M)
-        return found[1] if found else None
+        match = re.search(r"^Glslang Version: (?:\d+:)?(\S{1,80})", answer, re.M)
+        return match[1] if match else None
 
     @property
     def knows_tensors(self) -> bool:
@@ -208,8 +208,8 @@ class Shaderc(Compiler):
     @property
     def knows_tensors(self) -> bool:
         """True where the glslang in it knows GL_ARM_tensors."""
-        found = re.search(r"glslang (?:\d+:)?(\d+\.\d+)", self.version)
-        return found is not None and numbers(found[1]) >= TENSORS_SINCE
+        match = re.search(r"glslang (?:\d+:)?(\d+\.\d+)", self.version)
+        return match is not None and numbers(match[1]) >= TENSORS_SINCE
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
         """Options like those of clang."""
@@ -257,9 +257,9 @@ class ArmGlslc(Compiler):
     @classmethod
     def version_in(cls, answer: str) -> str | None:
         """Its own version and that of the glslang in it."""
-        found = re.search(r'"version": "([^"\s]{1,80})"', answer)
+        match = re.search(r'"version": "([^"\s]{1,80})"', answer)
         inside = re.search(r'"glslang=([^"\s]{1,80})"', answer)
-        return f"{found[1]} (glslang {inside[1]})" if found and inside else None
+        return f"{match[1]} (glslang {inside[1]})" if match and inside else None
 
     @property
     def knows_tensors(self) -> bool:
@@ -292,8 +292,8 @@ class Dxc(Compiler):
     @classmethod
     def version_in(cls, answer: str) -> str | None:
         """Find the version of its library."""
-        found = re.search(r"dxcompiler\S*:? *(.{1,120})", answer)
-        return " ".join(found[1].split()) if found else None
+        match = re.search(r"dxcompiler\S*:? *(.{1,120})", answer)
+        return " ".join(match[1].split()) if match else None
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
         """The options of `options_of`, between the names of the files."""
@@ -351,13 +351,13 @@ class DxcLibrary(Dxc):
     @classmethod
     def version_in(cls, answer: str) -> str | None:
         """Find the version in the words of our process."""
-        found = re.match(r"scenario-runner: dxcompiler library (.{1,120})", answer)
-        return found[1] if found else None
+        match = re.match(r"scenario-runner: dxcompiler library (.{1,120})", answer)
+        return match[1] if match else None
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
         """Our process, with the options that dxc takes; messages go to standard output."""
-        given = [SOURCE_NAME, OUTPUT_NAME, "-", *options_of(request, options, target)]
-        return [*_process(self.path), str(len(given)), *given]
+        arguments = [SOURCE_NAME, OUTPUT_NAME, "-", *options_of(request, options, target)]
+        return [*_process(self.path), str(len(arguments)), *arguments]
 
     def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
         """Everything that it would compile alone."""
@@ -367,8 +367,8 @@ class DxcLibrary(Dxc):
         """One process, which loads the library once."""
         argv = _process(self.path)
         for index, (request, options) in enumerate(shaders):
-            given = [str(index), f"{index}.spv", f"{index}.log", *options_of(request, options, target)]
-            argv += [str(len(given)), *given]
+            arguments = [str(index), f"{index}.spv", f"{index}.log", *options_of(request, options, target)]
+            argv += [str(len(arguments)), *arguments]
         return argv
 
 

@@ -82,10 +82,10 @@ def search_again() -> None:
 
 
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
-    found: list[Compiler] = []
+    compilers: list[Compiler] = []
     for variable in _NAMING:
         kinds = tuple(kind for kind in COMPILERS if kind.variable == variable)
-        if language is not None and (found or not any(language in kind.languages for kind in kinds)):
+        if language is not None and (compilers or not any(language in kind.languages for kind in kinds)):
             continue
         named, by = os.environ.get(variable), variable
         if compiler and variable == GLSLANG_VARIABLE:
@@ -100,8 +100,8 @@ def _search(compiler: str | None, language: str | None, cache: ContentCache | No
             if variable == GLSLANG_VARIABLE:  # of one kind the newest first
                 usable.sort(key=lambda one: numbers(one.version), reverse=True)
             usable.sort(key=lambda one: kinds.index(type(one)))
-        found += usable
-    return [one for one in found if language is None or language in one.languages]
+        compilers += usable
+    return [one for one in compilers if language is None or language in one.languages]
 
 
 def names(compilers: Iterable[Compiler]) -> str:
@@ -135,13 +135,13 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
             continue
         seen.add((status.st_dev, status.st_ino))
         key = f"{status.st_size} {status.st_mtime_ns} {path}"
-        said = "--version says nothing known"
+        problem = "--version says nothing known"
         if key not in _answers and cache is not None:
             _answers.update(_kept_versions(cache))
         if key in _answers:
             flavour, version = _answers[key]
         else:
-            flavour, version, said = _ask(path)
+            flavour, version, problem = _ask(path)
             if flavour:
                 _answers[key] = [flavour, version]
                 if cache is not None:
@@ -152,7 +152,7 @@ def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | No
         if flavour in _FLAVOURS:
             yield _FLAVOURS[flavour](path, version, f"{flavour} {version} {status.st_size} {status.st_mtime_ns}")
         elif named_by:
-            raise _unknown(path, named_by, said)
+            raise _unknown(path, named_by, problem)
 
 
 def _path_of_versions(cache: ContentCache) -> str:
@@ -161,16 +161,16 @@ def _path_of_versions(cache: ContentCache) -> str:
 
 def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
     """Read the file of versions; nothing where it is missing or damaged."""
-    found = cache.read(_path_of_versions(cache), _MOST_VERSIONS_BYTES)
-    text = found[0].decode("utf-8", "surrogateescape") if found else ""
+    content = cache.read(_path_of_versions(cache), _MOST_VERSIONS_BYTES)
+    text = content[0].decode("utf-8", "surrogateescape") if content else ""
     # The last piece is empty, or a line that was cut off.
     parts = [line.split("\t") for line in text.split("\n")[:-1]]
     return {part[0]: part[1:] for part in parts if len(part) == 3}
 
 
-def _unknown(path: str, named_by: str, said: str) -> CompilerNotFoundError:
+def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
     return CompilerNotFoundError(
-        f"{path!r} (named by {named_by}) is not a shader compiler known here: {said}",
+        f"{path!r} (named by {named_by}) is not a shader compiler known here: {answer}",
         help=f"expected {_fitting(named_by)}",
     )
 
@@ -205,8 +205,8 @@ def _ask(path: str) -> tuple[str, str, str]:
         version = kind.version_in(answers[tuple(question)])
         if version is not None:
             return kind.flavour, version, ""
-    said = " ".join(answers.values()).strip()[:80]
-    return "other", "", f"--version says {said!r}"
+    answer = " ".join(answers.values()).strip()[:80]
+    return "other", "", f"--version says {answer!r}"
 
 
 TENSORS = b"GL_ARM_tensors"
@@ -278,20 +278,20 @@ def check_request(request: CompileRequest) -> None:
         )
 
 
-def able_compilers(request: CompileRequest, text: bytes, found: list[Compiler]) -> list[Compiler]:
-    """Choose those of ``found`` that fit a request. Raises CompilerNotFoundError naming what is missing."""
+def able_compilers(request: CompileRequest, text: bytes, compilers: list[Compiler]) -> list[Compiler]:
+    """Choose those of ``compilers`` that fit a request. Raises CompilerNotFoundError naming what is missing."""
     language = request.language
-    if not found:
+    if not compilers:
         advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
         if language == "HLSL":
             advice = dxc_install_line()
         raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
-    able = found
+    able = compilers
     if language == "GLSL" and TENSORS in text:
         able = [one for one in able if one.knows_tensors]
         if not able:
             raise CompilerNotFoundError(
-                f"the source uses GL_ARM_tensors, which {names(found)} does not know",
+                f"the source uses GL_ARM_tensors, which {names(compilers)} does not know",
                 help=f"install glslang 15.4 or newer, or Arm's glslc: {install_line()}",
             )
     if language == "GLSL" and request.entry != "main":

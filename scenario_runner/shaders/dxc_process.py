@@ -49,7 +49,7 @@ class _Object:
     def call(self, index: int, *arguments: Any, result: Any = ctypes.c_int32) -> Any:
         """The value that the method gives; pointers and integers as ctypes takes them."""
         table = ctypes.cast(self.pointer, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p))).contents
-        types = [ctypes.c_void_p if not isinstance(each, int) else ctypes.c_uint32 for each in arguments]
+        types = [ctypes.c_void_p if not isinstance(argument, int) else ctypes.c_uint32 for argument in arguments]
         function = ctypes.CFUNCTYPE(result, ctypes.c_void_p, *types)(table[index] or 0)
         return function(self.pointer, *arguments)
 
@@ -98,11 +98,11 @@ def _made(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
     """An object of the library. Raises OSError where it has none, AttributeError for another library."""
     create = library.DxcCreateInstance
     create.restype = ctypes.c_int32
-    made = _Object()
-    status = create(_guid(kind), _guid(interface), made.out())
+    instance = _Object()
+    status = create(_guid(kind), _guid(interface), instance.out())
     if status < 0:
         raise OSError(f"DxcCreateInstance gave {_hresult(status)}")
-    return made
+    return instance
 
 
 def _compile(compiler: _Object, includes: _Object, source: str, options: Sequence[str]) -> tuple[bytes, bytes]:
@@ -112,11 +112,11 @@ def _compile(compiler: _Object, includes: _Object, source: str, options: Sequenc
     """
     with open(source, "rb") as file:
         text = file.read()
-    given = (ctypes.c_wchar_p * (len(options) + 1))(_NAME, *options)
+    arguments = (ctypes.c_wchar_p * (len(options) + 1))(_NAME, *options)
     buffer = _Buffer(text, len(text), _UTF_8)
     result = _Object()
     status = compiler.call(
-        3, ctypes.byref(buffer), given, len(given), includes.pointer, _guid(_RESULT), result.out()
+        3, ctypes.byref(buffer), arguments, len(arguments), includes.pointer, _guid(_RESULT), result.out()
     )  # IDxcCompiler3::Compile
     if status < 0:
         return b"", f"error: IDxcCompiler3::Compile gave {_hresult(status)}\n".encode()

@@ -48,7 +48,7 @@ class Processes:
 
         Raises OSError or LimitError when it cannot be started.
         """
-        said = bytearray()
+        output = bytearray()
         failure = ""
         with self._noted(argv[0]):
             with self._lock:
@@ -67,8 +67,8 @@ class Processes:
                 _limit(program.pid)
                 assert program.stdout is not None
                 while chunk := os.read(program.stdout.fileno(), 1 << 16):
-                    said += chunk
-                    if len(said) > MAX_OUTPUT_BYTES:
+                    output += chunk
+                    if len(output) > MAX_OUTPUT_BYTES:
                         failure = f"wrote more than {MAX_OUTPUT_BYTES >> 20} MiB of messages"
                         program.kill()
                         break
@@ -77,7 +77,7 @@ class Processes:
                 program.end()
                 with self._lock:
                     self._running.discard(program)
-        return Finished(code, said[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"), failure or program.failure)
+        return Finished(code, output[:MAX_OUTPUT_BYTES].decode("utf-8", "replace"), failure or program.failure)
 
     @contextlib.contextmanager
     def _noted(self, program: str) -> Iterator[None]:

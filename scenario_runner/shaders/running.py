@@ -78,9 +78,9 @@ def _marked(line: str, column: int | None, message: str) -> tuple[int | None, in
     """Find the start of the mark, from 0, and its length."""
     word = _QUOTED.match(message)
     if word:
-        places = [found.start() for found in re.finditer(rf"(?<!\w){re.escape(word[1])}(?!\w)", line)]
+        places = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(word[1])}(?!\w)", line)]
         if not places and not word[1].isidentifier():
-            places = [found.start() for found in re.finditer(re.escape(word[1]), line)]
+            places = [match.start() for match in re.finditer(re.escape(word[1]), line)]
         if len(places) == 1 or (places and column is not None):
             return min(places, key=lambda place: abs(place + 1 - (column or 1))), len(word[1])
     if column is not None and 0 < column <= len(line) + 1:
@@ -89,16 +89,16 @@ def _marked(line: str, column: int | None, message: str) -> tuple[int | None, in
     return None, 1
 
 
-def log_warnings(request: CompileRequest, assembled: Assembled, said: str, style: MessageStyle) -> None:
+def log_warnings(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> None:
     """Log what a compiler said of a shader that it compiled, where there is a warning in it, with the user's files."""
-    if "WARNING:" in said or "warning:" in said:
+    if "WARNING:" in output or "warning:" in output:
         names, message = _names(request, assembled), re.compile(style.message)
-        lines = said.strip()[:2000].splitlines()
+        lines = output.strip()[:2000].splitlines()
         for index, line in enumerate(lines):
-            found = message.fullmatch(line)
-            if found:
-                file = names.get(found["file"], found["file"])
-                lines[index] = line[: found.start("file")] + file + line[found.end("file") :]
+            match = message.fullmatch(line)
+            if match:
+                file = names.get(match["file"], match["file"])
+                lines[index] = line[: match.start("file")] + file + line[match.end("file") :]
         log.warning(__name__, "%s: the compiler warns: %s", request.place, "\n".join(lines))
 
 
@@ -248,12 +248,12 @@ def compile_alone(job: Job, folder: str, run: Callable[[list[str]], Finished]) -
     refusals = []
     for compiler in job.compilers:
         try:
-            job.module, said = _compile_with(compiler, job, folder, run)
+            job.module, output = _compile_with(compiler, job, folder, run)
         except _NextCompilerError as error:
             refusals.append(error)
             continue
         job.made_by = compiler
-        log_warnings(job.request, job.assembled, said, compiler.style)
+        log_warnings(job.request, job.assembled, output, compiler.style)
         return
     raise CompileError(refusals[0].problems)
 
@@ -275,8 +275,8 @@ def _compile_with(compiler: Compiler, job: Job, folder: str, run: Callable[[list
     if done.failure:
         raise _defect(job, compiler, done.failure, _TOO_MUCH)
     if done.code != 0:
-        said = _all_errors(compiler, argv, done.output, run)
-        problem = compile_problem(request, job.assembled, said, compiler.style)
+        output = _all_errors(compiler, argv, done.output, run)
+        problem = compile_problem(request, job.assembled, output, compiler.style)
         if _UNSUPPORTED in done.output:
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
             raise _NextCompilerError(problem._replace(help=advice + install_line()))
@@ -300,9 +300,9 @@ def _defect(job: Job, compiler: Compiler, does: str, help: str | None = None) ->
     return CompileError(Diagnostic("SR-SHADER-010", "error", None, text, help, path=job.request.place))
 
 
-def _all_errors(compiler: Compiler, argv: list[str], said: str, run: Callable[[list[str]], Finished]) -> str:
-    """The messages of a compiler that is asked to go on behind the first error; ``said`` where that brings no more."""
-    first = next((line.split(": ", 2)[-1] for line in said.splitlines() if line.startswith("ERROR: ")), None)
+def _all_errors(compiler: Compiler, argv: list[str], output: str, run: Callable[[list[str]], Finished]) -> str:
+    """The messages of a compiler that is asked to go on after the first error; ``output`` where that brings no more."""
+    first = next((line.split(": ", 2)[-1] for line in output.splitlines() if line.startswith("ERROR: ")), None)
     for more in compiler.asking_again:
         try:
             done = run([argv[0], *more, *argv[1:]])
@@ -310,7 +310,7 @@ def _all_errors(compiler: Compiler, argv: list[str], said: str, run: Callable[[l
             break
         if not done.failure and first is not None and first in done.output:
             return done.output
-    return said
+    return output
 
 
 def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
@@ -376,18 +376,18 @@ def _wrote(folder: str, index: int) -> bool:
 
 def _take(job: Job, compiler: Compiler, path: str) -> None:
     """Take the module and the log of a shader, whose files begin with ``path``."""
-    said = None
+    output = None
     if os.path.exists(f"{path}.log"):
         with open(f"{path}.log", encoding="utf-8", errors="replace") as file:
-            said = file.read(MAX_LOG)
+            output = file.read(MAX_LOG)
     if os.path.exists(f"{path}.spv"):
         module = _read_module(f"{path}.spv")
         if module.endswith(_FUNCTION_END) and _is_module(module):
             job.module, job.made_by = module, compiler
-    elif said is not None:
-        job.failure = CompileError(compile_problem(job.request, job.assembled, said, compiler.style))
-    if said is not None and job.module is not None:
-        log_warnings(job.request, job.assembled, said, compiler.style)
+    elif output is not None:
+        job.failure = CompileError(compile_problem(job.request, job.assembled, output, compiler.style))
+    if output is not None and job.module is not None:
+        log_warnings(job.request, job.assembled, output, compiler.style)
 
 
 def _read_module(path: str) -> bytes:

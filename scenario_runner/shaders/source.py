@@ -75,7 +75,7 @@ def parse_build_options(text: str, base_dir: str = "") -> BuildOptions:
         else:
             problems.append(f"unknown option {word!r} (expected {_EXPECTED})")
     if problems:
-        raise error_of(Diagnostic("SR-SHADER-014", "error", None, f"build_options: {each}") for each in problems)
+        raise error_of(Diagnostic("SR-SHADER-014", "error", None, f"build_options: {problem}") for problem in problems)
     return BuildOptions(tuple(macros.values()), tuple(include_dirs), optimise, debug)
 
 
@@ -93,17 +93,17 @@ def _words(text: str) -> list[str]:
 
 def _macro(kind: str, text: str) -> tuple[str, tuple[str, str | bool]]:
     """The name alone, and (name with parameters, value). Raises ValueError with a whole message."""
-    found = re.match(r"([A-Za-z_][A-Za-z0-9_]*)(\([A-Za-z0-9_ ,.]*\))?(=)?", text)
-    rest = text[found.end() :] if found else text
-    if found is None or (rest and not found[3]) or (kind == "-U" and text != found[1]):
+    match = re.match(r"([A-Za-z_][A-Za-z0-9_]*)(\([A-Za-z0-9_ ,.]*\))?(=)?", text)
+    rest = text[match.end() :] if match else text
+    if match is None or (rest and not match[3]) or (kind == "-U" and text != match[1]):
         shape = "NAME" if kind == "-U" else "NAME or NAME=VALUE"
         raise ValueError(f"{kind + text!r} is not a macro (expected {kind}{shape}, NAME of letters, digits and _)")
     if kind == "-U":
-        return found[1], (found[1], False)
+        return match[1], (match[1], False)
     # The value becomes the rest of a #define line: nothing in it may reach the lines below.
     if any(mark in rest for mark in ("\n", "\r", "\0", "/*")) or rest.endswith("\\"):
         raise ValueError(f"the value in {kind + text!r} cannot hold a line break, '/*' or a final backslash")
-    return found[1], (found[1] + (found[2] or ""), rest if found[3] else True)
+    return match[1], (match[1] + (match[2] or ""), rest if match[3] else True)
 
 
 Language = Literal["GLSL", "HLSL"]
@@ -152,8 +152,8 @@ def own_include(text: bytes) -> str:
     text = re.sub(_SPLICE, b"", text) if b"\\" in text else text
     if not any(word in text for word in _WORDS):
         return ""
-    found = re.search(_OPENS_FILE, without_comments(text))
-    return found[1].decode() if found else ""
+    match = re.search(_OPENS_FILE, without_comments(text))
+    return match[1].decode() if match else ""
 
 
 def without_comments(text: bytes) -> bytes:
@@ -245,15 +245,15 @@ class _Assembly:
         head, rest, at = b"", data, 1
         preamble = self.macros()
         if not self.hlsl:
-            found = None
+            match = None
             if b"version" in data:
-                found = _VERSION.match(data)
-            if found:
-                head, rest = data[: found.end()] + b"\n", data[found.end() :]
-                at = data.count(b"\n", 0, found.end()) + 1
+                match = _VERSION.match(data)
+            if match:
+                head, rest = data[: match.end()] + b"\n", data[match.end() :]
+                at = data.count(b"\n", 0, match.end()) + 1
                 # Before GLSL 3.30, "#line 5" numbers its own line, not the next.
-                version = int(found[1])
-                self.line_offset = -1 if (found[2] != b"es" and version < 330) or version == 100 else 0
+                version = int(match[1])
+                self.line_offset = -1 if (match[2] != b"es" and version < 330) or version == 100 else 0
             else:
                 head = b"#version 460\n"
             if self.named:
@@ -302,20 +302,20 @@ class _Assembly:
         done = counted = 0
         at = first
         once = False
-        for found in re.compile(_DIRECTIVE, re.S | re.M).finditer(text):
-            name: bytes | None = found[1] or found[2]
-            if found[3]:
+        for match in re.compile(_DIRECTIVE, re.S | re.M).finditer(text):
+            name: bytes | None = match[1] or match[2]
+            if match[3]:
                 once = once or index > 0
-                parts.append(text[done : found.start()])
-                done = found.end()
+                parts.append(text[done : match.start()])
+                done = match.end()
                 continue
             if not name:
                 continue
-            at += text.count(b"\n", counted, found.start())
-            counted = found.start()
+            at += text.count(b"\n", counted, match.start())
+            counted = match.start()
             inner = self.include(name, folders, open_files)
-            parts += (text[done : found.start()], inner, self.line(at, FIRST_FILE + index))
-            done = found.end()
+            parts += (text[done : match.start()], inner, self.line(at, FIRST_FILE + index))
+            done = match.end()
         parts.append(text[done:])
         body = b"".join(parts)
         if once:

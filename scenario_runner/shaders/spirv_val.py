@@ -77,8 +77,8 @@ def validator_version(validator: Validator) -> str | None:
         done = Processes().run([validator.path, "--version"], folder=None, timeout_s=TIMEOUT_S)
     except (OSError, LimitError):
         return None
-    found = re.search(r"^SPIRV-Tools v(\S{1,80})", done.output, re.M)
-    return found[1] if found else None
+    match = re.search(r"^SPIRV-Tools v(\S{1,80})", done.output, re.M)
+    return match[1] if match else None
 
 
 def complaint(
@@ -99,13 +99,13 @@ def complaint(
         raise OSError(f"{validator.path} {done.failure}")
     if done.code == 0:
         return ""
-    found = _ERROR.search(done.output)
-    if found is None or found[1].startswith("Unrecognized target env") or _LIFTED.search(done.output):
+    match = _ERROR.search(done.output)
+    if match is None or match[1].startswith("Unrecognized target env") or _LIFTED.search(done.output):
         return None
-    unknown = _UNKNOWN.match(found[1])
+    unknown = _UNKNOWN.match(match[1])
     if unknown is not None and (has_extensions or unknown["what"] == "capability operand"):
         return None
-    return " ".join(found[1].split())
+    return " ".join(match[1].split())
 
 
 _FORMAT = 1  # part of every key; raise it when a check is added
@@ -147,10 +147,10 @@ def check_modules(modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | 
         except SpirvError as error:
             errors[uid] = error  # found again as fast as it is read
     if extended:
-        said = _ask(validator, extended) if validator else dict.fromkeys(extended, "")
-        verdicts.update(said)
+        messages = _ask(validator, extended) if validator else dict.fromkeys(extended, "")
+        verdicts.update(messages)
         if cache:
-            for code, verdict in said.items():
+            for code, verdict in messages.items():
                 cache.store(identity + code, verdict.encode() or _GOOD)
             cache.evict()
     complaints = {
@@ -183,17 +183,17 @@ def _ask(validator: Validator, modules: Mapping[bytes, bool]) -> dict[bytes, str
 
     Those of which it cannot tell have nothing against them. Those for which it failed are left out.
     """
-    said: dict[bytes, str] = {}
+    complaints: dict[bytes, str] = {}
     processes = Processes()
 
     def ask(code: bytes, folder: str) -> None:
         try:
-            found = complaint(validator, code, has_extensions=modules[code], folder=folder, processes=processes)
+            message = complaint(validator, code, has_extensions=modules[code], folder=folder, processes=processes)
         except OSError:
             return
-        said[code] = found or ""
+        complaints[code] = message or ""
 
     with temporary_folder() as root:
         tasks = [partial(ask, code) for code in modules]
         work_off(tasks, os.path.join(root, "module"), os.cpu_count() or 1, processes)
-    return said
+    return complaints

@@ -196,11 +196,11 @@ class Constants:
         if opcode >= op.SPEC_CONSTANT_TRUE and self._specialization:
             spec_id = index.decorations_of(id).get(SPEC_ID)
             if spec_id is not None and spec_id in self._specialization:
-                given = self._specialization[spec_id]
+                specialized = self._specialization[spec_id]
                 try:
-                    value = fit(scalar, given)
+                    value = fit(scalar, specialized)
                 except ValueError as error:
-                    message = f"specialization constant {spec_id}: {given!r} does not fit {scalar}: {error}"
+                    message = f"specialization constant {spec_id}: {specialized!r} does not fit {scalar}: {error}"
                     raise index.error(message) from None
         return value
 

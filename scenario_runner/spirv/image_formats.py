@@ -92,14 +92,14 @@ class ImageUses:
 def _image_types(index: Index) -> set[int]:
     """Return the types that are, point to or are arrays of storage images."""
     words = index.words
-    found: set[int] = set()
+    types: set[int] = set()
     for id, at in index.definitions.items():  # in the order of the module
         opcode = index.opcode(at)
         inner = {op.TYPE_POINTER: 3, op.TYPE_ARRAY: 2, op.TYPE_RUNTIME_ARRAY: 2}.get(opcode)
         is_image = opcode == op.TYPE_IMAGE and words[at + 7] == _STORAGE
-        if is_image or (inner is not None and words[at + inner] in found):
-            found.add(id)
-    return found
+        if is_image or (inner is not None and words[at + inner] in types):
+            types.add(id)
+    return types
 
 
 class ChangedFormats(NamedTuple):
@@ -119,7 +119,7 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
     operations, which need the declared format; or uses an image in a way that this reader does not know.
     """
     uses = index.once(ImageUses)
-    given: dict[int, str] = {}
+    declared: dict[int, str] = {}
     needed: set[str] = set()
     unknown: set[int] = set()
     for variable in formats:
@@ -127,16 +127,16 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
         if flags & (TEXEL_POINTER | LOST):
             return None
         together = connected & set(index.variables)
-        wanted = {formats.get(each, UNKNOWN) for each in together}
-        format = wanted.pop() if len(wanted) == 1 else UNKNOWN
+        new_formats = {formats.get(each, UNKNOWN) for each in together}
+        format = new_formats.pop() if len(new_formats) == 1 else UNKNOWN
         if format == UNKNOWN:
             unknown |= together
             needed |= {READ_WITHOUT_FORMAT} if flags & READ else set()
             needed |= {WRITE_WITHOUT_FORMAT} if flags & WRITE else set()
         elif format not in _BASIC:
             needed.add(_EXTENDED)
-        given |= dict.fromkeys(connected & uses.types_of.keys(), format)
-    change = _Change(index, uses, given)
+        declared |= dict.fromkeys(connected & uses.types_of.keys(), format)
+    change = _Change(index, uses, declared)
     numbers = sorted(_CAPABILITY_NUMBERS[name] for name in needed)
     code = change.code(number for number in numbers if number not in index.capabilities)
     return ChangedFormats(code, tuple(CAPABILITIES[number] for number in numbers), frozenset(unknown))
@@ -160,9 +160,10 @@ class _Change:
             if not formats.keys().isdisjoint(parameters):
                 place = index.functions[function] + 4
                 old = index.words[place]
-                result, *given = self._instruction(old)[2:]
+                result, *operands = self._instruction(old)[2:]
                 types = [
-                    self._value_types.get(parameter, type) for parameter, type in zip(parameters, given, strict=False)
+                    self._value_types.get(parameter, type)
+                    for parameter, type in zip(parameters, operands, strict=False)
                 ]
                 form = (result, *types)
                 if form not in known:
@@ -176,9 +177,9 @@ class _Change:
             if words[at] & 0xFFFF in _TYPED and words[at] >> 16 > 2 and words[at + 2] in self._value_types:
                 words[at + 1] = self._value_types[words[at + 2]]
         added = [word for number in capabilities for word in (2 << 16 | op.CAPABILITY, number)]
-        made = self._made.result()
-        made[HEADER_WORDS:HEADER_WORDS] = array(made.typecode, added)
-        return made.tobytes()
+        result = self._made.result()
+        result[HEADER_WORDS:HEADER_WORDS] = array(result.typecode, added)
+        return result.tobytes()
 
     def _instruction(self, id: int) -> Sequence[int]:
         at = self._index.definition(id, "a type")

@@ -49,11 +49,11 @@ class EntryPoint(NamedTuple):
         """
         index = self.source
         interfaces = index.once(_interfaces)
-        found = interfaces.get(self.at)
-        if found is None:
-            found = read_interface(index, self.function, self.listed, default_constants(index), {})
-            interfaces[self.at] = found
-        return found
+        interface = interfaces.get(self.at)
+        if interface is None:
+            interface = read_interface(index, self.function, self.listed, default_constants(index), {})
+            interfaces[self.at] = interface
+        return interface
 
     def specialized(self, specialization: Mapping[int, Literal]) -> Interface:
         """Read the interface with the given values (SpecId → value), which lengths of arrays may follow.
@@ -221,13 +221,13 @@ def _interfaces(index: Index) -> dict[int, Interface]:
 def _read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
     """Read the entry points in the order of the module."""
     words = index.words
-    found = []
+    entry_points = []
     for at in index.entry_points:
         end = at + index.count(at)
         name, behind = index.string_and_end(at + 3, end)
         model = enumerant_name(EXECUTION_MODELS, words[at + 1], "ExecutionModel")
-        found.append(EntryPoint(name, model, index, at, words[at + 2], tuple(words[behind:end])))
-    return tuple(found)
+        entry_points.append(EntryPoint(name, model, index, at, words[at + 2], tuple(words[behind:end])))
+    return tuple(entry_points)
 
 
 def _read_spec_constants(index: Index, constants: Constants) -> tuple[SpecConstant, ...]:

@@ -138,13 +138,13 @@ class _StageReader:
         """Tell whether members are built-in, as those of gl_PerVertex, and note them."""
         members = [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
         built_in = [member[BUILT_IN] for member in members if BUILT_IN in member]
-        self.built_in[storage_class] += [enumerant_name(BUILT_INS, each, "BuiltIn") for each in built_in]
+        self.built_in[storage_class] += [enumerant_name(BUILT_INS, name, "BuiltIn") for name in built_in]
         return bool(built_in)
 
     def _all_flat(self, struct: Struct) -> bool:
         """Tell whether every member has the Flat decoration, as those of arrays of blocks do."""
         members = range(len(struct.members))
-        return bool(members) and all(FLAT in self._index.member_decorations_of(struct.id, each) for each in members)
+        return bool(members) and all(FLAT in self._index.member_decorations_of(struct.id, member) for member in members)
 
     def _add_members(
         self, struct: Struct, name: str, outer: dict[int, int], following: int | None, storage_class: int

@@ -272,7 +272,7 @@ class _Supervisor:
 
     def _finish(self, finished: Finished) -> None:
         attempts = tuple(map(self._layout.there, finished.attempts))
-        named = [file for each in attempts for output in each.outputs for file in output.files.values()]
+        named = [file for attempt in attempts for output in attempt.outputs for file in output.files.values()]
         files = {file: os.path.join(self._results, file) for file in dict.fromkeys(named)}
         self._say(Ran(finished._replace(attempts=attempts, host=socket.gethostname()), files))
 

@@ -83,8 +83,8 @@ def _client(address: str) -> Client:
 
     until = time.monotonic() + _CONNECT_S
     try:
-        found = _in_file(address, until) if address.endswith(".json") else address
-        return Client(found, timeout=max(1, round(until - time.monotonic())), set_as_default=False)
+        scheduler = _in_file(address, until) if address.endswith(".json") else address
+        return Client(scheduler, timeout=max(1, round(until - time.monotonic())), set_as_default=False)
     except Exception as error:  # anything: what answers there may be no scheduler
         why = ": ".join(dict.fromkeys(str(each) or type(each).__name__ for each in (error, error.__cause__) if each))
         if isinstance(error, MemoryError):  # it has taken a greeting for a length
@@ -98,9 +98,9 @@ def _in_file(path: str, until: float) -> str:
     """The address that a scheduler has written into a file. Raises OSError or ValueError where it has not, for long."""
     while True:
         try:
-            said = json.loads(read_file(path))
-            if isinstance(said, dict) and "address" in said:
-                return str(said["address"])
+            content = json.loads(read_file(path))
+            if isinstance(content, dict) and "address" in content:
+                return str(content["address"])
             raise ValueError("the file names no scheduler")
         except (FileNotFoundError, json.JSONDecodeError):  # it is not there yet, or not all of it
             if time.monotonic() >= until:
@@ -261,7 +261,7 @@ class ClusterWorkers:
                 refuse_lost_scheduler("does not answer")
             return
         self._silent_since = None
-        has_resource = any(each["resources"].get(RESOURCE) for each in workers.values())
+        has_resource = any(worker["resources"].get(RESOURCE) for worker in workers.values())
         for address, about in workers.items():
             if address in self._hosts or address in self._refused:
                 continue
@@ -355,7 +355,7 @@ class ClusterWorkers:
         """The results of items that are not given to a further host."""
         if problems:
             reason = f"{MOST_LOSSES} times a host could not run it: {problems[0]}"
-            outcome = Outcome("Missing", reason=reason, diagnostics=tuple(each.as_json() for each in problems))
+            outcome = Outcome("Missing", reason=reason, diagnostics=tuple(problem.as_json() for problem in problems))
         else:
             reason = f"{MOST_LOSSES} times a host was lost while it had this item, the last times with this one alone"
             outcome = Outcome("Crash", reason=reason)

@@ -141,8 +141,8 @@ class _Evaluation:
             return _of_error(error, "Fail", reason)
         codes = {problem.code for problem in error.problems if problem.severity == "error"}
         if check.codes is not None and codes != set(check.codes):
-            found, wanted = (", ".join(sorted(each)) for each in (codes, set(check.codes)))
-            reason = f"the run ended with the codes {found}, expected {wanted}: {error.problems[0]}"
+            actual_codes, expected_codes = (", ".join(sorted(names)) for names in (codes, set(check.codes)))
+            reason = f"the run ended with the codes {actual_codes}, expected {expected_codes}: {error.problems[0]}"
             return _of_error(error, "Fail", reason)
         return _of_error(error, "Pass")._replace(reason="")
 
@@ -151,13 +151,13 @@ class _Evaluation:
         warnings = tuple(warning.as_json() for warning in plan.warnings)
         if self._expectations.expects_failure:
             code = self._expectations.check.exit_code
-            wanted = ", ".join(self._expectations.check.codes or ()) if code is None else f"the exit code {code}"
-            reason = f"the run ended well, expected {wanted}"
+            expected_end = ", ".join(self._expectations.check.codes or ()) if code is None else f"the exit code {code}"
+            reason = f"the run ended well, expected {expected_end}"
             return Outcome("Fail", reason=reason, diagnostics=warnings)
-        bad = [each for each in self._checks if each.status != "Pass"]
+        bad = [check for check in self._checks if check.status != "Pass"]
         if not bad:
             return Outcome("Pass", diagnostics=warnings, outputs=tuple(self._checks))
-        failed = [each for each in bad if each.status == "Fail"]
+        failed = [diagnostic for diagnostic in bad if diagnostic.status == "Fail"]
         first = (failed or bad)[0]
         more = f" (and {len(bad) - 1} more outputs)" if len(bad) > 2 else " (and 1 more output)" if len(bad) > 1 else ""
         reason = f"{first.name}: {first.message}{more}"
@@ -170,31 +170,31 @@ class _Evaluation:
         if bound is None:
             return
         actual = view[: bound.output.size_bytes]
-        found = check_output(bound, actual)
+        check = check_output(bound, actual)
         if self._options.results_folder is not None:
             start = time.perf_counter()
             # a sandbox is one for scenarios, not for what is written about them
-            found = self._context.run(self._with_evidence, found, bound, actual, self._options.results_folder)
+            check = self._context.run(self._with_evidence, check, bound, actual, self._options.results_folder)
             self.evidence_s += time.perf_counter() - start
-        self._checks.append(found)
+        self._checks.append(check)
 
-    def _with_evidence(self, found: OutputCheck, bound: Bound, actual: memoryview, folder: str) -> OutputCheck:
+    def _with_evidence(self, check: OutputCheck, bound: Bound, actual: memoryview, folder: str) -> OutputCheck:
         """Write files about an output that is wrong, in place of those of an earlier run."""
         from scenario_runner.suite.evidence import remove_evidence, write_evidence
 
         remove_evidence(bound, folder, self._item.id)
-        if found.status == "Pass":
-            return found
+        if check.status == "Pass":
+            return check
         room = self._options.evidence_bytes_max - self._evidence_bytes
         try:
             files = write_evidence(bound, actual, folder, self._item.id, room)
         except FileError as error:
-            return found._replace(message=f"{found.message} (no files about it: {error})")
+            return check._replace(message=f"{check.message} (no files about it: {error})")
         self._evidence_bytes += sum(os.path.getsize(os.path.join(folder, path)) for path in files.values())
         if not any(what.startswith("actual") and path[-4:] != ".png" for what, path in files.items()):
             left_out = f"its content is not kept: more than --max-evidence {self._options.evidence_bytes_max >> 20} MiB"
-            found = found._replace(message=f"{found.message} ({left_out})")
-        return found._replace(files=files)
+            check = check._replace(message=f"{check.message} ({left_out})")
+        return check._replace(files=files)
 
 
 _BOUNDS = ("atol", "rtol", "ulp", "zero", "denormals", "nan")
@@ -259,11 +259,11 @@ def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
         text += f", {allowed} may be{_origin(bound, key)}"
     if not mismatch.worst:
         return text
-    index, wanted, got = mismatch.worst[0]
+    index, expected, got = mismatch.worst[0]
     if bound.rule.is_bitwise:
-        return f"{text} at {index}: {got}, expected {wanted}"
+        return f"{text} at {index}: {got}, expected {expected}"
     error, _ = distinct(mismatch.error, bound.rule.atol)
-    return f"{text}, the greatest error is {error} at {index}: {got}, expected {wanted}{_allowed_error(bound)}"
+    return f"{text}, the greatest error is {error} at {index}: {got}, expected {expected}{_allowed_error(bound)}"
 
 
 def _allowed_error(bound: Bound) -> str:
@@ -293,13 +293,13 @@ def _measured(
         try:
             value = METRICS[name].value(pairs)
         except ValueError as error:
-            found, message = "Fail", f"{name} cannot be computed: {error}"
+            shown, message = "Fail", f"{name} cannot be computed: {error}"
         else:
-            found, message = verdict(METRICS[name], bounds, value)
+            shown, message = verdict(METRICS[name], bounds, value)
             if math.isfinite(value):  # JSON has no other numbers
                 metrics[name] = value
         if message:
             messages.append(message + _origin(bound, "metrics"))
-        if found == "Fail" or status == "Pass":
-            status = found
+        if shown == "Fail" or status == "Pass":
+            status = shown
     return status, messages

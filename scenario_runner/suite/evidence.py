@@ -172,11 +172,11 @@ def _write_pictures(
 
 def _visible(shown: dict[str, Content]) -> dict[str, Content]:
     """The contents without an alpha that hides all of them: many shaders leave it zero."""
-    if any(len(each.channels) < 2 or each.channels[-1].name != "A" for each in shown.values()):
+    if any(len(picture.channels) < 2 or picture.channels[-1].name != "A" for picture in shown.values()):
         return shown
-    if any(each.channels[-1].raw.any() for each in shown.values()):
+    if any(picture.channels[-1].raw.any() for picture in shown.values()):
         return shown
-    return {what: replace(each, channels=each.channels[:-1]) for what, each in shown.items()}
+    return {what: replace(picture, channels=picture.channels[:-1]) for what, picture in shown.items()}
 
 
 def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:

@@ -89,7 +89,7 @@ def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
     """The files that a scenario names and those that they include, with their digests."""
     folder = os.path.dirname(path)
     waiting = list(declared_files(text.decode("utf-8", "replace"), folder).reads)
-    dirs = [os.path.join(folder, each) for each in _include_dirs(text)]
+    dirs = [os.path.join(folder, include_dir) for include_dir in _include_dirs(text)]
     known = set(waiting)
     while waiting:
         path = waiting.pop()
@@ -142,17 +142,17 @@ def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
 
 def _named(text: bytes, *keys: str) -> list[str]:
     """The texts that a JSON text has under these keys, anywhere in it, and those in arrays under them."""
-    found: list[str] = []
+    names: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
         for key, value in pairs:
             texts = value if isinstance(value, list) else [value]
-            found.extend(each for each in texts if key in keys and isinstance(each, str) and "\0" not in each)
+            names.extend(text for text in texts if key in keys and isinstance(text, str) and "\0" not in text)
 
     if any(key.encode() in text for key in keys):
         with suppress(ValueError, RecursionError):  # the run says what is wrong
             json.loads(text, object_pairs_hook=note)
-    return found
+    return names
 
 
 def content(path: str | None) -> bytes | None:
@@ -190,5 +190,5 @@ def _read(path: str, size_bytes: int, *, is_source: bool) -> _Source:
             return _Source(hashlib.file_digest(file, "sha256").digest(), ())
         content = file.readall()
     has_includes = is_source and b"include" in content
-    names = (found.decode("utf-8", "replace") for found in _INCLUDE.findall(content)) if has_includes else ()
+    names = (name.decode("utf-8", "replace") for name in _INCLUDE.findall(content)) if has_includes else ()
     return _Source(hashlib.sha256(content).digest(), tuple(names))

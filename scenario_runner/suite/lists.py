@@ -137,9 +137,9 @@ class Lists:
     include: Patterns = field(default_factory=Patterns)
     _names: set[str] = field(default_factory=set)  # of all items, as far as they were found
 
-    def included(self, found: Iterable[Item]) -> Iterator[Item]:
+    def included(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items that count of those that are found."""
-        for item in found:
+        for item in items:
             self._names.add(item.id)
             if not self.include or self.include.match(item.id):
                 yield item

@@ -31,7 +31,7 @@ def _checked(result: Result) -> Result:
     for number, attempt in enumerate(result.attempts):
         if not 0 <= attempt.seconds < math.inf:
             raise ValueError(f"attempts/{number}: seconds: {attempt.seconds} is no time")
-        if not all(isinstance(each.get("message", ""), str) for each in attempt.diagnostics):
+        if not all(isinstance(diagnostic.get("message", ""), str) for diagnostic in attempt.diagnostics):
             raise ValueError(f"attempts/{number}: diagnostics: a message is no text")
     return result
 
@@ -198,13 +198,13 @@ class MergedJournals:
 
     def _index(self, number: int) -> None:
         path = self._paths[number]
-        for line, (found, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
-            if isinstance(found, Header):
-                self.runs.append(Run(number, found))
-            elif isinstance(found, End):
-                self.runs[-1] = self.runs[-1]._replace(end=found)
-            elif found is not None:
-                self._add(number, line, found, offset)
+        for line, (entry, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
+            if isinstance(entry, Header):
+                self.runs.append(Run(number, entry))
+            elif isinstance(entry, End):
+                self.runs[-1] = self.runs[-1]._replace(end=entry)
+            elif entry is not None:
+                self._add(number, line, entry, offset)
             else:  # it may have been the header of another suite
                 self.runs[-1] = self.runs[-1]._replace(end=None)
 
@@ -215,8 +215,8 @@ class MergedJournals:
             offset,
             result.verdict,
             result.seconds,
-            max((each.seconds for each in result.attempts), default=0.0),
-            any(each.status == "Timeout" for each in result.attempts),
+            max((attempt.seconds for attempt in result.attempts), default=0.0),
+            any(attempt.status == "Timeout" for attempt in result.attempts),
             sys.intern(result.device),
             sys.intern(result.driver),
         )
@@ -246,13 +246,13 @@ def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple
     for number, text in enumerate(iter(partial(file.readline, MAX_BYTES), b""), 2):
         if len(text) == MAX_BYTES:
             refuse("SR-SUITE-011", path, f"the line has more than {MAX_BYTES >> 20} MiB", line=number)
-        found: Header | End | Result | None = None
+        entry: Header | End | Result | None = None
         kind = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), Result)
         try:
-            found = _validated(kind, text)
+            entry = _validated(kind, text)
         except ValueError as error:
             _damaged(error, text, path, number, problems)
-        yield found, offset
+        yield entry, offset
         offset += len(text)
 
 
@@ -261,8 +261,8 @@ def _header(text: bytes, path: str) -> Header:
     if not text:
         refuse("SR-SUITE-011", path, "the journal is empty: its suite ended before it began", "run it again")
     try:
-        given = json.loads(text)
-        version = given["journal"]
+        fields = json.loads(text)
+        version = fields["journal"]
     except (ValueError, TypeError, KeyError, RecursionError):
         refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=1)
     if version != VERSION:

@@ -85,18 +85,21 @@ class Outcome(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Only what differs from the defaults, so that the line of an item that passed is short."""
-        given = {name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name, None)}
+        fields = {
+            name: value for name, value in self._asdict().items() if value != self._field_defaults.get(name, None)
+        }
         if self.outputs:
-            given["outputs"] = [each._asdict() for each in self.outputs]
-        return given
+            fields["outputs"] = [output._asdict() for output in self.outputs]
+        return fields
 
     @classmethod
-    def of_json(cls, given: dict[str, Any]) -> Outcome:
+    def of_json(cls, fields: dict[str, Any]) -> Outcome:
         outputs = tuple(
-            OutputCheck(**{**each, "worst": tuple(map(tuple, each["worst"]))}) for each in given.get("outputs", ())
+            OutputCheck(**{**output, "worst": tuple(map(tuple, output["worst"]))})
+            for output in fields.get("outputs", ())
         )
-        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-        return cls(**{**given, **lists, "outputs": outputs})
+        lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        return cls(**{**fields, **lists, "outputs": outputs})
 
 
 class Hashes(NamedTuple):
@@ -137,13 +140,13 @@ class Result(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return sum(each.seconds for each in self.attempts)
+        return sum(attempt.seconds for attempt in self.attempts)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "item": self.item._asdict(),
             "verdict": self.verdict,
-            "attempts": [each.as_json() for each in self.attempts],
+            "attempts": [attempt.as_json() for attempt in self.attempts],
             "device": self.device,
             "driver": self.driver,
             "hashes": self.hashes._asdict(),

@@ -163,12 +163,12 @@ class _Update:
         actual = view[: output.size_bytes]
         expected = self._check.outputs.get(name)
         if bound is not None:
-            found = check_output(bound, actual)
-            if found.status != "Fail":
+            check = check_output(bound, actual)
+            if check.status != "Fail":
                 if bound.path is not None and (expected is None or expected.values is None):
                     self._add(bound.path, output, "kept", "", actual)
                 return
-            message = found.message
+            message = check.message
         else:
             message = "; ".join(problem.message for problem in replaced.misfits) if replaced is not None else ""
         self._check_passes(output, bound, actual)
@@ -186,9 +186,9 @@ class _Update:
             return
         # what `write_output` writes
         element = bound.element if bound is not None else element_of_output(output, expected) or ELEMENTS["int8"]
-        found = check_output(bind_content(self._expectations, expected, output, held_content(actual, element)), actual)
-        if found.status == "Fail":
-            message = f"this run would not pass even with its own content expected: {found.message}"
+        check = check_output(bind_content(self._expectations, expected, output, held_content(actual, element)), actual)
+        if check.status == "Fail":
+            message = f"this run would not pass even with its own content expected: {check.message}"
             help = "correct these keys of the expectation, or the scenario"
             pointer = f"/outputs/{escape(output.name)}"
             raise ExpectationError(self._expectations.problem("SR-EXPECT-012", pointer, message, help))
@@ -229,7 +229,7 @@ class _Update:
         if os.path.realpath(path) in map(os.path.realpath, inputs_of(self._item)):
             raise ExpectationError(_overwritten(path, self._item.id))
         check_destination(path)  # so that a dry run says the same
-        is_written = any(each.kind != "kept" for each in self._by_path.get(path, ()))
+        is_written = any(change.kind != "kept" for change in self._by_path.get(path, ()))
         self._add(path, output, "changed" if os.path.lexists(path) else "new", message, actual)
         if self._files is not None and not is_written:
             element = bound.element if bound is not None else element_of_output(output, expected)

@@ -104,7 +104,7 @@ class Rules(NamedTuple):
             return judged(attempts[-1].status, expected.status)
         if expected.is_flake:
             return "KnownFlake"
-        if any(each.status != attempts[first].status for each in attempts[first:]):
+        if any(attempt.status != attempts[first].status for attempt in attempts[first:]):
             return "Flake"
         return judged(attempts[-1].status, expected.status)
 
@@ -231,9 +231,9 @@ def _slower(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[tuple[
         typical = median(ratios.values())
         spread = _MAD_TO_SIGMA * median(abs(ratio - typical) for ratio in ratios.values())
         least = max(_SIGMAS * spread, math.log(_LEAST_FACTOR))
-    found = [
+    slower = [
         Slower(id, before[id].seconds, after[id].seconds)
         for id in sorted(ratios)
         if ratios[id] - typical > least and after[id].seconds - before[id].seconds * math.exp(typical) > _LEAST_SECONDS
     ]
-    return tuple(found), math.exp(typical)
+    return tuple(slower), math.exp(typical)

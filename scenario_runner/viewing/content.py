@@ -213,17 +213,17 @@ class Content:
         places = map(int, numpy.unravel_index(flat, self.shape))
         return (*places, self.first_channel + channel) if self.has_channel_axis else tuple(places)
 
-    def select(self, wanted: str) -> Content:
+    def select(self, name: str) -> Content:
         """One channel alone, by its name or number. Raises UsageError that lists what there is."""
         names = [channel.name.lower() for channel in self.channels]
-        if wanted.lower() in names:
-            found = names.index(wanted.lower())
-        elif wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and int(wanted) < len(names):
-            found = int(wanted)
+        if name.lower() in names:
+            index = names.index(name.lower())
+        elif name.isascii() and name.isdigit() and len(name) < 10 and int(name) < len(names):
+            index = int(name)
         else:
             shown = ", ".join(channel.name for channel in self.channels[:8]) + (", …" if len(names) > 8 else "")
-            raise UsageError(f"--channel {wanted!r}: {self.path} has the channels {shown or 'of an empty array'}")
-        return replace(self, channels=(self.channels[found],), first_channel=found)
+            raise UsageError(f"--channel {name!r}: {self.path} has the channels {shown or 'of an empty array'}")
+        return replace(self, channels=(self.channels[index],), first_channel=index)
 
 
 def image(path: str, title: str, channels: tuple[Channel, ...]) -> Content:

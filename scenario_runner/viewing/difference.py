@@ -75,24 +75,24 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
     noise = 0.0  # the sum of squared errors, each relative to the peak of its channel
     places: list[Array] = []
     for number, (a, b) in enumerate(pairs):
-        values, wanted = a.numbers.reshape(-1), b.numbers.reshape(-1)
-        nan, other_nan = numpy.isnan(values), numpy.isnan(wanted)
+        values, expected = a.numbers.reshape(-1), b.numbers.reshape(-1)
+        nan, other_nan = numpy.isnan(values), numpy.isnan(expected)
         only_one, only_other, both = result.nan_counts
         result.nan_counts = (
             only_one + int((nan & ~other_nan).sum()),
             only_other + int((other_nan & ~nan).sum()),
             both + int((nan & other_nan).sum()),
         )
-        where = numpy.flatnonzero(unequal(values, wanted) & ~(nan & other_nan))
+        where = numpy.flatnonzero(unequal(values, expected) & ~(nan & other_nan))
         counts = numpy.ones(where.size, bool)
         is_number = ~(nan | other_nan)[where]
         if is_number.any():
             numbers_at = where[is_number]
             errors = _errors(a, b, numbers_at)
-            for name, found in errors.items():
-                worst = int(found.argmax())
-                if name not in result.errors or found[worst] > result.errors[name].value:
-                    result.errors[name] = Error(found[worst].item(), one.index(int(numbers_at[worst]), number))
+            for name, error in errors.items():
+                worst = int(error.argmax())
+                if name not in result.errors or error[worst] > result.errors[name].value:
+                    result.errors[name] = Error(error[worst].item(), one.index(int(numbers_at[worst]), number))
             counts[is_number] = ~_is_within(errors, tolerance)
             noise += float(((errors["absolute"].astype("f8") / a.peak) ** 2).sum())
         result.tolerated += int(where.size - counts.sum())
@@ -134,10 +134,10 @@ def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
     magnitude = numpy.maximum(numpy.abs(numbers.astype("f8")), numpy.abs(expected.astype("f8")))
     with numpy.errstate(all="ignore"):
         relative = numpy.where(numpy.isfinite(absolute), absolute / magnitude, numpy.inf)
-    found = {"absolute": absolute, "relative": relative}
+    errors = {"absolute": absolute, "relative": relative}
     if a.element is b.element and a.element.is_float:
-        found["ulp"] = a.element.steps(values, wanted)
-    return found
+        errors["ulp"] = a.element.steps(values, wanted)
+    return errors
 
 
 def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
@@ -226,11 +226,11 @@ def _element_of_dump(
         return None
     if entry.format is not None:
         return ELEMENTS["float8_e5m2"] if "FLOAT8E5M2" in entry.format else None
-    wanted = elements.get(entry.resource, elements.get(None))
-    if wanted is None and entry.element == counterpart.element and entry.element is not None:
-        wanted = ELEMENTS.get(entry.element)
+    element = elements.get(entry.resource, elements.get(None))
+    if element is None and entry.element == counterpart.element and entry.element is not None:
+        element = ELEMENTS.get(entry.element)
     size = os.path.getsize(path)
-    return wanted if wanted is not None and (size % wanted.size_bytes == 0 or entry.resource in elements) else None
+    return element if element is not None and (size % element.size_bytes == 0 or entry.resource in elements) else None
 
 
 def _check(path: str, sha256: str) -> None:
@@ -260,10 +260,10 @@ def _files(folder: str) -> set[str]:
     def fail(error: OSError) -> None:
         raise file_error(error.filename or folder, f"cannot be opened: {reason_of(error)}") from error
 
-    found = set()
+    files = set()
     for place, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if name[:1] != "."]
         for name in names:
             if name[:1] != "." and is_known(name):
-                found.add(os.path.relpath(os.path.join(place, name), folder))
-    return found
+                files.add(os.path.relpath(os.path.join(place, name), folder))
+    return files

@@ -35,9 +35,11 @@ def value_range(content: Content) -> tuple[float, float]:
     colors = [channel for channel in shown_channels(content) if not _is_alpha(channel, content)]
     if colors and all(channel.full_range is not None for channel in colors):
         return 0.0, float(max(channel.full_range[1] for channel in colors if channel.full_range))
-    found = [statistics_of(channel) for channel in colors]
-    least = min((float(each.least) for each in found if each.least is not None), default=0.0)
-    greatest = max((float(each.greatest) for each in found if each.greatest is not None), default=0.0)
+    statistics = [statistics_of(channel) for channel in colors]
+    least = min((float(statistic.least) for statistic in statistics if statistic.least is not None), default=0.0)
+    greatest = max(
+        (float(statistic.greatest) for statistic in statistics if statistic.greatest is not None), default=0.0
+    )
     if least == greatest:
         return min(least, 0.0), max(greatest, 0.0)
     return least, greatest
@@ -97,11 +99,11 @@ def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) 
         return picture
     sizes = (max(1, int(found_height / scale)), max(1, int(found_width / scale)))
     result: Array = picture if brightest else picture.astype(numpy.float32)
-    for axis, (size, found) in enumerate(zip(sizes, (found_height, found_width), strict=True)):
-        edges = numpy.arange(size) * found // size
+    for axis, (size, count) in enumerate(zip(sizes, (found_height, found_width), strict=True)):
+        edges = numpy.arange(size) * count // size
         result = (numpy.maximum if brightest else numpy.add).reduceat(result, edges, axis=axis)
         if not brightest:
-            result /= numpy.diff(numpy.append(edges, found)).reshape(-1, *[1] * (2 - axis))
+            result /= numpy.diff(numpy.append(edges, count)).reshape(-1, *[1] * (2 - axis))
     return result if brightest else (result + 0.5).astype(numpy.uint8)
 
 

@@ -91,8 +91,8 @@ def _whole_shape(path: str, shape: tuple[int, ...], count: int) -> tuple[int, ..
     if -1 in shape and known and count % known == 0:
         return tuple(count // known if length == -1 else length for length in shape)
     if -1 in shape or known != count:
-        wanted = "x".join("?" if length == -1 else str(length) for length in shape)
-        raise file_error(os.fspath(path), f"holds {count} elements, which are not {wanted}")
+        shape_text = "x".join("?" if length == -1 else str(length) for length in shape)
+        raise file_error(os.fspath(path), f"holds {count} elements, which are not {shape_text}")
     return shape
 
 

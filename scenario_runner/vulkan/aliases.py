@@ -111,5 +111,8 @@ def _collision(device: Device, group: str, one: Resource, other: Resource) -> Di
 
 
 def _overlap(one: Resource, other: Resource) -> bool:
-    first, second = ((each.plan.offset_bytes, each.plan.offset_bytes + each.needs.size_bytes) for each in (one, other))
+    first, second = (
+        (resource.plan.offset_bytes, resource.plan.offset_bytes + resource.needs.size_bytes)
+        for resource in (one, other)
+    )
     return overlap(first, second)

@@ -247,8 +247,8 @@ class Kept(Generic[_Object]):
         entry = self._entries.get(content)
         if entry is None:
             with ExitStack() as stack:
-                made = make(stack)
-                entry = self._entries[content] = made, stack.pop_all()
+                value = make(stack)
+                entry = self._entries[content] = value, stack.pop_all()
         else:
             self._entries.move_to_end(content)
         return entry[0]
@@ -257,7 +257,7 @@ class Kept(Generic[_Object]):
         """Destroy the objects used longest ago. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
         sizes: list[Any] = []
         if self._most_bytes is not None and self._entries:
-            sizes = [made.size_bytes for made, _ in self._entries.values()]  # type: ignore[attr-defined]
+            sizes = [value.size_bytes for value, _ in self._entries.values()]  # type: ignore[attr-defined]
         while len(self._entries) > self._most or (sizes and sum(sizes) > (self._most_bytes or 0)):
             self._entries.popitem(last=False)[1][1].close()
             del sizes[:1]

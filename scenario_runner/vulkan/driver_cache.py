@@ -48,7 +48,7 @@ def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[
     device's Vulkan version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
     control = ("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
     features = frozenset(physical.features.available([control], disabled_extensions))
-    extensions = {each.extension for each in features if each.extension}
+    extensions = {feature.extension for feature in features if feature.extension}
     if physical.api_version < API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
         extensions.add(_FEEDBACK)
     return Enabled(features, frozenset(extensions))
@@ -76,7 +76,7 @@ class DriverCache:
         self._owner = owner
         self._on_created = on_created
         self.creations: list[Creation] = []
-        has_control = any(each.member == "pipelineCreationCacheControl" for each in device.enabled.features)
+        has_control = any(feature.member == "pipelineCreationCacheControl" for feature in device.enabled.features)
         self._flags = vk.PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT * (asks_for_misses and has_control)
         self._has_feedback = device.physical.api_version >= API_1_3 or _FEEDBACK in device.enabled.extensions
         self.tells_hits = self._has_feedback or self._flags != 0

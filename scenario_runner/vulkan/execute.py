@@ -104,8 +104,8 @@ class Execution:
         if plan.declared:
             from scenario_runner.vulkan.image_support import lacks_formatless
 
-            images = (each for each in resources.values() if each.plan.kind == "image")
-            if any(lacks_formatless(device, each.plan, each.tiling) for each in images):
+            images = (resource for resource in resources.values() if resource.plan.kind == "image")
+            if any(lacks_formatless(device, image.plan, image.tiling) for image in images):
                 plan = plan.as_declared()
         cache = objects.pipelines
         pipelines = [cache.compute(pipeline) for pipeline in watched(plan.pipelines)]
@@ -326,10 +326,10 @@ def _parts_of(frame: FramePlan) -> list[FramePlan]:
     seen: dict[int, int] = {}
     for operation in frame.operations:
         if operation.kind == "optical_flow_dispatch":
-            wanted = operation.descriptors
-            if seen.setdefault(operation.pipeline, wanted) != wanted:
+            descriptors = operation.descriptors
+            if seen.setdefault(operation.pipeline, descriptors) != descriptors:
                 parts.append([])
-                seen = {operation.pipeline: wanted}
+                seen = {operation.pipeline: descriptors}
         parts[-1].append(operation)
     return [frame._replace(operations=tuple(part)) for part in parts]
 

@@ -222,12 +222,12 @@ class FrameCapture:
         name, self._running = self._running, None
         if name is None:
             return
-        made = self._renderdoc.end()
-        if made is None or not os.path.isfile(made):
+        capture = self._renderdoc.end()
+        if capture is None or not os.path.isfile(capture):
             message = f"--capture-frame: RenderDoc captured nothing of {name.replace('_', ' ')}"
             help = "the file could not be written, or this version of RenderDoc does not know what the scenario uses"
             raise error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])
-        self._keep(made, f"{self._stem}-{name}.rdc")
+        self._keep(capture, f"{self._stem}-{name}.rdc")
 
     def _start(self, name: str) -> None:
         self._running = name

@@ -158,16 +158,16 @@ def _bind_memory(
         objectIndex=index,
     )
     device.fn.vkGetDataGraphPipelineSessionMemoryRequirementsARM(device.handle, query, needs)
-    found = needs.memoryRequirements
-    if not found.size:
+    requirements = needs.memoryRequirements
+    if not requirements.size:
         return []
     reports = device.graph_reports
     flags = 0 if reports is None else reports.memory_flags(bind_point)
-    type_index = choose_type(device, found.memoryTypeBits, flags, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+    type_index = choose_type(device, requirements.memoryTypeBits, flags, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
     if type_index is None:
         seen = " that the host sees" if flags else ""
         raise errors.UnsupportedError(f"{device.physical.name!r} has no memory type{seen} for the session of {label}")
-    memory = allocate(device, stack, found.size, type_index, f"the session of {label}", mapped=bool(flags))
+    memory = allocate(device, stack, requirements.size, type_index, f"the session of {label}", mapped=bool(flags))
     bind = new(
         "VkBindDataGraphPipelineSessionMemoryInfoARM",
         session=session,
@@ -233,8 +233,8 @@ def _mappings(views: Iterable[memoryview]) -> list[Any]:
     """The mmap objects under the views, where the system can drop pages of them."""
     if not hasattr(mmap, "MADV_DONTNEED"):
         return []
-    found: dict[int, Any] = {id(view.obj): view.obj for view in views if isinstance(view.obj, mmap.mmap)}
-    return list(found.values())
+    mappings: dict[int, Any] = {id(view.obj): view.obj for view in views if isinstance(view.obj, mmap.mmap)}
+    return list(mappings.values())
 
 
 def _drop(mappings: Iterable[Any]) -> None:
@@ -271,8 +271,8 @@ def graph_pipeline(pipelines: PipelineCache, plan: GraphPipelinePlan, resources:
 
     ``resources`` are those of the run; how the texels of its images lie decides about tensors that see them.
     """
-    if any(each.description.image is not None for each in plan.resources):
-        known = (each._replace(description=settled(each.description, resources)) for each in plan.resources)
+    if any(resource.description.image is not None for resource in plan.resources):
+        known = (resource._replace(description=settled(resource.description, resources)) for resource in plan.resources)
         plan = plan._replace(resources=tuple(known))
     return pipelines.graph(plan, one_line(plan.label), plan.name, GraphPipeline)
 
@@ -280,14 +280,14 @@ def graph_pipeline(pipelines: PipelineCache, plan: GraphPipelinePlan, resources:
 def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: Any) -> Any:
     infos = [
         chain(
-            new("VkDataGraphPipelineResourceInfoARM", descriptorSet=each.set, binding=each.binding),
-            describe(each.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM),
+            new("VkDataGraphPipelineResourceInfoARM", descriptorSet=resource.set, binding=resource.binding),
+            describe(resource.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM),
         )
-        for each in plan.resources
+        for resource in plan.resources
     ]
     with ExitStack() as module_stack:
-        views = module_stack.enter_context(in_memory(each.data for each in plan.constants))
-        constants = [_constant(each, view) for each, view in zip(plan.constants, views, strict=True)]
+        views = module_stack.enter_context(in_memory(constant.data for constant in plan.constants))
+        constants = [_constant(constant, view) for constant, view in zip(plan.constants, views, strict=True)]
         module = create_shader_module(device, module_stack, plan.code, plan.label)
         shader = new(
             "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants

@@ -260,14 +260,14 @@ def record_transitions(
 
 def runs(values: Sequence[_T]) -> list[tuple[int, int, _T]]:
     """Neighbouring equal values: (index of the first, how many, value)."""
-    found: list[tuple[int, int, _T]] = []
+    result: list[tuple[int, int, _T]] = []
     for index, value in enumerate(values):
-        if found and found[-1][2] == value:
-            first, count, _ = found[-1]
-            found[-1] = (first, count + 1, value)
+        if result and result[-1][2] == value:
+            first, count, _ = result[-1]
+            result[-1] = (first, count + 1, value)
         else:
-            found.append((index, 1, value))
-    return found
+            result.append((index, 1, value))
+    return result
 
 
 _TYPE_2D = 1

@@ -91,7 +91,7 @@ def capability_of(physical: PhysicalDevice) -> Capability | None:
             f"{physical.name!r} describes {len(descriptions)} metrics of shader instrumentation and says that it has"
             f" {properties.numMetrics}"
         )
-    metrics = [Metric(_text(each.name), _text(each.description)) for each in descriptions]
+    metrics = [Metric(_text(description.name), _text(description.description)) for description in descriptions]
     return Capability(tuple(metrics), bool(properties.perBasicBlockGranularity))
 
 
@@ -141,13 +141,13 @@ class Instrumentation:
         fn.vkCmdEndShaderInstrumentationARM(commands)
 
     def _object(self, frame: int) -> Any:
-        found = self._objects.get(frame)
-        if found is None:
+        instance = self._objects.get(frame)
+        if instance is None:
             device = self._device
             info = new("VkShaderInstrumentationCreateInfoARM")
-            found = device.create(self._stack, "shader instrumentation", "ShaderInstrumentationARM", info)
-            self._objects[frame] = found
-        return found
+            instance = device.create(self._stack, "shader instrumentation", "ShaderInstrumentationARM", info)
+            self._objects[frame] = instance
+        return instance
 
     def collect(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Take the results of a frame that has finished, and clear them for the next time. Raises DeviceError."""
@@ -188,15 +188,15 @@ def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | No
 
     A graph may be taken apart into dispatches of its own, so that with one nothing can be told of the whole frame.
     """
-    found: list[tuple[int | None, str | None]] = []
+    dispatches: list[tuple[int | None, str | None]] = []
     for operation in frame.operations:
         if operation.kind == "dispatch":
-            found.append((operation.command, plan.pipelines[operation.pipeline].label))
+            dispatches.append((operation.command, plan.pipelines[operation.pipeline].label))
         elif operation.kind in ("graph_dispatch", "optical_flow_dispatch"):
             return []
         elif operation.kind == "draw":
-            found.append((operation.command, plan.graphics_pipelines[operation.pipeline].fragment.label))
-    return found
+            dispatches.append((operation.command, plan.graphics_pipelines[operation.pipeline].fragment.label))
+    return dispatches
 
 
 def _stages(mask: int) -> tuple[str, ...]:

@@ -74,10 +74,10 @@ def with_ml_emulation(layers: Collection[str]) -> bool:
 
 def present_layers() -> list[str]:
     """List those of them that are installed, so that the loader loads them. Asks the loader where there are any."""
-    wanted = requested_layers()
-    if not wanted:
+    names = requested_layers()
+    if not names:
         return []
-    return [name for name, _, _ in available_layers() if any(fnmatchcase(name, each) for each in wanted)]
+    return [name for name, _, _ in available_layers() if any(fnmatchcase(name, each) for each in names)]
 
 
 def available_layers() -> list[tuple[str, str, str]]:
@@ -100,8 +100,8 @@ def has_instance_extension(name: str, layer: str | None = None) -> bool:
     does."""
     call = "vkEnumerateInstanceExtensionProperties"
     of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
-    found = enumerated("VkExtensionProperties", call, loader.instance_function(ffi.NULL, call), of)
-    return any(ffi.string(each.extensionName) == name.encode() for each in found)
+    properties = enumerated("VkExtensionProperties", call, loader.instance_function(ffi.NULL, call), of)
+    return any(ffi.string(extension.extensionName) == name.encode() for extension in properties)
 
 
 _COMMAND = re.compile(r"command (\d+)\b")
@@ -113,15 +113,15 @@ def place_of(data: Any, subject: str | None) -> tuple[str | None, list[str]]:
     ``subject`` is what is being created or recorded; where it is unknown, the labels of the command buffer tell.
     """
     names = []
-    for each in data.pObjects[0 : data.objectCount]:
-        name = "" if each.pObjectName == ffi.NULL else _text(each.pObjectName)
+    for pobject in data.pObjects[0 : data.objectCount]:
+        name = "" if pobject.pObjectName == ffi.NULL else _text(pobject.pObjectName)
         if name and name not in names:
             names.append(name)
     if subject is None:
         for label in data.pCmdBufLabels[0 : data.cmdBufLabelCount]:
-            found = _COMMAND.match(_text(label.pLabelName))
-            if found:
-                subject = f"/commands/{found[1]}"
+            match = _COMMAND.match(_text(label.pLabelName))
+            if match:
+                subject = f"/commands/{match[1]}"
     return subject, names
 
 
@@ -160,8 +160,8 @@ def is_of_ml_layers(message: str) -> bool:
 
 def hazard_settings() -> list[Any]:
     """Structures for VkInstanceCreateInfo that let the layer look for hazards; older versions know only the first."""
-    wanted = [vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT]
-    structs = [new("VkValidationFeaturesEXT", pEnabledValidationFeatures=wanted)]
+    features = [vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT]
+    structs = [new("VkValidationFeaturesEXT", pEnabledValidationFeatures=features)]
     if has_instance_extension(_LAYER_SETTINGS, VALIDATION_LAYER):
         settings = [
             {

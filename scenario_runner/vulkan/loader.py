@@ -135,13 +135,13 @@ def library_of(function: Any) -> str | None:
         )
 
     address = int(ffi.cast("uintptr_t", function))
-    found = Found()
+    library = Found()
     try:
-        if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) or not found.file_name:
+        if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(library)) or not library.file_name:
             return None
     except (OSError, AttributeError, TypeError):  # Windows has no such function
         return None
-    return os.fsdecode(found.file_name)
+    return os.fsdecode(library.file_name)
 
 
 _CLASSES: dict[int, type[errors.ScenarioRunnerError]] = {

@@ -33,8 +33,8 @@ def available_bytes() -> int | None:
 
     A software device hands out more than there is, and dies using it.
     """
-    found = [amount for amount in (_of_machine(), *map(left_in, _groups())) if amount is not None]
-    return min(found, default=None)
+    amounts = [amount for amount in (_of_machine(), *map(left_in, _groups())) if amount is not None]
+    return min(amounts, default=None)
 
 
 def _of_machine() -> int | None:
@@ -218,13 +218,13 @@ def allocate(
 
 def _check_host_memory(device: Device, size_bytes: int, purpose: str) -> None:
     """Refuse what this machine does not have; what was allocated before is mostly not in use yet, so it counts too."""
-    wanted = device.memory_bytes + size_bytes
-    if wanted < _UNCHECKED_BYTES:
+    total_bytes = device.memory_bytes + size_bytes
+    if total_bytes < _UNCHECKED_BYTES:
         return
     available = available_bytes()
-    if available is not None and wanted > available:
+    if available is not None and total_bytes > available:
         raise errors.OutOfMemoryError(
-            f"{purpose} asks for {readable_size(size_bytes)}, which makes {readable_size(wanted)} in all;"
+            f"{purpose} asks for {readable_size(size_bytes)}, which makes {readable_size(total_bytes)} in all;"
             f" this machine has {readable_size(available)} of memory left"
         )
 
@@ -265,10 +265,10 @@ class MemoryBlocks:
             return allocate(device, stack, size_bytes, type_index, purpose, mapped=mapped)
         most_bytes = max(_FITTING * size_bytes, _SMALL_BYTES)
         block = None
-        for each in self._free:
-            fits = each[0].type_index == type_index and size_bytes <= each[0].size_bytes <= most_bytes
-            if fits and (block is None or each[0].size_bytes < block[0].size_bytes):
-                block = each
+        for span in self._free:
+            fits = span[0].type_index == type_index and size_bytes <= span[0].size_bytes <= most_bytes
+            if fits and (block is None or span[0].size_bytes < block[0].size_bytes):
+                block = span
         if block is not None:
             self._free.remove(block)
             self._free_bytes -= block[0].size_bytes

@@ -109,7 +109,7 @@ def _manifest_folder() -> str | None:
     parent = os.path.join(default_cache_dir(), "ml-emulation")
     folder = os.path.join(parent, name)
     # The loader loads the libraries that these manifests name.
-    trusted = all(is_trusted(each) for each in (default_cache_dir(), parent, folder))
+    trusted = all(is_trusted(path) for path in (default_cache_dir(), parent, folder))
     if trusted and all(os.path.isfile(os.path.join(folder, f"{file}.json")) for file in FILES.values()):
         return folder
     texts = {file: _absolute(deployed, layer) for layer, file in FILES.items()}
@@ -139,8 +139,8 @@ def _absolute(deployed: str, layer: str) -> str:
 def _write(folder: str, texts: dict[str, str]) -> None:
     """Each file appears complete: another process may be reading it at any time."""
     parent = os.path.dirname(folder)
-    for each in (os.path.dirname(parent), parent, folder):
-        os.makedirs(each, mode=0o700, exist_ok=True)
+    for path in (os.path.dirname(parent), parent, folder):
+        os.makedirs(path, mode=0o700, exist_ok=True)
     for name, text in texts.items():
         replace_own(os.path.join(folder, f"{name}.json"), text.encode())
 

@@ -77,27 +77,27 @@ def flow_support(physical: PhysicalDevice, family: int) -> FlowSupport | None:
     name = "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM"
     ask = getattr(physical.fn, name)
     operations = enumerated("VkQueueFamilyDataGraphPropertiesARM", name, ask, physical.handle, family)
-    for index, each in enumerate(operations):
-        if each.operation.operationType == vk.PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_OPTICAL_FLOW_ARM:
+    for index, operation in enumerate(operations):
+        if operation.operation.operationType == vk.PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_OPTICAL_FLOW_ARM:
             return _support(physical, family, operations + index)
     return None
 
 
 def _support(physical: PhysicalDevice, family: int, operation: Any) -> FlowSupport:
     fn = physical.fn
-    found = new("VkQueueFamilyDataGraphOpticalFlowPropertiesARM")
+    properties = new("VkQueueFamilyDataGraphOpticalFlowPropertiesARM")
     code = fn.vkGetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARM(
-        physical.handle, family, operation, ffi.cast("VkBaseOutStructure*", found)
+        physical.handle, family, operation, ffi.cast("VkBaseOutStructure*", properties)
     )
     check(code, "vkGetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARM", physical.name)
     usages = sorted(set(IMAGE_USAGES.values()))
     return FlowSupport(
-        found.supportedOutputGridSizes,
-        found.supportedHintGridSizes,
-        bool(found.hintSupported),
-        bool(found.costSupported),
-        (found.minWidth, found.minHeight),
-        (found.maxWidth, found.maxHeight),
+        properties.supportedOutputGridSizes,
+        properties.supportedHintGridSizes,
+        bool(properties.hintSupported),
+        bool(properties.costSupported),
+        (properties.minWidth, properties.minHeight),
+        (properties.maxWidth, properties.maxHeight),
         {usage: _formats(physical, family, operation, usage) for usage in usages},
     )
 
@@ -108,7 +108,7 @@ def _formats(physical: PhysicalDevice, family: int, operation: Any, usage: int) 
     info = new("VkDataGraphOpticalFlowImageFormatInfoARM", usage=usage)
     kind = "VkDataGraphOpticalFlowImageFormatPropertiesARM"
     formats = enumerated(kind, name, getattr(physical.fn, name), physical.handle, family, operation, info)
-    return tuple(each.format for each in formats)
+    return tuple(format_.format for format_ in formats)
 
 
 def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Iterator[Diagnostic]:
@@ -124,14 +124,14 @@ def problems_of(flow: OpticalFlowPlan, support: FlowSupport, device: str) -> Ite
     grid = f"{flow.grid}x{flow.grid}"
     if not support.grids & GRIDS[flow.grid]:
         yield _lacking(f"{flow.label} has the grid size {grid}", device, f"{flow.pointer}/grid_size")
-    for each in flow.connections:
-        if each.connection == "hint" and not (support.hints and support.hint_grids & GRIDS[flow.grid]):
+    for connection in flow.connections:
+        if connection.connection == "hint" and not (support.hints and support.hint_grids & GRIDS[flow.grid]):
             what = f"hint_motion_vectors of the grid size {grid}" if support.hints else "hint_motion_vectors"
-            yield _lacking(f"{flow.label} has {what}", device, each.pointer)
-        elif each.connection == "cost" and not support.costs:
-            yield _lacking(f"{flow.label} has output_cost", device, each.pointer)
+            yield _lacking(f"{flow.label} has {what}", device, connection.pointer)
+        elif connection.connection == "cost" and not support.costs:
+            yield _lacking(f"{flow.label} has output_cost", device, connection.pointer)
         else:
-            yield from _format_problems(flow, each, support, device)
+            yield from _format_problems(flow, connection, support, device)
 
 
 def _lacking(what: str, device: str, pointer: str) -> Diagnostic:
@@ -144,7 +144,7 @@ def _format_problems(
     known = support.formats[IMAGE_USAGES[connection.connection]]
     if connection.format in known:
         return
-    names = ", ".join(sorted(each.name for each in all_formats() if each.value in known))
+    names = ", ".join(sorted(all_format_.name for all_format_ in all_formats() if all_format_.value in known))
     what = connection.connection.replace("_", " ")
     yield error(
         "SR-FEATURE-003",
@@ -225,19 +225,19 @@ def dispatch_info(operation: OpticalFlowDispatch) -> Any:
 def _create_flow(device: Device, stack: ExitStack, plan: OpticalFlowPlan, layout: Any) -> Any:
     infos = [
         chain(
-            new("VkDataGraphPipelineResourceInfoARM", descriptorSet=each.set, binding=each.binding),
+            new("VkDataGraphPipelineResourceInfoARM", descriptorSet=connection.set, binding=connection.binding),
             new("VkDataGraphPipelineResourceInfoImageLayoutARM", layout=vk.IMAGE_LAYOUT_GENERAL),
         )
-        for each in plan.connections
+        for connection in plan.connections
     ]
     connections = [
         new(
             "VkDataGraphPipelineSingleNodeConnectionARM",
-            set=each.set,
-            binding=each.binding,
-            connection=_CONNECTIONS[each.connection],
+            set=connection.set,
+            binding=connection.binding,
+            connection=_CONNECTIONS[connection.connection],
         )
-        for each in plan.connections
+        for connection in plan.connections
     ]
     node = new(
         "VkDataGraphPipelineSingleNodeCreateInfoARM",
@@ -298,8 +298,8 @@ def flow_inputs(
         for operation in frame.operations
         if operation.kind == "optical_flow_dispatch"
     }
-    made: dict[tuple[str, int], CompanionImage] = {}
-    found = {}
+    images: dict[tuple[str, int], CompanionImage] = {}
+    inputs = {}
     for index, flow in flows.items():
         descriptors = plan.descriptor_lists[index]
         read = {connection.binding for connection in flow.resources if connection.reads}
@@ -307,15 +307,15 @@ def flow_inputs(
         for descriptor in descriptors.descriptors:
             uid, level = descriptor.uid, descriptor.level
             if level and descriptor.binding in read:
-                if (uid, level) not in made:
+                if (uid, level) not in images:
                     image = resources[uid]
                     usage = usage_flags(device, image.plan, "OPTIMAL")
-                    made[uid, level] = CompanionImage(device, stack, image, level, usage, vk.IMAGE_LAYOUT_GENERAL)
-                copies[descriptor.binding] = made[uid, level]
+                    images[uid, level] = CompanionImage(device, stack, image, level, usage, vk.IMAGE_LAYOUT_GENERAL)
+                copies[descriptor.binding] = images[uid, level]
         if copies:
             seen: dict[str, Any] = {
                 each.uid: _WithCopies(resources[each.uid], copies) for each in descriptors.descriptors
             }
             (sets,) = allocate_sets(pipelines, stack, [descriptors], seen)
-            found[index] = FlowInputs(sets, tuple(dict.fromkeys(copies.values())))
-    return found
+            inputs[index] = FlowInputs(sets, tuple(dict.fromkeys(copies.values())))
+    return inputs

@@ -84,12 +84,12 @@ class FeatureTable:
                 return None if extension in disabled else Feature(name, member, extension)
         return None
 
-    def available(self, wanted: Iterable[tuple[str, str]], disabled: Collection[str] = ()) -> Iterator[Feature]:
+    def available(self, features: Iterable[tuple[str, str]], disabled: Collection[str] = ()) -> Iterator[Feature]:
         """Select the features (structure, member) that `find` finds."""
-        for structure, member in wanted:
-            found = self.find(structure, member, disabled)
-            if found is not None:
-                yield found
+        for structure, member in features:
+            feature = self.find(structure, member, disabled)
+            if feature is not None:
+                yield feature
 
     def supported(self, structure: str) -> frozenset[str]:
         """The members of ``structure`` that the driver reports as true; none where the device lacks the structure."""
@@ -129,13 +129,13 @@ def chain_of(features: Iterable[Feature]) -> tuple[Any, list[Any]]:
     Vulkan forbids a structure beside the VkPhysicalDeviceVulkan1xFeatures that it was rolled up into, so a member of
     the older one is enabled in the newer one when both appear.
     """
-    wanted: dict[str, set[str]] = {CORE: set()}
+    members: dict[str, set[str]] = {CORE: set()}
     for feature in features:
-        wanted.setdefault(feature.structure, set()).add(feature.member)
-    for old in [name for name in wanted if ROLLED_UP.get(name) in wanted]:
-        wanted[ROLLED_UP[old]] |= wanted.pop(old)
+        members.setdefault(feature.structure, set()).add(feature.member)
+    for old in [name for name in members if ROLLED_UP.get(name) in members]:
+        members[ROLLED_UP[old]] |= members.pop(old)
     chain: list[Any] = []
-    for structure, enabled in wanted.items():  # CORE comes first
+    for structure, enabled in members.items():  # CORE comes first
         words = _words(structure)
         for index, member in enumerate(_STRUCTURES[structure][3]):
             if member in enabled:
@@ -157,7 +157,7 @@ def checked_names(names: Iterable[str]) -> frozenset[str]:
     Raises UsageError for a name that is not one of a device extension, and for the extension that cannot be left out
     where a device has it (VUID-VkDeviceCreateInfo-pProperties-04451).
     """
-    found = set()
+    checked = set()
     for given in names:
         name = _SPELLINGS.get(given, given)
         if name not in DEVICE_EXTENSIONS:
@@ -165,8 +165,8 @@ def checked_names(names: Iterable[str]) -> frozenset[str]:
             raise UsageError(f"--disable-extension: {given!r} is not a device extension of Vulkan{meant}")
         if name == _MANDATORY:
             raise UsageError(f"--disable-extension: {name} must be enabled on a device that has it")
-        found.add(name)
-    return frozenset(found)
+        checked.add(name)
+    return frozenset(checked)
 
 
 _TYPES = {
@@ -281,16 +281,16 @@ class PhysicalDevice:
     @cached_property
     def extensions(self) -> dict[str, int]:
         """Device extensions and their revisions: those of the driver, and those that layers of tools bring."""
-        found = self._extensions_of(None)
+        extensions = self._extensions_of(None)
         for layer in present_layers():
-            found = {**self._extensions_of(layer), **found}
-        return found
+            extensions = {**self._extensions_of(layer), **extensions}
+        return extensions
 
     def _extensions_of(self, layer: str | None) -> dict[str, int]:
         of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
         name = "vkEnumerateDeviceExtensionProperties"
-        found = enumerated("VkExtensionProperties", name, getattr(self.fn, name), self.handle, of)
-        return {ffi.string(each.extensionName).decode(): each.specVersion for each in found}
+        properties = enumerated("VkExtensionProperties", name, getattr(self.fn, name), self.handle, of)
+        return {ffi.string(extension.extensionName).decode(): extension.specVersion for extension in properties}
 
     @cached_property
     def features(self) -> FeatureTable:
@@ -324,7 +324,7 @@ class PhysicalDevice:
         return None
 
 
-def choose(devices: Sequence[PhysicalDevice], wanted: str | None) -> PhysicalDevice:
+def choose(devices: Sequence[PhysicalDevice], choice: str | None) -> PhysicalDevice:
     """The device with this index, UUID or (part of its) name; without one, the fastest kind there is.
 
     Raises NoDeviceError, naming the devices that exist.
@@ -334,31 +334,31 @@ def choose(devices: Sequence[PhysicalDevice], wanted: str | None) -> PhysicalDev
             "no Vulkan device was found",
             help=f"install the driver of your GPU, or a software driver: {install_here('driver')}",
         )
-    if wanted is None:
+    if choice is None:
         usable = [device for device in devices if device.unusable_because() is None]
         if not usable:
             reasons = "; ".join(f"{device.name!r}: {device.unusable_because()}" for device in devices)
             raise errors.NoDeviceError(f"no Vulkan device can run scenarios ({reasons})")
         return max(usable, key=lambda device: _PREFERENCE[device.type])
-    chosen = _matching(devices, wanted)
+    chosen = _matching(devices, choice)
     reason = chosen.unusable_because()
     if reason is not None:
         raise errors.NoDeviceError(f"the device {chosen.name!r} cannot run scenarios: {reason}")
     return chosen
 
 
-def _matching(devices: Sequence[PhysicalDevice], wanted: str) -> PhysicalDevice:
+def _matching(devices: Sequence[PhysicalDevice], choice: str) -> PhysicalDevice:
     there_are = "; ".join(f"{device.index}: {device.name!r} ({device.uuid})" for device in devices)
-    if wanted.isdecimal() and len(wanted) < 6:
-        if int(wanted) < len(devices):
-            return devices[int(wanted)]
-        raise errors.NoDeviceError(f"there is no device {wanted}; there are {there_are}")
-    plain = wanted.replace("-", "").lower()
+    if choice.isdecimal() and len(choice) < 6:
+        if int(choice) < len(devices):
+            return devices[int(choice)]
+        raise errors.NoDeviceError(f"there is no device {choice}; there are {there_are}")
+    plain = choice.replace("-", "").lower()
     matches = [device for device in devices if device.uuid.replace("-", "") == plain]
-    matches = matches or [device for device in devices if device.name.lower() == wanted.lower()]
-    matches = matches or [device for device in devices if wanted.lower() in device.name.lower()]
+    matches = matches or [device for device in devices if device.name.lower() == choice.lower()]
+    matches = matches or [device for device in devices if choice.lower() in device.name.lower()]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise errors.NoDeviceError(f"{wanted!r} names more than one device; there are {there_are}")
-    raise errors.NoDeviceError(f"no device has the index, name or UUID {wanted!r}; there are {there_are}")
+        raise errors.NoDeviceError(f"{choice!r} names more than one device; there are {there_are}")
+    raise errors.NoDeviceError(f"no device has the index, name or UUID {choice!r}; there are {there_are}")

@@ -128,8 +128,8 @@ class PipelineCache:
                 raise error.at(pointer=plan.pointer) from None
 
         cache = self.device.driver_cache
-        made: _Made = kept.get(plan.content if cache is None else cache.key(plan.content), make)
-        return made
+        entry: _Made = kept.get(plan.content if cache is None else cache.key(plan.content), make)
+        return entry
 
     def close(self) -> None:
         """Destroy everything; calling it again does nothing."""
@@ -294,10 +294,10 @@ def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
 
 def with_robustness(info: Any, features: Collection[Feature]) -> Any:
     """A Vk…PipelineCreateInfo, with a VkPipelineRobustnessCreateInfo behind it where that is enabled."""
-    found = behaviours(features)
-    if found is None:
+    supported = behaviours(features)
+    if supported is None:
         return info
-    buffers, images = found
+    buffers, images = supported
     robustness = new(
         "VkPipelineRobustnessCreateInfo",
         storageBuffers=buffers,
@@ -309,21 +309,21 @@ def with_robustness(info: Any, features: Collection[Feature]) -> Any:
 
 
 def allocate_sets(
-    pipelines: PipelineCache, stack: ExitStack, wanted: Sequence[DescriptorList], resources: Mapping[str, Resource]
+    pipelines: PipelineCache, stack: ExitStack, lists: Sequence[DescriptorList], resources: Mapping[str, Resource]
 ) -> list[tuple[Any, int]]:
     """Allocate and write the sets of every list, from one pool: (VkDescriptorSet*, count) each, ready to be bound."""
     device = pipelines.device
     layouts: list[Any] = []
     ranges: list[tuple[int, int]] = []
     sizes: Counter[int] = Counter()
-    for each in wanted:
+    for each in lists:
         first = len(layouts)
         layouts += pipelines.set_layouts(each.set_layouts)
         ranges.append((first, len(layouts) - first))
         for descriptor in each.descriptors:
             sizes[DESCRIPTOR_TYPES[descriptor.kind]] += 1
     if not layouts:
-        return [(ffi.NULL, 0) for _ in wanted]
+        return [(ffi.NULL, 0) for _ in lists]
     purpose = f"{len(layouts)} descriptor sets"
     # a pool needs one size even when every set is empty
     pool_sizes = [*sizes.items()] or [(vk.DESCRIPTOR_TYPE_STORAGE_BUFFER, 1)]
@@ -340,7 +340,7 @@ def allocate_sets(
     stack.callback(ffi.release, handles)  # also keeps the array alive as long as the sets
     writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
     keep: list[Any] = []
-    for (first, _), each in zip(ranges, wanted, strict=True):
+    for (first, _), each in zip(ranges, lists, strict=True):
         for descriptor in each.descriptors:
             write = writes[len(keep)]
             write.sType = vk.STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET

@@ -84,11 +84,11 @@ class BarrierRecorder(Recorder):
                 dst,
                 0,
                 len(memory),
-                ffi.new("VkMemoryBarrier[]", [each[0] for each in memory]),
+                ffi.new("VkMemoryBarrier[]", [block[0] for block in memory]),
                 len(buffers),
                 ffi.new("VkBufferMemoryBarrier[]", buffers),
                 len(images),
-                ffi.new("VkImageMemoryBarrier[]", [each[0] for each in images]),
+                ffi.new("VkImageMemoryBarrier[]", [image[0] for image in images]),
             )
         if tensors:
             self._record_tensor_barriers(tensors)
@@ -200,10 +200,10 @@ class DrawingRecorder(Recorder):
     def _start(self, key: tuple[tuple[Target, ...], tuple[int, int]]) -> None:
         self._open = key
         targets, extent = key
-        found = self._renderings.get(key)
-        if found is None:
-            found = self._renderings[key] = self._rendering(targets, extent)
-        info, companions = found
+        rendering = self._renderings.get(key)
+        if rendering is None:
+            rendering = self._renderings[key] = self._rendering(targets, extent)
+        info, companions = rendering
         if companions:
             self._barrier()  # the scenario's barriers are about the attachments, not about copies of them
             self._open_companions = companions
@@ -257,9 +257,9 @@ class GraphRecorder(Recorder):
         commands, graph = self.commands, self.prepared.graphs[operation.pipeline]
         if operation.pipeline in self._running:
             self.barrier()
-        wanted = (operation.pipeline, operation.descriptors)
-        if wanted != self._bound:
-            self._bound = wanted
+        state = (operation.pipeline, operation.descriptors)
+        if state != self._bound:
+            self._bound = state
             self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.handle)
             inputs = self.prepared.flow_inputs.get(operation.descriptors)
             sets, count = self.prepared.descriptor_sets[operation.descriptors] if inputs is None else inputs.sets

@@ -52,13 +52,13 @@ def implied_features(physical: PhysicalDevice, features: Iterable[Feature]) -> s
 
     A device that supports a feature supports what it implies; where a driver does not, nothing is added.
     """
-    found = set(features)
+    result = set(features)
     for feature in features:
         implied = IMPLIED.get(feature.member)
         other = None if implied is None else physical.features.find(*implied)
         if other is not None:
-            found.add(other)
-    return found
+            result.add(other)
+    return result
 
 
 def dependent_extensions(
@@ -71,25 +71,28 @@ def dependent_extensions(
     """
     from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 
-    found = set(extensions)
+    result = set(extensions)
     problems: list[Diagnostic] = []
-    pending = sorted(found)
+    pending = sorted(result)
     while pending:
         extension = pending.pop()
         for alternatives in DEPENDENCIES.get(extension, ()):
-            if any(each in found if isinstance(each, str) else physical.api_version >= each for each in alternatives):
+            if any(
+                alternative in result if isinstance(alternative, str) else physical.api_version >= alternative
+                for alternative in alternatives
+            ):
                 continue
-            there = [each for each in alternatives if each in physical.extensions]
+            there = [alternative for alternative in alternatives if alternative in physical.extensions]
             usable = [each for each in there if each not in disabled]
             if usable:
-                found.add(usable[0])
+                result.add(usable[0])
                 pending.append(usable[0])
             elif there:
                 message = f"the extension {extension} depends on {' or '.join(there)}, which is disabled"
                 problems.append(
                     Diagnostic("SR-FEATURE-002", "error", None, message, "do not disable it, or disable both")
                 )
-    return found, problems
+    return result, problems
 
 
 _CLOCK = "VkPhysicalDeviceShaderClockFeaturesKHR"
@@ -124,15 +127,15 @@ _SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
 
 def companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
     """The features that go with what the modules declare, as far as the device has them."""
-    wanted: list[tuple[str, str]] = []
+    features: list[tuple[str, str]] = []
     for name in (*requirements.capabilities, *requirements.spirv_extensions):
-        wanted += COMPANIONS.get(name, ())
+        features += COMPANIONS.get(name, ())
     is_mixed = not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities)
     if is_mixed and any(name.startswith("GroupNonUniform") for name in requirements.capabilities):
-        wanted.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
+        features.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
     if requirements.graphics is not None:
-        wanted += _STORES  # shaders that only read often do not say so
-    return physical.features.available(wanted, disabled) if wanted else iter(())
+        features += _STORES  # shaders that only read often do not say so
+    return physical.features.available(features, disabled) if features else iter(())
 
 
 # The ML emulation layers' own shaders cannot do without these.
@@ -278,27 +281,27 @@ class _Needs:
                 message = f"shader {shader!r} needs the capability {name}, which no Vulkan version knows"
                 self.lack(_LACKING, self._requirements.places.get(shader), message)
             return
-        found = False
+        is_met = False
         lacking = []
         for alternative in alternatives:
-            if found and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
+            if is_met and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
                 continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
             satisfied = _satisfy(self._physical, alternative, self._disabled)
             if satisfied is None:
                 lacking.append(_describe(alternative))
                 continue
-            found = True
+            is_met = True
             self.features |= satisfied.features
             self.extensions |= satisfied.extensions
-        if not found and required:
+        if not is_met and required:
             message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
             self.lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
 
     def add_feature(self, needed: NeededFeature) -> None:
         """Add a feature that no SPIR-V asks for."""
-        found = self._physical.features.find(needed.structure, needed.member, self._disabled)
-        if found is not None:
-            self.features.add(found)
+        feature = self._physical.features.find(needed.structure, needed.member, self._disabled)
+        if feature is not None:
+            self.features.add(feature)
             return
         help = None
         if needed.structure in ML_STRUCTURES:

@@ -117,7 +117,9 @@ class Buffer(Resource):
             self.handle, self.needs = create_buffer(device, stack, size, _USAGE, "")
         except errors.ScenarioRunnerError as error:
             what = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
-            error.problems = tuple(each._replace(message=f"{each.message} ({what})") for each in error.problems)
+            error.problems = tuple(
+                problem._replace(message=f"{problem.message} ({what})") for problem in error.problems
+            )
             raise error.at(pointer=plan.pointer) from None
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:

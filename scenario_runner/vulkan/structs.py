@@ -89,13 +89,13 @@ def enumerated(kind: str, call: str, ask: Callable[..., Any], *arguments: Any) -
     """
     count = ffi.new("uint32_t*")
     check(ask(*arguments, count, NULL) or 0, call)
-    found = type_source(kind).new(f"{kind}[]", count[0])
+    structures = type_source(kind).new(f"{kind}[]", count[0])
     structure_type, _ = STRUCTURES.get(kind, (None, ()))
-    for each in found if structure_type is not None else ():
-        each.sType = structure_type
+    for structure in structures if structure_type is not None else ():
+        structure.sType = structure_type
     if count[0]:
-        check(ask(*arguments, count, found) or 0, call)
-    return found
+        check(ask(*arguments, count, structures) or 0, call)
+    return structures
 
 
 def _fill(target: Any, layout: _Layout, members: Mapping[str, Any], keep: list[Any]) -> None:

@@ -65,8 +65,10 @@ class _Object:
         needs = new("VkMemoryRequirements2")
         query = new("VkTensorMemoryRequirementsInfoARM", tensor=self.handle)
         device.fn.vkGetTensorMemoryRequirementsARM(device.handle, query, needs)
-        found = needs.memoryRequirements
-        self.needs = Needs(found.size, found.alignment, found.memoryTypeBits, linear=description.linear)
+        requirements = needs.memoryRequirements
+        self.needs = Needs(
+            requirements.size, requirements.alignment, requirements.memoryTypeBits, linear=description.linear
+        )
 
     def add_buffer(self, stack: ExitStack, size_bytes: int) -> Any:
         """The buffer that shows the packed elements as bytes; both want to be satisfied by the memory then.
@@ -226,13 +228,13 @@ def create_tensors(
     others: Mapping[str, Any],
 ) -> dict[str, Tensor]:
     """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
-    made = {}
+    tensors = {}
     for plan in device.instance.watched(plans):
         image = None if plan.image is None else others[plan.image]
         start = 0 if image is None else image.start_bytes
         shared = None if plan.linear else image
-        made[plan.uid] = Tensor(device, stack, plan, settled(plan.description, others), start, shared)
-    return made
+        tensors[plan.uid] = Tensor(device, stack, plan, settled(plan.description, others), start, shared)
+    return tensors
 
 
 def settled(description: TensorDescription, resources: Mapping[str, Any]) -> TensorDescription:
@@ -261,7 +263,7 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
 
     Where graphs are ``emulated``, what lies between their operators are tensors as well.
     """
-    tensors = [each for each in plan.resources.values() if isinstance(each, TensorPlan)]
+    tensors = [resource for resource in plan.resources.values() if isinstance(resource, TensorPlan)]
     if not tensors:
         return []
     limits = new("VkPhysicalDeviceTensorPropertiesARM")
@@ -339,7 +341,11 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
 
 def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice) -> Iterator[Diagnostic]:
     """Tensors at the beginning of an image that the emulation layers end the process with."""
-    images = {(each.group, each.offset_bytes): each.uid for each in plan.resources.values() if each.kind == "image"}
+    images = {
+        (resource.group, resource.offset_bytes): resource.uid
+        for resource in plan.resources.values()
+        if resource.kind == "image"
+    }
     for tensor in tensors:
         image = None if tensor.group is None else images.get((tensor.group, tensor.offset_bytes))
         if image is not None and not 2 <= len(tensor.dims) <= 4:
@@ -353,7 +359,7 @@ def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice
 
 def _users(plan: Plan) -> dict[tuple[str, str], str]:
     """The users of a tensor, by its uid and their kind."""
-    found: dict[tuple[str, str], str] = {}
+    users: dict[tuple[str, str], str] = {}
     seen = set()
     for frame in plan.frames:
         for operation in frame.operations:
@@ -368,5 +374,5 @@ def _users(plan: Plan) -> dict[tuple[str, str], str]:
             user = label if is_graph else f"shader {label!r}"
             for descriptor in plan.descriptor_lists[operation.descriptors].descriptors:
                 if descriptor.kind == "tensor":
-                    found.setdefault((descriptor.uid, "graph" if is_graph else "shader"), user)
-    return found
+                    users.setdefault((descriptor.uid, "graph" if is_graph else "shader"), user)
+    return users

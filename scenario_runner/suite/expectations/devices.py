@@ -35,12 +35,12 @@ class Device(NamedTuple):
     def of(cls, physical: Any) -> Device:
         """Of a `PhysicalDevice`."""
         driver, version = physical.driver, int(physical.properties.driverVersion)
-        found = _VERSION.search(driver)
+        match = _VERSION.search(driver)
         # without a text, the packing that Vulkan itself uses: 10 bits of major, 10 of minor, 12 of patch
         numbers = (
             (version >> 22, version >> 12 & 0x3FF, version & 0xFFF)
-            if found is None
-            else tuple(map(int, found.group().split(".")))
+            if match is None
+            else tuple(map(int, match.group().split(".")))
         )
         return cls(physical.name, physical.type, int(physical.properties.vendorID), driver, numbers)
 
@@ -68,13 +68,13 @@ def matches(condition: Condition, device: Device) -> bool:
         return False
     if condition.vendor is not None and vendor_id(condition.vendor) != device.vendor_id:
         return False
-    wanted = comparisons(condition.driver_version) if condition.driver_version is not None else None
-    return all(_holds(sign, device.driver_version, version) for sign, version in wanted or ())
+    versions = comparisons(condition.driver_version) if condition.driver_version is not None else None
+    return all(_holds(sign, device.driver_version, version) for sign, version in versions or ())
 
 
-def _holds(sign: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    length = max(len(found), len(wanted))
-    one, other = (version + (0,) * (length - len(version)) for version in (found, wanted))
+def _holds(sign: str, found: tuple[int, ...], bound: tuple[int, ...]) -> bool:
+    length = max(len(found), len(bound))
+    one, other = (version + (0,) * (length - len(version)) for version in (found, bound))
     return bool(_SIGNS[sign](one, other))
 
 
@@ -98,16 +98,16 @@ def merged(check: Check, condition: Condition) -> Check:
 def _merged(base: Output | None, changed: Output) -> Output:
     if base is None or changed.unchecked:
         return changed
-    given = {name: getattr(changed, name) for name in changed.model_fields_set}
+    changes = {name: getattr(changed, name) for name in changed.model_fields_set}
     dropped: set[str] = set()
-    if any(name in given for name in _SOURCES):  # another source takes the place of the one there was
-        dropped = {name for name in _SOURCES if name not in given}
-    if "sha256" in given:
+    if any(name in changes for name in _SOURCES):  # another source takes the place of the one there was
+        dropped = {name for name in _SOURCES if name not in changes}
+    if "sha256" in changes:
         return changed
-    if "allowed_count" in given or "allowed_share" in given:
-        dropped |= {"allowed_count", "allowed_share"} - given.keys()
+    if "allowed_count" in changes or "allowed_share" in changes:
+        dropped |= {"allowed_count", "allowed_share"} - changes.keys()
     kept = {name: getattr(base, name) for name in base.model_fields_set - dropped - {"unchecked"}}
-    return type(base).model_construct(**{**kept, **given})
+    return type(base).model_construct(**{**kept, **changes})
 
 
 def lacking(needs: Any, physical: Any) -> Iterator[str]:

@@ -35,8 +35,8 @@ def _digest(text: str) -> str:
     return text.lower()
 
 
-def _several(given: Any) -> Any:
-    return (given,) if isinstance(given, str) else given
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
 
 
 def _or_one(schema: dict[str, Any]) -> None:
@@ -46,16 +46,16 @@ def _or_one(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _needs(given: Any) -> Any:
-    if isinstance(given, str):
-        return {"capabilities": (given,)}
-    return {"capabilities": given} if isinstance(given, list) else given
+def _needs(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"capabilities": (value,)}
+    return {"capabilities": value} if isinstance(value, list) else value
 
 
-def _values(given: Any) -> Any:
+def _values(value: Any) -> Any:
     """Numbers, and texts that stand for some, in arrays of one length on each level."""
-    shape_of(given)
-    return given
+    shape_of(value)
+    return value
 
 
 def shape_of(values: Any) -> tuple[int, ...]:
@@ -63,17 +63,17 @@ def shape_of(values: Any) -> tuple[int, ...]:
     shape: list[int] = []
     level = [values]
     while level and isinstance(level[0], list):
-        if not all(isinstance(each, list) and len(each) == len(level[0]) for each in level):
+        if not all(isinstance(entry, list) and len(entry) == len(level[0]) for entry in level):
             raise wrong("expected a number or arrays of one length, of numbers")
         shape.append(len(level[0]))
-        level = [inner for each in level for inner in each]
+        level = [inner for entry in level for inner in entry]
         if len(level) > _MOST_VALUES:
             raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
-    for each in level:
-        if isinstance(each, str):
-            if each not in ("nan", "inf", "-inf") and not (each.startswith("0x") and _is_hexadecimal(each[2:])):
+    for entry in level:
+        if isinstance(entry, str):
+            if entry not in ("nan", "inf", "-inf") and not (entry.startswith("0x") and _is_hexadecimal(entry[2:])):
                 raise wrong("expected a number, 'nan', 'inf', '-inf' or bits such as '0x7fc00000'")
-        elif not isinstance(each, int | float):
+        elif not isinstance(entry, int | float):
             raise wrong("expected a number or arrays of one length, of numbers")
     return tuple(shape)
 

@@ -55,19 +55,19 @@ class Outputs(dict[str, Output]):
 
 def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
     """The outputs of a run."""
-    found = Outputs()
+    outputs = Outputs()
     names = FileNames()
     for uid, destination in plan.outputs:
         if destination is not None:
             resource = plan.resources[uid]
-            found[uid] = Output(uid, names.of(uid), resource, _stored_bytes(resource, destination))
+            outputs[uid] = Output(uid, names.of(uid), resource, _stored_bytes(resource, destination))
     if any(frame.captures for frame in plan.frames):
-        _add_frames(found, ((frame.frame_id, frame.captures) for frame in plan.frames), plan.resources, repeat)
-    return found
+        _add_frames(outputs, ((frame.frame_id, frame.captures) for frame in plan.frames), plan.resources, repeat)
+    return outputs
 
 
 def _add_frames(
-    found: Outputs,
+    outputs: Outputs,
     frames: Iterable[tuple[int, Iterable[str]]],
     resources: Mapping[str, ResourcePlan | None],
     repeat: int,
@@ -75,7 +75,7 @@ def _add_frames(
     each_iteration = [(frame_id, tuple(captures)) for frame_id, captures in frames]
     count = repeat * sum(len(captures) for _, captures in each_iteration)
     if count > MOST_CAPTURES:
-        found.left_out = count
+        outputs.left_out = count
         return
     names, folders = FileNames(), FrameFolders(repeat)
     for iteration in range(repeat):
@@ -87,7 +87,7 @@ def _add_frames(
                 resource = resources[uid]
                 size = 0 if resource is None else resource.size_bytes
                 name = f"{folder}/{uid}"
-                found.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size, is_frame=True))
+                outputs.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size, is_frame=True))
 
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
@@ -101,7 +101,7 @@ def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
 def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
     """The same, of a scenario that nobody has planned: no file that it names is opened."""
     resources: dict[str, Any] = {}
-    found = Outputs()
+    outputs = Outputs()
     names = FileNames()
     for resource in scenario.resources:
         if resource.kind not in ("buffer", "image", "tensor"):
@@ -110,15 +110,15 @@ def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
         destination = getattr(resource, "dst", None)
         if destination is not None:
             size = 0 if described is None else _stored_bytes(described, destination)
-            found[resource.uid] = Output(resource.uid, names.of(resource.uid), described, size)
+            outputs[resource.uid] = Output(resource.uid, names.of(resource.uid), described, size)
     frames: list[tuple[int, tuple[str, ...]]] = []
     for command in scenario.commands:
         if command.kind == "mark_boundary":
-            given: Any = command
-            number = len(frames) if given.frame_id is None else given.frame_id
-            frames.append((number, tuple(dict.fromkeys(uid for uid in given.resources if uid in resources))))
-    _add_frames(found, frames, resources, repeat)
-    return found
+            body: Any = command
+            number = len(frames) if body.frame_id is None else body.frame_id
+            frames.append((number, tuple(dict.fromkeys(uid for uid in body.resources if uid in resources))))
+    _add_frames(outputs, frames, resources, repeat)
+    return outputs
 
 
 def _described(resource: Any) -> ResourcePlan | None:
@@ -314,8 +314,8 @@ def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int
     header = reader.header
     if resource.kind == "tensor":
         known = element_of_tensor(resource)
-        found = element_of(header.kind, header.item_size_bytes)
-        fits = found == known or (header.kind in "Vui" and header.item_size_bytes == known.size_bytes)
+        element = element_of(header.kind, header.item_size_bytes)
+        fits = element == known or (header.kind in "Vui" and header.item_size_bytes == known.size_bytes)
         if not fits or trimmed(header.shape) != trimmed(resource.shape):
             raise file_error(
                 path,
@@ -334,9 +334,9 @@ def element_of_tensor(resource: Any) -> Element:
     if name is not None:
         return ELEMENTS[name]
     dtype: str = resource.format.numpy_dtype
-    found = element_of(dtype[1], int(dtype[2:]))
-    assert found is not None, "every format of a tensor has elements of one kind"
-    return found
+    element = element_of(dtype[1], int(dtype[2:]))
+    assert element is not None, "every format of a tensor has elements of one kind"
+    return element
 
 
 def encoded(values: Any, element: Element, count: int) -> bytes:
@@ -349,11 +349,11 @@ def encoded(values: Any, element: Element, count: int) -> bytes:
         return encoded([values], element, 1) * count
     if len(flat) != count:
         raise ValueError(f"there are {len(flat)} values, but the output has {count} elements of {element.name}")
-    for each in flat:
-        if isinstance(each, int | float) and not _is_within(each, element):
-            raise ValueError(f"{each!r:.60} is beyond the values of {element.name}")
-    if any(isinstance(each, str) for each in flat):
-        return b"".join(_one(each, element) for each in flat)
+    for number in flat:
+        if isinstance(number, int | float) and not _is_within(number, element):
+            raise ValueError(f"{number!r:.60} is beyond the values of {element.name}")
+    if any(isinstance(number, str) for number in flat):
+        return b"".join(_one(number, element) for number in flat)
     return element.encoded(flat)
 
 
@@ -394,7 +394,7 @@ def _text(value: float, raw: Any, element: Element) -> str:
 def _flat(values: Any) -> list[Any]:
     level = [values]
     while level and isinstance(level[0], list):
-        level = [inner for each in level for inner in each]
+        level = [inner for entry in level for inner in entry]
     return level
 
 

@@ -161,7 +161,7 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
     Raises ExpectationError where a folder cannot be searched.
     """
-    found: dict[str, list[str]] = {}
+    files: dict[str, list[str]] = {}
     folders, searched = [("", folder)], {os.path.realpath(folder)}  # links may lead in a circle
     for prefix, path in folders:
         try:
@@ -175,11 +175,11 @@ def expected_files(folder: str) -> dict[str, list[str]]:
             if entry.name.startswith("."):
                 continue
             if is_known(entry.name) or not entry.is_dir():
-                found.setdefault(prefix + os.path.splitext(entry.name)[0], []).append(entry.path)
+                files.setdefault(prefix + os.path.splitext(entry.name)[0], []).append(entry.path)
             elif (target := os.path.realpath(entry.path)) not in searched:
                 searched.add(target)
                 folders.append((f"{prefix}{entry.name}/", entry.path))
-    return found
+    return files
 
 
 def _parsed(text: str, path: str, pointer: str) -> Check:
@@ -301,17 +301,17 @@ def _of_outputs(outputs: Mapping[str, Output], here: str) -> Iterator[Diagnostic
 
 
 def _of_output(output: Output) -> Iterator[Diagnostic]:
-    given = output.model_fields_set
-    sources = [key for key in _SOURCES if key in given]
+    fields = output.model_fields_set
+    sources = [key for key in _SOURCES if key in fields]
     if len(sources) > 1:
         keys = " and ".join(map(repr, sources))
         yield _contradiction("", f"{keys} are given; one output has one of them")
-    others = given - {"sha256"}
-    if "sha256" in given and others - set(_SOURCES):
+    others = fields - {"sha256"}
+    if "sha256" in fields and others - set(_SOURCES):
         keys = ", ".join(repr(key) for key in Output.model_fields if key in others)
         yield _contradiction("/sha256", f"a digest says only that bytes are equal, so that {keys} cannot be checked")
-    if output.unchecked and given - {"unchecked"}:
-        keys = ", ".join(repr(key) for key in Output.model_fields if key in given - {"unchecked"})
+    if output.unchecked and fields - {"unchecked"}:
+        keys = ", ".join(repr(key) for key in Output.model_fields if key in fields - {"unchecked"})
         yield _contradiction("/unchecked", f"is true, so that {keys} would have no effect")
     if output.allowed_count is not None and output.allowed_share is not None:
         yield _contradiction("/allowed_share", "is given beside 'allowed_count'", "keep one of the two")

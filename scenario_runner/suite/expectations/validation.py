@@ -230,8 +230,8 @@ def _doubtful(name: str, paths: list[str], expectations: Expectations) -> Diagno
     """Report problems of the files of an output in the folder. There is one file, where no key says what it holds."""
 
     path, *others = paths
-    given = expectations.written.outputs.get(name, _PLAIN)
-    keys = [key for key in ("file", "values", "sha256") if getattr(given, key) is not None]
+    output = expectations.written.outputs.get(name, _PLAIN)
+    keys = [key for key in ("file", "values", "sha256") if getattr(output, key) is not None]
     unknown = next((each for each in paths if not is_known(each)), None)
     if unknown is not None:
         expected = ", ".join(codec.extension for codec in all_codecs())
@@ -324,20 +324,20 @@ class _Binder:
         """The type of the bytes, as far as the output or ``dtype`` say so; a misfit of the two is a problem."""
         resource, dtype = self._output.resource, self._expected.dtype
         assert resource is not None
-        given = None if dtype is None else ELEMENTS[dtype]
+        element = None if dtype is None else ELEMENTS[dtype]
         if resource.kind == "buffer":
-            if given is not None and self._output.size_bytes % given.size_bytes:
+            if element is not None and self._output.size_bytes % element.size_bytes:
                 size = self._output.size_bytes
                 self._add("SR-EXPECT-008", "/dtype", f"the output has {size} bytes, no whole number of {dtype}")
                 return None
-            return given
+            return element
         if resource.kind == "tensor":
             known = element_of_tensor(resource)
-            if given not in (None, known):
+            if element not in (None, known):
                 self._add("SR-EXPECT-008", "/dtype", f"is {dtype!r}, but the tensor is {known.name!r}")
                 return None
             return known
-        if given is not None:
+        if element is not None:
             self._add("SR-EXPECT-008", "/dtype", f"an image has the type of its format, {resource.format.name}")
         return None
 
@@ -422,17 +422,17 @@ def check(item: Item) -> list[Diagnostic]:
         files = expected_files(expectations.expected_folder)
     except ScenarioRunnerError as error:
         return list(error.problems)
-    given = expectations.written
-    if not files and not given.outputs and not given.when:
+    written = expectations.written
+    if not files and not written.outputs and not written.when:
         return []
 
     try:
-        outputs = outputs_of_scenario(load_scenario(item.path), given.repeat)
+        outputs = outputs_of_scenario(load_scenario(item.path), written.repeat)
     except ScenarioRunnerError:
         return []
 
     problems: dict[tuple[str, str], Diagnostic] = {}
-    for condition in (None, *range(len(given.when))):
+    for condition in (None, *range(len(written.when))):
         try:
             bind(expectations.with_condition(condition), outputs, files)
         except ScenarioRunnerError as error:

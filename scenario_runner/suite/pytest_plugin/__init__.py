@@ -82,8 +82,8 @@ def _lacking(config: pytest.Config) -> list[str]:
     """Reasons why scenarios did not run, as this machine lacks a tool; with xdist, those of all workers."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter is not None and _is_on(config) else []
-    lacking = [each for each in reports if ("verdict", "MissingTool") in each.user_properties]
-    return [each.longrepr[2].removeprefix("Skipped: ") for each in lacking]
+    lacking = [report for report in reports if ("verdict", "MissingTool") in report.user_properties]
+    return [tool.longrepr[2].removeprefix("Skipped: ") for tool in lacking]
 
 
 @pytest.fixture(scope="session")

@@ -205,10 +205,10 @@ def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
 
 def _is_searched(folder: Path, session: pytest.Session) -> bool:
     """Return whether no folder is excluded from the search, from this one up to the one that was named."""
-    for each in (folder, *folder.parents):
-        if session.isinitpath(each):
+    for parent in (folder, *folder.parents):
+        if session.isinitpath(parent):
             return True
-        if (each / NOT_SEARCHED).exists():
+        if (parent / NOT_SEARCHED).exists():
             return False
     return True
 
@@ -243,8 +243,8 @@ class ScenarioItem(pytest.Item):
 
     def _describe(self, result: Result) -> None:
         """Describe the item for reports of others."""
-        given = {"verdict": result.verdict, "device": result.device, "driver": result.driver}
-        self.user_properties += [(name, visible(value)) for name, value in given.items() if value]
+        properties = {"verdict": result.verdict, "device": result.device, "driver": result.driver}
+        self.user_properties += [(name, visible(value)) for name, value in properties.items() if value]
         last = result.last
         if last is not None and last.output:
             self.add_report_section("call", "stderr", visible(last.output))
@@ -259,7 +259,7 @@ class ScenarioItem(pytest.Item):
             pytest.xfail(f"{result.verdict}: {reason}")
         if result.verdict in ("Flake", "Warn"):
             self.add_report_section("call", "scenario", full_text(result, self._suite.info))
-            first = next((each.reason for each in result.attempts if each.reason), reason)
+            first = next((attempt.reason for attempt in result.attempts if attempt.reason), reason)
             category = ScenarioFlakeWarning if result.verdict == "Flake" else ScenarioWarning
             self.warn(category(one_line(f"{result.verdict}: {first}")))
 
@@ -273,7 +273,7 @@ class ScenarioItem(pytest.Item):
                 lines[0] = f"[XPASS(strict)] {lines[0]}"
             return visible("\n".join(lines))
         if isinstance(error, ScenarioRunnerError):
-            return visible("\n".join(f"error: {each}" for each in error.problems))
+            return visible("\n".join(f"error: {problem}" for problem in error.problems))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -335,20 +335,20 @@ class ScenarioRunner:
         import numpy
 
         result = self.run(scenario, inputs, outputs=list(expected), **options)
-        for uid, given in expected.items():
-            wanted = numpy.asarray(given)
-            actual = _like(result, uid, wanted)
-            assert actual.size == wanted.size, f"{uid!r} has {actual.size} elements, expected {wanted.size}"
+        for uid, value in expected.items():
+            reference = numpy.asarray(value)
+            actual = _like(result, uid, reference)
+            assert actual.size == reference.size, f"{uid!r} has {actual.size} elements, expected {reference.size}"
             numpy.testing.assert_allclose(
-                actual.reshape(wanted.shape), wanted, rtol=rtol, atol=atol, err_msg=f"output {uid!r}"
+                actual.reshape(reference.shape), reference, rtol=rtol, atol=atol, err_msg=f"output {uid!r}"
             )
         return result
 
 
-def _like(result: RunResult, uid: str, wanted: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+def _like(result: RunResult, uid: str, reference: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     """An output; the bytes of a buffer as items of the type that is expected."""
     array = result[uid]
     is_buffer = array.ndim == 1 and array.dtype == "int8"
-    if is_buffer and array.nbytes % wanted.dtype.itemsize == 0:
-        return result.array(uid, wanted.dtype)
+    if is_buffer and array.nbytes % reference.dtype.itemsize == 0:
+        return result.array(uid, reference.dtype)
     return array

@@ -54,7 +54,7 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[st
 def _environment(info: SuiteInfo) -> dict[str, Any]:
     extra = {
         "host": visible(info.host),
-        "command": [visible(each) for each in info.command[:1000]],
+        "command": [visible(argument) for argument in info.command[:1000]],
         "devices": [{"uuid": uuid, "name": visible(name)} for uuid, name in info.devices],
         "drivers": [visible(driver) for driver in info.drivers],
     }
@@ -92,7 +92,7 @@ def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
             test["extra"] = {
                 "command": visible(info.repeat_command(result)),
                 "exitCode": last.exit_code,
-                "diagnostics": [_visible(each) for each in last.diagnostics[:100]],
+                "diagnostics": [_visible(diagnostic) for diagnostic in last.diagnostics[:100]],
                 "outputs": [_output(output) for output in last.outputs if output.status != "Pass"][:100],
             }
     return _given(test)
@@ -141,12 +141,14 @@ def _output(output: OutputCheck) -> dict[str, Any]:
         "status": output.status,
         "message": visible(output.message),
         "metrics": {name: value if math.isfinite(value) else str(value) for name, value in output.metrics.items()},
-        "worst": [dict(zip(("index", "expected", "actual"), map(visible, each), strict=True)) for each in output.worst],
+        "worst": [
+            dict(zip(("index", "expected", "actual"), map(visible, element), strict=True)) for element in output.worst
+        ],
     }
 
 
-def _visible(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: visible(value) if isinstance(value, str) else value for name, value in given.items()}
+def _visible(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: visible(value) if isinstance(value, str) else value for name, value in fields.items()}
 
 
 def _text(value: Any) -> str:

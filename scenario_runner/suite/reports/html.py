@@ -81,7 +81,7 @@ class _Page:
     def add(self, result: Result) -> None:
         last = result.last
         has_detail = last is not None and bool(
-            result.verdict != "Pass" or last.diagnostics or any(each.metrics for each in last.outputs)
+            result.verdict != "Pass" or last.diagnostics or any(output.metrics for output in last.outputs)
         )
         id = one_line(result.item.id, 4096)
         command = visible(self._info.repeat_command(result))
@@ -131,34 +131,34 @@ class _Page:
     def _detail(self, result: Result) -> dict[str, Any]:
         *earlier, last = result.attempts[-_ATTEMPTS_MAX:]
         attempts = [
-            {"status": each.status, "seconds": each.seconds, "same": True}
-            if is_same(each, last)
-            else self._attempt(each)
-            for each in earlier
+            {"status": attempt.status, "seconds": attempt.seconds, "same": True}
+            if is_same(attempt, last)
+            else self._attempt(attempt)
+            for attempt in earlier
         ]
         attempts.append(self._attempt(last))
         return {"attempts": attempts, "driver": visible(result.driver)}
 
     def _attempt(self, attempt: Outcome) -> dict[str, Any]:
-        given = _printable(attempt._replace(outputs=()).as_json())
+        fields = _printable(attempt._replace(outputs=()).as_json())
         if attempt.before:
-            given["before_count"] = max(attempt.before_count, len(attempt.before))
+            fields["before_count"] = max(attempt.before_count, len(attempt.before))
         if attempt.outputs:
-            given["outputs"] = [self._output(each) for each in attempt.outputs[:_ENTRIES_MAX]]
-        return {"seconds": 0.0, **given}
+            fields["outputs"] = [self._output(output) for output in attempt.outputs[:_ENTRIES_MAX]]
+        return {"seconds": 0.0, **fields}
 
     def _output(self, output: OutputCheck) -> dict[str, Any]:
-        given = _printable(output._replace(files={})._asdict())
+        fields = _printable(output._replace(files={})._asdict())
         if output.status != "Pass":
-            given["files"] = list(self._files(output))
-        return {name: value for name, value in given.items() if value}
+            fields["files"] = list(self._files(output))
+        return {name: value for name, value in fields.items() if value}
 
     def _files(self, output: OutputCheck) -> Iterator[dict[str, str]]:
         for what, path in self._info.files_of(output).items():
             link = "" if self._info.is_temporary else _link(path, self._folder)
             picture = (self._embedded(path) or link) if path.lower().endswith(".png") else ""
-            given = {"what": visible(what), "link": link, "picture": picture}
-            yield {name: value for name, value in given.items() if value}
+            fields = {"what": visible(what), "link": link, "picture": picture}
+            yield {name: value for name, value in fields.items() if value}
 
     def _embedded(self, path: str) -> str | None:
         """A PNG file as a data URI; None where it is too large, the page has enough, or it is not there."""
@@ -197,9 +197,9 @@ def _printable(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return str(value)
         case dict():
-            return {visible(name): _printable(each) for name, each in value.items()}
+            return {visible(name): _printable(item) for name, item in value.items()}
         case list() | tuple():
-            return [_printable(each) for each in value[:_ENTRIES_MAX]]
+            return [_printable(item) for item in value[:_ENTRIES_MAX]]
     return value
 
 

@@ -202,7 +202,7 @@ def full_text(result: Result, info: SuiteInfo) -> str:
     lines.append("")
     lines += [f"device: {result.device}"] if result.device else []
     lines += [f"driver: {result.driver}"] if result.driver else []
-    lines += (f"repeat: {each}" for each in info.repeat_commands(result))
+    lines += (f"repeat: {repeat_command}" for repeat_command in info.repeat_commands(result))
     return shortened("\n".join(visible(line) for line in lines), FULL_TEXT_MAX)
 
 
@@ -239,13 +239,13 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
     for output in outcome.outputs:
         if output.status != "Pass":
             yield from _output(output, outcome.reason, limits)
-    for each in outcome.diagnostics[: limits.messages]:
-        if each.get("message") and each["message"] in outcome.reason:
-            yield f"{each.get('severity', 'error')}[{each.get('code', '')}]"
+    for diagnostic in outcome.diagnostics[: limits.messages]:
+        if diagnostic.get("message") and diagnostic["message"] in outcome.reason:
+            yield f"{diagnostic.get('severity', 'error')}[{diagnostic.get('code', '')}]"
         else:
-            yield diagnostic_text(each)
-        if each.get("help"):
-            yield f"  help: {each['help']}"
+            yield diagnostic_text(diagnostic)
+        if diagnostic.get("help"):
+            yield f"  help: {diagnostic['help']}"
     if len(outcome.diagnostics) > limits.messages:
         yield f"and {counted(len(outcome.diagnostics) - limits.messages, 'message')} more"
     if outcome.status in ("Crash", "Timeout"):
@@ -257,11 +257,11 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
             yield from (f"  {line}" for line in outcome.output.splitlines()[-limits.output :])
 
 
-def diagnostic_text(given: dict[str, Any]) -> str:
+def diagnostic_text(diagnostic: dict[str, Any]) -> str:
     """A message of a run in one line: 'error[SR-BIND-003]: a.json:3:4: /commands/0: ...'."""
-    place = ":".join(str(given[part]) for part in ("path", "line", "column") if given.get(part) is not None)
-    parts = [part for part in (place, given.get("pointer"), given.get("message")) if part]
-    return f"{given.get('severity', 'error')}[{given.get('code', '')}]: {': '.join(parts)}"
+    place = ":".join(str(diagnostic[part]) for part in ("path", "line", "column") if diagnostic.get(part) is not None)
+    parts = [part for part in (place, diagnostic.get("pointer"), diagnostic.get("message")) if part]
+    return f"{diagnostic.get('severity', 'error')}[{diagnostic.get('code', '')}]: {': '.join(parts)}"
 
 
 def _output(output: OutputCheck, reason: str, limits: _Limits) -> Iterator[str]:

@@ -90,18 +90,18 @@ class _Pool:
                         key.data()
                 if time.monotonic() >= self._next_look:
                     self._look()
-        for each in self._workers:
-            each.process.signal(signal.SIGKILL)
+        for worker in self._workers:
+            worker.process.signal(signal.SIGKILL)
         until = time.monotonic() + _END_S
-        for each in self._workers:
-            each.process.wait(max(0.0, until - time.monotonic()))
+        for worker in self._workers:
+            worker.process.wait(max(0.0, until - time.monotonic()))
 
     def close(self) -> None:
         """Close what a fork must not have."""
         self._selector.close()
         self._control.close()
-        for each in self._workers:
-            each.close()
+        for worker in self._workers:
+            worker.close()
 
     # Messages of the user
 
@@ -119,14 +119,14 @@ class _Pool:
         """Have workers end after what they run, or ``now``, without an outcome."""
         dropped = list(self._waiting)
         self._waiting.clear()
-        for each in self._workers:
-            if each.given and now:
-                dropped += each.given
-                each.given.clear()
-                self._kill(each)
-            elif len(each.given) > 1:
-                dropped.append(each.given.pop())
-                each.is_last = True
+        for worker in self._workers:
+            if worker.given and now:
+                dropped += worker.given
+                worker.given.clear()
+                self._kill(worker)
+            elif len(worker.given) > 1:
+                dropped.append(worker.given.pop())
+                worker.is_last = True
         self._events += [("back", job.number) for job in dropped]
 
     # The next work
@@ -143,12 +143,12 @@ class _Pool:
                 if job is not None and self._give(idle, job):
                     self._begin(idle)
         starting = len(self._in_state("starting"))
-        unknown = sum(not each.uuid for each in usable) if self._is_finding else 0
-        wanted = max(len(self._waiting), unknown) - starting
-        while wanted > 0 and (device := self._next_device()) is not None and self._start(device):
-            wanted -= 1
+        unknown = sum(not candidate.uuid for candidate in usable) if self._is_finding else 0
+        missing = max(len(self._waiting), unknown) - starting
+        while missing > 0 and (device := self._next_device()) is not None and self._start(device):
+            missing -= 1
         used = [each for each in self._in_state("idle") if each.count]
-        if wanted > 0 and device is None and not starting and used:
+        if missing > 0 and device is None and not starting and used:
             self._kill(used[0])  # what waits is for a process that has run nothing
         # A second item, so that a worker need not wait between two. What ran before has nothing behind it, since it
         # may well end its process again; as many as there are workers that start are left to those.
@@ -158,7 +158,7 @@ class _Pool:
                 self._give(busy, ahead.pop(0))
 
     def _in_state(self, state: str) -> list[WorkerProcess]:
-        return [each for each in self._workers if each.state == state]
+        return [worker for worker in self._workers if worker.state == state]
 
     def _next_device(self) -> UsedDevice | None:
         """The device that is to have another worker now, if there is one."""
@@ -172,7 +172,7 @@ class _Pool:
 
     def _states(self, device: UsedDevice) -> list[str]:
         """The states of a device's workers that can be used, or will be."""
-        return [each.state for each in self._workers if each.device is device and each.state != "killed"]
+        return [worker.state for worker in self._workers if worker.device is device and worker.state != "killed"]
 
     def _give(self, worker: WorkerProcess, job: Job) -> bool:
         try:
@@ -207,8 +207,8 @@ class _Pool:
     def _refuse(self) -> None:
         """Give back what waits, since no device can be used any more; an error where none ever could."""
         first = self._devices[0]
-        if any(each.uuid for each in self._devices):
-            missing = Outcome("Missing", reason="; ".join(each.given_up for each in self._devices))
+        if any(device.uuid for device in self._devices):
+            missing = Outcome("Missing", reason="; ".join(device.given_up for device in self._devices))
             self._events += [("done", job.number, missing, "", first.uuid, first.driver, 0) for job in self._waiting]
         elif self._waiting or self._is_finding:
             self._events.append(("error", first.error))
@@ -226,15 +226,15 @@ class _Pool:
 
     def _tell_devices(self) -> None:
         records = tuple(
-            Device(each.uuid, each.name, each.driver, each.type, len(self._states(each)), each.given_up)
-            for each in self._devices
+            Device(device.uuid, device.name, device.driver, device.type, len(self._states(device)), device.given_up)
+            for device in self._devices
         )
         self._events.append(("devices", records))
 
     def _room(self) -> int:
         """The number of items to have here: one for each worker there may be, and a supply for quick ones."""
-        wanted = sum(each.jobs or 1 for each in self._devices if not each.given_up)
-        return max(1, wanted + _SUPPLY * sum(each.is_quick for each in self._workers))
+        workers = sum(device.jobs or 1 for device in self._devices if not device.given_up)
+        return max(1, workers + _SUPPLY * sum(worker.is_quick for worker in self._workers))
 
     def _is_supplied(self) -> bool:
         """Return whether quick workers go on without further items: it is cheaper to tell of several outcomes at a
@@ -319,20 +319,20 @@ class _Pool:
         """Do what is due when the deadlines of workers have passed."""
         now = time.monotonic()
         self._next_look = now + _TICK_S
-        for each in list(self._workers):
-            each.bound_output()
-            if now < each.deadline or each.state == "idle":
+        for worker in list(self._workers):
+            worker.bound_output()
+            if now < worker.deadline or worker.state == "idle":
                 continue
-            if each.state == "killed":
-                self._cannot_end(each)
-            elif each.state == "hanging":
-                self._kill(each, each.overdue)
-            elif each.state == "busy":
-                each.state = "hanging"
-                each.deadline = now + _STACK_S
-                each.process.ask_for_stack()
+            if worker.state == "killed":
+                self._cannot_end(worker)
+            elif worker.state == "hanging":
+                self._kill(worker, worker.overdue)
+            elif worker.state == "busy":
+                worker.state = "hanging"
+                worker.deadline = now + _STACK_S
+                worker.process.ask_for_stack()
             else:
-                self._kill(each, f"was not ready after {self._options.start_timeout_s:g} s")
+                self._kill(worker, f"was not ready after {self._options.start_timeout_s:g} s")
 
     def _kill(self, worker: WorkerProcess, why: str = "") -> None:
         """End a worker, and all that it has started. ``why`` goes on after "the process that ran it"; nothing where it

@@ -147,12 +147,12 @@ def chosen(asked: Sequence[str]) -> list[str]:
     It is the UUID, or the index where several devices have the same. Raises NoDeviceError."""
     devices = Instance().physical_devices
     found = []
-    for each in asked:
-        if each == "all":
+    for name in asked:
+        if name == "all":
             kind = choose(devices, None).type
             found += [one for one in devices if one.type == kind and one.unusable_because() is None]
         else:
-            found.append(choose(devices, each))
+            found.append(choose(devices, name))
     uuids = [one.uuid for one in devices]
     return [
         one.uuid if uuids.count(one.uuid) == 1 else str(one.index)
@@ -254,12 +254,12 @@ class _Worker:
 def _manifest_of(library: str | None) -> str:
     """The only manifest of a driver that names this library, or nothing: where a layer is before the driver, where the
     driver's commands are in another library than the one that the loader opens, or where several name it."""
-    found = [
+    paths = [
         manifest.path
         for manifest in drivers(os.environ)
         if library and manifest.library and not manifest.problem and _is_same(library, manifest.library)
     ]
-    return found[0] if len(found) == 1 else ""
+    return paths[0] if len(paths) == 1 else ""
 
 
 def _is_same(library: str, named: str) -> bool:

@@ -120,10 +120,10 @@ class WorkerProcess:
         """The same when its item takes too long."""
         self._received = b""
         with ExitStack() as stack:
-            self.connection, theirs = (stack.enter_context(each) for each in socket.socketpair())
+            self.connection, theirs = (stack.enter_context(end) for end in socket.socketpair())
             self._output, self._progress = files = [os.memfd_create(name) for name in ("output", "progress")]
-            for each in files:
-                stack.callback(os.close, each)
+            for file in files:
+                stack.callback(os.close, file)
             fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
             asked, self.driver = device.to_ask()
             self.process = IsolatedProcess(leads_group=True)

@@ -94,7 +94,7 @@ class Workers:
     @property
     def devices(self) -> tuple[Device, ...]:
         """The devices that are used, as far as they are known."""
-        return tuple(each for each in self._devices if each.uuid or each.given_up)
+        return tuple(device for device in self._devices if device.uuid or device.given_up)
 
     def run(self, items: Iterable[Item], again: Again | None = None) -> Iterator[Finished]:
         """Run items, and give each as soon as it needs no further attempt. Few more are taken than there are workers.
@@ -135,7 +135,7 @@ class Workers:
         while len(self.devices) < max(1, len(self._devices)):
             for event in self._events():
                 self._take(event, None)
-        return frozenset((each.uuid, each.driver) for each in self._devices if each.uuid)
+        return frozenset((device.uuid, device.driver) for device in self._devices if device.uuid)
 
     def run_one(self, item: Item, again: Again | None = None) -> Finished:
         """Run one item. The errors are those of `run`."""

@@ -184,8 +184,8 @@ def _of_elements(
 ) -> Array:
     """The result of a function for the elements at some indices; for bytes of large pieces from a table."""
     if element.is_float and element.size_bytes == 1 and actual.size >= _MANY:
-        found: Array = _table(function, element, *more)[expected[at].astype("u2") << 8 | actual[at]]
-        return found
+        values: Array = _table(function, element, *more)[expected[at].astype("u2") << 8 | actual[at]]
+        return values
     return function(actual[at], expected[at], element, *more)
 
 
@@ -267,11 +267,11 @@ def _worst(
         greater = errors > others[-1][0]
         wrong, errors = wrong[greater], errors[greater]
     greatest = numpy.argsort(-errors, kind="stable")[:_WORST_MAX]
-    found = []
+    worst = []
     for at, error in zip(wrong[greatest].tolist(), errors[greatest].tolist(), strict=True):
         expected, actual = (piece.element.text(values[at : at + 1]) for values in (piece.expected, piece.actual))
-        found.append((error, (piece.plane.place(piece.first + at * piece.stride), expected, actual)))
-    return found
+        worst.append((error, (piece.plane.place(piece.first + at * piece.stride), expected, actual)))
+    return worst
 
 
 def _pieces(actual: memoryview, source: Content, planes: Sequence[Plane], *, with_equal: bool) -> Iterator[_Piece]:
@@ -284,13 +284,13 @@ def _pieces(actual: memoryview, source: Content, planes: Sequence[Plane], *, wit
             if len(held) != part.size_bytes:
                 held = bytearray(part.size_bytes)
             source.read_into(memoryview(held), part.offset_bytes)
-            given = actual[part.offset_bytes : part.offset_bytes + part.size_bytes]
-            if held != given or with_equal:  # compares memory, as memoryview itself does not
+            raw = actual[part.offset_bytes : part.offset_bytes + part.size_bytes]
+            if held != raw or with_equal:  # compares memory, as memoryview itself does not
                 if part.element is not None:
-                    a, e = (numpy.frombuffer(data, part.element.dtype) for data in (given, held))
+                    a, e = (numpy.frombuffer(data, part.element.dtype) for data in (raw, held))
                     yield _Piece(plane, part.element, a, e, first, 1, before)
                 else:
-                    pairs = list(zip(part.channels(given), part.channels(held), strict=True))
+                    pairs = list(zip(part.channels(raw), part.channels(held), strict=True))
                     for number, (one, other) in enumerate(pairs):
                         yield _Piece(plane, one.element, one.raw, other.raw, first + number, len(pairs), before)
             first += part.element_count

@@ -106,17 +106,17 @@ def pairs_of(
         pairs = zip(plane.channels(actual[part]), plane.channels(expected[part]), strict=True)
         for number, (a, e) in enumerate(pairs):
             with numpy.errstate(invalid="ignore"):  # about NaN that signal
-                values, wanted = a.element.numbers(a.raw), e.element.numbers(e.raw)
+                values, reference = a.element.numbers(a.raw), e.element.numbers(e.raw)
             counts = None
             if flags is not None:
                 counts = ~plane.flags_of(flags, number)
-            if without_nan and a.element.is_float and numpy.isnan(wanted).any():
-                is_number = ~numpy.isnan(wanted)
+            if without_nan and a.element.is_float and numpy.isnan(reference).any():
+                is_number = ~numpy.isnan(reference)
                 counts = is_number if counts is None else counts & is_number
-                wanted = numpy.where(is_number, wanted, 0)
+                reference = numpy.where(is_number, reference, 0)
             if counts is not None:
-                values = numpy.where(counts, values, wanted)
-            found.append(Pair(a.name, values, wanted, a.peak, tuple(shape), counts))
+                values = numpy.where(counts, values, reference)
+            found.append(Pair(a.name, values, reference, a.peak, tuple(shape), counts))
     return found
 
 
@@ -378,7 +378,7 @@ def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:
             continue
         is_within = value >= bound if metric.is_likeness else value <= bound
         if not is_within:  # a NaN is within nothing
-            wanted = "at least" if metric.is_likeness else "at most"
-            found, expected = distinct(value, bound)
-            return status, f"{metric.name} is {found}, expected {wanted} {expected}"
+            direction = "at least" if metric.is_likeness else "at most"
+            shown, expected = distinct(value, bound)
+            return status, f"{metric.name} is {shown}, expected {direction} {expected}"
     return "Pass", ""

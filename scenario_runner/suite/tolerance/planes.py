@@ -65,8 +65,8 @@ class Plane(NamedTuple):
         if self.image is None or self.part is None:
             assert self.element is not None
             return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
-        found = channels_of(self.image.uid, self.image.format, self.part, data)
-        return [each._replace(raw=each.raw.reshape(-1)) for each in found]
+        channels = channels_of(self.image.uid, self.image.format, self.part, data)
+        return [channel._replace(raw=channel.raw.reshape(-1)) for channel in channels]
 
     def flags_of(self, flags: Array, number: int) -> Array:
         """The flags of one of the `channels`; those of all elements are in the order of memory where each element has
