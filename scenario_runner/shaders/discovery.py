@@ -186,7 +186,7 @@ def _fitting(named_by: str) -> str:
 def _ask(path: str) -> tuple[str, str, str]:
     """Flavour, version and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
     that no known compiler gives."""
-    from scenario_runner.shaders.processes import Processes, make_runnable
+    from scenario_runner.program import Processes, make_runnable
 
     answers: dict[tuple[str, ...], str] = {}
     for kind in COMPILERS:

@@ -17,9 +17,9 @@ from scenario_runner import log, temporary
 from scenario_runner.arm_glslc import install_line
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError
+from scenario_runner.program import MAX_FILE_BYTES, Processes, ProgramResult, make_runnable, work_off
 from scenario_runner.shaders.compilers import OUTPUT_NAME, SOURCE_NAME, Compiler, MessageStyle, dxc_install_line
 from scenario_runner.shaders.discovery import Job, ShaderCache, names
-from scenario_runner.shaders.processes import MAX_FILE_BYTES, Finished, Processes, make_runnable, work_off
 from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled, CompileRequest, read_source
 
 BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
@@ -237,7 +237,7 @@ def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, ti
         cache.evict()
 
 
-def compile_alone(job: Job, folder: str, run: Callable[[list[str]], Finished]) -> None:
+def compile_alone(job: Job, folder: str, run: Callable[[list[str]], ProgramResult]) -> None:
     """Fill ``module`` and ``made_by``, or raise CompileError or CompilerNotFoundError; ``run`` starts processes there.
 
     A further compiler is tried only where those before do not know an extension. ``folder`` must not exist yet.
@@ -262,7 +262,9 @@ class _NextCompilerError(CompileError):
     """A refusal that another compiler may not share."""
 
 
-def _compile_with(compiler: Compiler, job: Job, folder: str, run: Callable[[list[str]], Finished]) -> tuple[bytes, str]:
+def _compile_with(
+    compiler: Compiler, job: Job, folder: str, run: Callable[[list[str]], ProgramResult]
+) -> tuple[bytes, str]:
     """The module, and the messages of the compiler."""
     request = job.request
     try:
@@ -300,7 +302,7 @@ def _defect(job: Job, compiler: Compiler, does: str, help: str | None = None) ->
     return CompileError(Diagnostic("SR-SHADER-010", "error", None, text, help, path=job.request.place))
 
 
-def _all_errors(compiler: Compiler, argv: list[str], output: str, run: Callable[[list[str]], Finished]) -> str:
+def _all_errors(compiler: Compiler, argv: list[str], output: str, run: Callable[[list[str]], ProgramResult]) -> str:
     """The messages of a compiler that is asked to go on after the first error; ``output`` where that brings no more."""
     first = next((line.split(": ", 2)[-1] for line in output.splitlines() if line.startswith("ERROR: ")), None)
     for more in compiler.asking_again:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from scenario_runner.content_cache import ContentCache
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import LimitError, SpirvError, UsageError
+from scenario_runner.program import Processes, work_off
 from scenario_runner.shaders.compilers import on_path
-from scenario_runner.shaders.processes import Processes, work_off
 from scenario_runner.spirv import read_module
 from scenario_runner.temporary import temporary_folder
 

@@ -227,7 +227,7 @@ def test_the_cache_needs_no_library(dxc: str, monkeypatch: pytest.MonkeyPatch, t
     shutil.copyfile(dxc, copy)
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(copy))
     (module,) = compile_all([hlsl(source(1.25))])
-    monkeypatch.setattr("scenario_runner.shaders.processes.Processes.run", None)
+    monkeypatch.setattr("scenario_runner.program.Processes.run", None)
     assert compile_all([hlsl(source(1.25))]) == [module]
     monkeypatch.setenv("SCENARIO_RUNNER_DXC", dxc)
     with pytest.raises(TypeError):
