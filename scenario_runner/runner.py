@@ -109,6 +109,7 @@ class Runner:
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
             raise UsageError(f"ml_emulation is {ml_emulation!r}, expected 'auto', 'on' or 'off'")
+        disabled = checked_names(disabled_extensions or ())
         if isinstance(shader_instrumentation, str | os.PathLike):
             from scenario_runner.run.report_files import InstrumentationFile
 
@@ -130,7 +131,7 @@ class Runner:
         options = DeviceOptions(
             None if device is None else str(device),
             robustness,
-            checked_names([disabled_extensions] if isinstance(disabled_extensions, str) else disabled_extensions),
+            disabled,
             validation,
             ml_emulation,
             staging,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,12 @@ settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("any machine")
+
+
+def pytest_configure() -> None:
+    """Let tests send Ctrl-C to their children also where a shell started the tests in the background: it ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +78,7 @@ def runner(shader_cache: Path) -> Iterator[Runner]:
     """A Runner for many tests; at its end no object is left."""
     with Runner(timeout_s=60) as runner:
         yield runner
+    assert runner.live_objects
     assert not any(runner.live_objects.values())
 
 

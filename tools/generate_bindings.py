@@ -34,7 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file would change")
     options = parser.parse_args(arguments)
     changed = 0
-    for name, text in generate().items():
+    texts = generate()
+    for name, text in texts.items():
         path = options.output / name
         data = text.encode()
         if path.is_file() and path.read_bytes() == data:
@@ -44,6 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
+    for path in sorted(options.output.glob("*.py")):
+        if path.name not in texts:
+            changed += 1
+            print(f"{path.name}: is not generated, remove it")
     return 1 if options.check and changed else 0
 
 

@@ -116,7 +116,7 @@ value_range = _checked(
     "two finite numbers, the smaller one first, such as 0:1",
 )
 shape = _checked(
-    lambda text: tuple(int(size) for size in text.replace("x", ",").split(",", 32)),
+    lambda text: tuple(int(size) for size in text.replace("x", ",").split(",", 31)),
     lambda sizes: min(sizes) >= -1 and sizes.count(-1) <= 1 and math.prod(map(abs, sizes)) < 1 << 60,
     "lengths such as 16,16, of which one may be -1",
 )

@@ -65,16 +65,16 @@ def examine(
     operations = [operation for _, operation in shaders]
     if dispatch == "attributes":
         return [Shader(o, a, a.workgroup_sizes) for o, a in zip(operations, attributes, strict=False)], [*findings]
-    problems = []
+    covering = []
     for operation, operation_attributes, local_size in zip(operations, attributes, local_sizes, strict=False):
         shape = operation.results[0].type.static_shape
         assert shape is not None, "that is checked before"
-        problems.append(
+        covering.append(
             Shader(
                 operation, operation_attributes, covering_workgroups(shape, operation_attributes.outputs[0], local_size)
             )
         )
-    return problems, [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
+    return covering, [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
 
 
 def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:

@@ -93,12 +93,12 @@ def _operation(number: int, result: int, shader: CustomOperation, renamed: dict[
     """A placeholder for one result."""
     operands = ", ".join(renamed.get(operand.name, operand.name.removesuffix("#0")) for operand in shader.operands)
     types = ", ".join(operand.type.text for operand in shader.operands)
-    operation_results = shader.results[result]
+    value = shader.results[result]
     attributes = escaped(_attributes(number, result, shader))
     return (
-        f'{renamed[operation_results.name]} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
+        f'{renamed[value.name]} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
         f"operator_name = {escaped(shader.name)}, implementation_attrs = {attributes}}} : "
-        f"({types}) -> {operation_results.type.text}"
+        f"({types}) -> {value.type.text}"
     )
 
 

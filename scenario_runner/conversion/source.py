@@ -297,8 +297,8 @@ def _is_one_operation(content: bytes) -> bool:
     try:
         number()  # the version of the format, behind which the producer is named
         at = content.index(0, at) + 1
-        while (section_operations := section())[0] != _OPERATIONS_SECTION:
-            at = section_operations[1]
+        while (found := section())[0] != _OPERATIONS_SECTION:
+            at = found[1]
         number(), number()  # operations of the block, and the name of the module operation
         at += 1
         if content[at - 1] != _HAS_PROPERTIES_AND_REGIONS:

@@ -60,20 +60,20 @@ def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: T
     if size is None:
         return []
     invocations = prod(counts) * prod(size)
-    expected_rank, images = 0, True
+    most_elements, images = 0, True
     for view, type in views_and_types(attributes, types):
         shape = None if type is None else type.static_shape
         if view.name.startswith("output") and shape is not None:
-            expected_rank = max(expected_rank, prod(shape) // view.format.components)
+            most_elements = max(most_elements, prod(shape) // view.format.components)
             images = images and view.kind == "image"
     runs = f"{_times(counts)} workgroups of {_times(size)} invocations"
     help = "write the number of workgroups, or convert with --dispatch cover-output"
-    if counts == size and counts != (1, 1, 1) and invocations != expected_rank:
+    if counts == size and counts != (1, 1, 1) and invocations != most_elements:
         severity = warning
         message = f"{list(counts)} is the local size of the shader; it is used as the number of workgroups: {runs}"
-    elif invocations * (1 if images else _ELEMENTS) < expected_rank:
+    elif invocations * (1 if images else _ELEMENTS) < most_elements:
         severity = note  # a shader may make many more elements in one invocation
-        message = f"{runs} are {invocations} invocations, but the largest output has {expected_rank} elements or texels"
+        message = f"{runs} are {invocations} invocations, but the largest output has {most_elements} elements or texels"
     else:
         return []
     return [severity("SR-CUSTOM-014", "/workgroup_sizes", message, help)]

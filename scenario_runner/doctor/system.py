@@ -28,9 +28,13 @@ PACKAGES = (
     "ai_ml_sdk_vgf_library",
     "ai_ml_emulation_layer_for_vulkan",
 )
-# The beginnings of the names of variables that change which loader, drivers and layers are found, or what they do.
+# The beginnings of the names of variables that change which loader, drivers and layers are found, or what they do. No
+# shorter ones: others keep credentials in such variables (NVIDIA_API_KEY), and people publish this report.
 _VARIABLES = (
-    "DYLD_", "LD_", "LP_", "LVP_", "MESA_VK_", "NVIDIA_", "SCENARIO_RUNNER_", "VK_", "VMEL_", "XDG_CONFIG", "XDG_DATA",
+    "DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LP_", "LVP_", "MESA_VK_", "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES", "SCENARIO_RUNNER_", "VK_ADD_", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
+    "VK_IMPLICIT_LAYER_PATH", "VK_INSTANCE_LAYERS", "VK_LAYER_", "VK_LOADER_", "VMEL_", "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
 )  # fmt: skip
 _GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl*", "/dev/kfd*", "/dev/mali*")
 

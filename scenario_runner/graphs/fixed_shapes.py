@@ -88,11 +88,11 @@ class _Writer:
 
     def _type(self, type: int, shape: Shape | tuple[Shape, ...]) -> int:
         """Return the id of a type like ``type`` with a shape; the type itself when it leaves nothing open."""
-        type_id = self._type_of(type)
-        if isinstance(type_id, Struct):
+        open_type = self._type_of(type)
+        if isinstance(open_type, Struct):
             return self._structure(type, shape)
-        declared = declared_shape(type_id)
-        if not isinstance(type_id, Tensor) or (declared is not None and UNKNOWN not in declared):
+        declared = declared_shape(open_type)
+        if not isinstance(open_type, Tensor) or (declared is not None and UNKNOWN not in declared):
             return type
         at = self._at[type]
         id, is_new = self._place(self._tensors, (self._words[at + 2], shape), at)
@@ -108,7 +108,7 @@ class _Writer:
         elif self._at[id] <= at:
             return id, False
         else:
-            self._made.left_out.add(self._at[id])
+            self._made.withdraw(self._at[id], id)
         self._at[id] = at
         return id, True
 

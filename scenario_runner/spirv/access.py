@@ -104,7 +104,8 @@ class Call(NamedTuple):
 class Summary(NamedTuple):
     """The effects of one function without those of the functions it calls.
 
-    ``effects`` maps a variable or parameter that it names to `READ`, `WRITE` and `PLAIN` flags, 0 for none.
+    ``effects`` maps a variable or parameter that it names to the flags `READ`, `WRITE`, `PLAIN`, `LOST` and
+    `TEXEL_POINTER`, 0 for none.
     """
 
     parameters: list[int]

@@ -357,6 +357,15 @@ class Rewriting:
         self.put(at, (len(operands) + 2 << 16 | opcode, id, *operands))
         return id
 
+    def withdraw(self, at: int, id: int) -> None:
+        """Leave out the definition of ``id`` at ``at``: that of the module, or one that was added behind it."""
+        added = self._behind.get(at, [])
+        kept = [instruction for instruction in added if instruction[1] != id]
+        if len(kept) < len(added):
+            self._behind[at] = kept
+        else:
+            self.left_out.add(at)
+
     def result(self) -> array[int]:
         """The words of the changed module."""
         words, done = self.words, HEADER_WORDS

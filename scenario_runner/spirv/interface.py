@@ -243,7 +243,7 @@ class _InterfaceReader:
                 block=self._block(type) if isinstance(type, Struct) else None,
                 input_attachment_index=decorations.get(INPUT_ATTACHMENT_INDEX),
                 variable=id,
-                atomic=flags is not None and flags != 0 and not flags & PLAIN,
+                atomic=bool(flags and flags & (READ | WRITE) and not flags & PLAIN),
                 followed=not flags or not flags & LOST,
             )
         )

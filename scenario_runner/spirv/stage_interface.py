@@ -138,7 +138,7 @@ class _StageReader:
         """Tell whether members are built-in, as those of gl_PerVertex, and note them."""
         members = [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
         built_in = [member[BUILT_IN] for member in members if BUILT_IN in member]
-        self.built_in[storage_class] += [enumerant_name(BUILT_INS, name, "BuiltIn") for name in built_in]
+        self.built_in[storage_class] += [enumerant_name(BUILT_INS, number, "BuiltIn") for number in built_in]
         return bool(built_in)
 
     def _all_flat(self, struct: Struct) -> bool:

@@ -302,8 +302,8 @@ class Device:
         self.lost = False
         self.live: Counter[str] = Counter()
         self.memory_bytes = 0
-        self.graph_reports: Any = None  # `pipelines.graph_reports.GraphReports`, where wanted
-        self.driver_cache: Any = None  # `pipelines.driver_cache.DriverCache` of a run, where wanted
+        self.graph_reports: Any = None  # `graph_pipelines.GraphReports`, where wanted
+        self.driver_cache: Any = None  # `driver_cache.DriverCache` of a run, where wanted
         self.samplers: Kept[Any] = Kept(_MOST_SAMPLERS)
         self._stack = ExitStack()
         family = physical.queue_family(graphics=enabled.graphics)

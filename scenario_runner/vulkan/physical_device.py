@@ -151,14 +151,14 @@ _SPELLINGS: Final = {"VK_KHR_maintenance_5": "VK_KHR_maintenance5"}
 _MANDATORY: Final = "VK_KHR_portability_subset"
 
 
-def checked_names(names: Iterable[str]) -> frozenset[str]:
-    """The names as Vulkan spells them.
+def checked_names(names: str | Iterable[str]) -> frozenset[str]:
+    """The names, or the one name, as Vulkan spells them.
 
     Raises UsageError for a name that is not one of a device extension, and for the extension that cannot be left out
     where a device has it (VUID-VkDeviceCreateInfo-pProperties-04451).
     """
     checked = set()
-    for given in names:
+    for given in [names] if isinstance(names, str) else names:
         name = _SPELLINGS.get(given, given)
         if name not in DEVICE_EXTENSIONS:
             meant = did_you_mean(close_names(given, DEVICE_EXTENSIONS, most=1, cutoff=0.7))

@@ -58,6 +58,26 @@ def test_device_opens_cleanly_for_every_capability_and_extension_of_spirv(
     assert len(opened) > 10
 
 
+def test_variable_pointers_bring_those_of_storage_buffers(physical: PhysicalDevice) -> None:
+    """VUID-VkPhysicalDeviceVariablePointersFeatures-variablePointers-01431."""
+    enabled = _enabled(physical, capabilities="VariablePointers")
+    assert enabled is not None
+    assert {feature.member for feature in enabled.features} == {"variablePointers", "variablePointersStorageBuffer"}
+
+
+def test_dependencies_of_extensions_are_those_of_the_specification() -> None:
+    """Alternatives stand side by side, everything else must hold; Vulkan 1.1 and the instance are taken as given."""
+    vulkan_1_3 = 1 << 22 | 3 << 12
+    assert DEPENDENCIES["VK_EXT_shader_atomic_float2"] == (("VK_EXT_shader_atomic_float",),)
+    assert set(DEPENDENCIES["VK_ARM_data_graph"]) == {
+        (vulkan_1_3,),
+        ("VK_KHR_extended_flags", "VK_KHR_maintenance5"),
+        ("VK_KHR_deferred_host_operations",),
+    }
+    assert "VK_KHR_maintenance4" not in DEPENDENCIES
+    assert "VK_KHR_shader_clock" not in DEPENDENCIES
+
+
 def test_extension_whose_dependency_is_disabled_is_refused(physical: PhysicalDevice) -> None:
     """--disable-extension leaves no device that is opened in a way that Vulkan forbids."""
     has = set(physical.extensions)
@@ -86,6 +106,21 @@ def test_reads_beyond_the_end_give_what_the_specification_says(
     assert result["allowed"].view(np.uint32).tolist() == [7] * 64
     if exact:
         assert not result["zeros"].view(np.uint32).any()
+
+
+def test_the_device_is_opened_with_all_the_robustness_it_has(physical: PhysicalDevice) -> None:
+    """Each of the features is enabled if, and only if, it is asked for and the driver reports it."""
+    features = (
+        ("VkPhysicalDeviceFeatures", "robustBufferAccess"),
+        (ROBUSTNESS2, "robustBufferAccess2"),
+        (ROBUSTNESS2, "robustImageAccess2"),
+        ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
+        ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
+    )
+    reported = {member for structure, member in features if physical.features.find(structure, member) is not None}
+    enabled = enabled_for(physical, Requirements({}, {}), robustness=True)
+    assert {feature.member for feature in enabled.features} == reported
+    assert not enabled_for(physical, Requirements({}, {})).features
 
 
 def test_pipelines_ask_for_the_strictest_behaviour() -> None:

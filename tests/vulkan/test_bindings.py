@@ -54,7 +54,8 @@ def test_generator_writes_exactly_the_committed_files(tmp_path: Path) -> None:
     edited = copy / "features.py"
     edited.write_text(edited.read_text("utf-8").replace("shaderInt8", "shaderInt9"), "utf-8")
     before = edited.read_bytes()
-    assert check(copy)[:2] == (1, "features.py: would change\n")
+    (copy / "stale.py").touch()
+    assert check(copy)[:2] == (1, "features.py: would change\nstale.py: is not generated, remove it\n")
     assert edited.read_bytes() == before
 
 

@@ -18,6 +18,12 @@ def churn() -> None:
         ffi.new("char[]", b"\xee" * size)
 
 
+def test_renamed_structure_is_found_under_both_names() -> None:
+    """Structures promoted after the binding package's version are built under the new name and under the package's."""
+    for name in ("VkPipelineRobustnessCreateInfo", "VkPipelineRobustnessCreateInfoEXT"):
+        assert new(name, storageBuffers=2).sType == 1000068000
+
+
 def test_lists_set_their_length_and_live_as_long_as_the_structure() -> None:
     """Strings, numbers and nested structures stay readable when nothing else refers to them."""
     info = new(

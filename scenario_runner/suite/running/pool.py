@@ -42,6 +42,8 @@ from scenario_runner.vulkan.structs import prepare
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _TOLD_S: Final = 0.005  # as long may an outcome wait for the next one, to be told with it
 _SUPPLY: Final = 8  # items for each quick worker
+_AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
+_MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
 _CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to be known to have ended
 _END_S: Final = 1.0  # for all workers, when this process ends
@@ -73,6 +75,7 @@ class _Pool:
         self._events: list[tuple[Any, ...]] = []
         self._is_finding = False
         self._loaded: set[str] = set()
+        self._refusals, self._refused_until = 0, 0.0
         self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._hear_user)
@@ -187,17 +190,20 @@ class _Pool:
         self._events.append(("began", worker.given[0].number, worker.place))
 
     def _start(self, device: UsedDevice) -> bool:
-        """Start a worker; false where the system refuses it: the device then has no more than it has now."""
+        """Start a worker; false where the system refuses it, or has just done so."""
+        if time.monotonic() < self._refused_until:
+            return False
         place = next(place for place in count(1) if all(each.place != place for each in self._workers))
         try:
             worker = WorkerProcess(self._options, place, device, self.close)
         except OSError as error:
-            device.most_workers = len(self._states(device))
-            if device.most_workers:
-                why = error.strerror or str(error)
-                self._note(f"the system refuses another process ({why}); going on with {device.most_workers}")
-            elif not self._workers:  # else one that was killed is about to be gone
+            self._refused_until = time.monotonic() + _AGAIN_S
+            self._refusals += 1
+            if not self._workers and self._refusals >= _MOST_REFUSALS:
                 self._events.append(("error", refusal("process")))
+            elif self._refusals == 1:
+                why = error.strerror or str(error)
+                self._note(f"the system refuses another process ({why}); going on with {len(self._workers)}")
             return False
         self._workers.append(worker)
         self._selector.register(worker.connection, selectors.EVENT_READ, partial(self._hear, worker))
@@ -268,6 +274,7 @@ class _Pool:
                 self._load(names)
                 device.driver_found(manifest)
             case ["ready", dict(described)] if state == "starting":
+                self._refusals = 0
                 device.found(described)
                 worker.state = "idle"
                 self._tell_devices()

@@ -48,7 +48,6 @@ class UsedDevice:
         self.error: ScenarioRunnerError | None = None
         self.jobs = jobs
         self.spares = 0
-        self.most_workers = 0  # where the system has refused another one
         self.failures = 0
         self._manifest: str | None = None  # of its driver; empty where it is not to be used
 
@@ -70,7 +69,7 @@ class UsedDevice:
         meanwhile. After a crash there is one more, which has started when it is needed."""
         if self.given_up:
             return 0
-        most = self.most_workers or (self.jobs or 1) + self.spares
+        most = (self.jobs or 1) + self.spares
         return most if self.type == "cpu" else min(most, ready + 1)
 
     def to_ask(self) -> tuple[worker.Asked, str]:
