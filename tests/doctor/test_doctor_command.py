@@ -151,14 +151,15 @@ def test_a_terminal_gets_colours(report: dict[str, Any], tmp_path: Path) -> None
 @pytest.mark.parametrize("variable", DRIVER_VARIABLES)
 def test_a_variable_that_hides_every_driver(variable: str) -> None:
     """A driver variable that names nothing is the error, and unsetting it the fix; compilers are reported all the
-    same."""
+    same. Variables that may hold credentials of others are not shown."""
     gone = "/nonexistent/icd.json"
-    report = report_of(code=1, **{**dict.fromkeys(DRIVER_VARIABLES, ""), variable: gone})
+    report = report_of(code=1, **{**dict.fromkeys(DRIVER_VARIABLES, ""), variable: gone, "NVIDIA_API_KEY": "secret"})
     finding = found(report, "driver-missing")
     assert finding["level"] == "error"
     assert finding["message"].startswith(f"{variable}={gone!r} names no usable driver manifest")
     assert finding["fix"] == f"unset {variable}, or correct it"
     assert report["environment"][variable] == gone
+    assert "NVIDIA_API_KEY" not in report["environment"]
     assert [(one["path"], one["problem"]) for one in report["drivers"]] == [(gone, "the file does not exist")]
     assert report["devices"] == []
     assert report["loader"]["found"]
