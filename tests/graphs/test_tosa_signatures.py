@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import SpirvError
+from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.module import GraphBody, GraphModule
 from scenario_runner.graphs.tosa import OPERATORS
 from scenario_runner.spirv import read_module
 from tests.graphs.graph_words import EXT_INST, FIXTURES, Graph, mutated
 
+TYPE_POINTER, VARIABLE = 32, 59  # opcodes
 TESTS = Path(__file__).resolve().parents[1]
 CODE = (FIXTURES / "operators.spv").read_bytes()
 SMALL = [path.read_bytes() for path in sorted((TESTS / "spirv" / "fixtures").glob("graph*.spv"))]
@@ -34,6 +36,27 @@ def test_every_operator_that_a_converter_writes_is_read() -> None:
     assert len(OPERATORS) == 66
     assert infer(CODE).open_values == []
     assert GraphModule(CODE, "graph.spv").unbuildable == ("", "")
+
+
+def test_a_type_that_two_types_become_is_defined_once() -> None:
+    """Two equal pointer types, the second of which is used first, have one type in place of both once sizes are known:
+    it is defined before what uses it, and nowhere else."""
+    code = read_vgf(FIXTURES / "dynamic.vgf").modules[0].code
+    assert isinstance(code, bytes)
+    graph = Graph(code)
+    (pointer,) = graph.of(TYPE_POINTER)
+    place, second = graph.instructions.index(pointer), graph.head[3]
+    graph.head[3] += 1
+    graph.instructions.insert(place, [TYPE_POINTER, second, *pointer[2:]])
+    _, output = graph.of(VARIABLE)
+    output[1] = second
+    module = GraphModule(graph.bytes(), "graph.spv")
+    (entry,) = module.module.graph_entry_points
+    fixed = module.fixed(entry, {(each.set, each.binding): (1, 4) for each in entry.inputs}).code
+    assert fixed is not None
+    types = [each[1] for each in Graph(fixed).of(TYPE_POINTER)]
+    assert len(set(types)) == len(types)
+    assert {each[1] for each in Graph(fixed).of(VARIABLE)} <= set(types)
 
 
 @pytest.mark.parametrize("code", SMALL, ids=range(len(SMALL)))
