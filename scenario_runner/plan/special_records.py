@@ -10,7 +10,7 @@ from scenario_runner.formats import AddressMode, Filter, Format
 from scenario_runner.plan.records import ImagePart, LayoutBinding, Source, Specialization
 from scenario_runner.plan.sources import ConstantData
 
-# What an image is used for besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
+# Uses of an image besides copies; see VkImageUsageFlagBits and VkDataGraphOpticalFlowImageUsageFlagBitsARM.
 ImageUsage = Literal[
     "sampled", "storage", "color_attachment", "tensor_aliasing", "flow_input", "flow_output", "flow_hint", "flow_cost"
 ]

@@ -59,7 +59,7 @@ class Timings:
     """
 
     required = staticmethod(wanted)
-    """What a device that is opened now must have to tell how its clock and the host's relate."""
+    """The extension that a device must be opened with to relate its clock to the host's."""
 
     def __init__(self, *, warn: bool = True) -> None:
         self._warn = warn

@@ -42,7 +42,7 @@ _COMMENT_MARKS = ("_", "$", "//", "#")
 
 # Of one object; with more of them something else is wrong, and each takes a search for close names.
 _MOST_KEYS = 100
-# What is put right can hide what else is odd, such as a fraction in a range that is too long.
+# A change can uncover another fault, such as a fraction in a range that was too long.
 _MOST_ROUNDS = 3
 _EXACT = 2**53  # up to here every integer is a number of its own among the floats
 _DIMENSIONS = 3  # of a range

@@ -54,7 +54,7 @@ from scenario_runner.vulkan.structs import chain, enumerated, new
 
 _Object = TypeVar("_Object")
 Checks: TypeAlias = 'bool | Literal["sync"]'
-"""Whether the validation layer is loaded, and with "sync" whether it looks for hazards as well."""
+"""Use of the validation layer: true loads it, and with "sync" it looks for hazards as well."""
 
 Planned = TypeVar("Planned")
 

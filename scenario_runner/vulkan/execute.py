@@ -291,7 +291,7 @@ class Execution:
         return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
 
 
-# What makes a pipeline of `Plan.graph_pipelines`, by its kind, and the descriptor sets of optical flows.
+# Functions that make a pipeline of `Plan.graph_pipelines`, by its kind, and the descriptor sets of optical flows.
 _GRAPHS = {
     "graph": "vulkan.graph_pipelines:graph_pipeline",
     "optical_flow": "vulkan.optical_flow:flow_pipeline",

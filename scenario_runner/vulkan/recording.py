@@ -321,7 +321,7 @@ class CommandPool:
 
 # A signal handler runs between two waits; a fence that signals ends the wait at once, so the slice costs nothing.
 _SLICE_S = 0.1
-# How long submitted work may go on after Ctrl-C before its objects are given up instead of destroyed.
+# Time that submitted work may go on after Ctrl-C before its objects are given up instead of destroyed.
 _GRACE_S = 2.0
 
 

@@ -146,7 +146,7 @@ _NEEDED_BY_LAYERS = (
     ("VkPhysicalDeviceVulkan12Features", "bufferDeviceAddress"),
     ("VkPhysicalDeviceVulkan13Features", "synchronization2"),
 )
-# What they use where it is there: types of tensors and the memory they lie in.
+# Features that they use where a device has them: types of tensors and the memory they lie in.
 _USED_BY_LAYERS = (
     (CORE, "shaderFloat64"),
     ("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),

@@ -35,9 +35,9 @@ class Resource:
     handle: Any
     needs: Needs
     needs_preparation = False
-    """Whether it may be filled and used only after `record_prepare` was carried out."""
+    """True where it may be filled and used only after `record_prepare` was carried out."""
     mapped = False
-    """Whether `view` shows the resource's own bytes, so that nothing has to be copied through staging memory."""
+    """True where `view` shows the resource's own bytes, so that nothing has to be copied through staging memory."""
 
     def __init__(self, device: Device, plan: ResourcePlan) -> None:
         self._device = device

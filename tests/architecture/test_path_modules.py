@@ -15,7 +15,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-# What opens a driver or makes arrays, and what else costs milliseconds to import.
+# Modules that open a driver or make arrays, and others that cost milliseconds to import.
 GPU = ("vulkan", "cffi", "_cffi_backend", "scenario_runner.vulkan")
 HEAVY = (*GPU, "numpy", "pydantic", "imageio", "PIL", "rich")
 NOT_ON_A_RUN = {"numpy", "pydantic", "imageio", "PIL", "rich", "logging", "json", "signal", "subprocess", "dataclasses"}

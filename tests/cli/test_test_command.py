@@ -347,7 +347,6 @@ def started(folder: Path, checkout: Path, *arguments: str) -> subprocess.Popen[s
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
     )
     journal = folder / "r" / "journal.jsonl"
     until = time.monotonic() + 120

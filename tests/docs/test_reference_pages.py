@@ -109,7 +109,7 @@ def generator() -> ModuleType:
 
 
 def section(kind: str) -> str:
-    """What the page says about a kind, under any of its names."""
+    """Return the section of the page about a kind, under any of its names."""
     found = [
         text for text in re.split(r"^###? ", FORMAT, flags=re.M) if re.match(rf"{kind}\n|.*Also .*`{kind}`", text, re.S)
     ]

@@ -97,7 +97,7 @@ def fetched(
     texel: str = "vec4(texelFetch(src, p, 0))",
     **keys: Any,
 ) -> Any:
-    """What a shader stores in the image "dst" for each texel of the sampled image "src"."""
+    """Run a shader that stores ``texel`` in the image "dst" for each texel of the sampled image "src"; return "dst"."""
     declarations = f"layout(set = 0, binding = 0) uniform {sampler} src;\n" + storage(1, into, "dst")
     scene.shader("fetch", per_texel(f"imageStore(dst, p, {texel});", declarations))
     add_image(scene, "src", name, content, **{"shader_access": "readonly", **keys})

@@ -176,7 +176,7 @@ def conversions(g: Graph) -> None:
 
 
 def moves(g: Graph) -> None:
-    """What moves elements without looking at them."""
+    """Add operators that move elements without looking at them."""
     g.simple("concat", MOVED, [(2, 3), (2, 4), (2, 1)], (2, 8), "axis = 1 : i32")
     g.simple("reverse", MOVED, [(2, 3)], (2, 3), "axis = 1 : i32")
     g.simple("transpose", MOVED, [(2, 3, 4)], (4, 2, 3), "perms = array<i32: 2, 0, 1>")

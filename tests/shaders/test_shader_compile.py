@@ -273,7 +273,6 @@ def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(temporary)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
     )
     pids = numbers_in(tmp_path / "pids")
     process.send_signal(signal.SIGINT)

@@ -55,7 +55,6 @@ def started(folder: Path, cluster: Cluster, checkout: Path) -> subprocess.Popen[
         stdout=-1,
         stderr=-1,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever we were started with
     )
 
 
