@@ -92,7 +92,7 @@ _COMMANDS = (
         "dispatch_fragment",
         "scenario.commands:DispatchFragment",
         "plan.fragment:Drawings",
-        "vulkan.recorders:DrawingRecorder",
+        "vulkan.recorders:DrawRecorder",
         operation="draw",
         measured="GraphicsDispatch",
     ),

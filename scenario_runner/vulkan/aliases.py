@@ -77,12 +77,12 @@ def _is_padded(image: Any) -> bool:
     return bool(image.has_padded_rows or image.start_bytes)
 
 
-def _same_rows(one: Any, other: Any) -> bool:
+def _same_rows(image: Any, other: Any) -> bool:
     """Return whether rows of both begin at the same bytes, or one of them has a single row."""
-    if 1 in (one.plan.parts[0].row_count, other.plan.parts[0].row_count):
+    if 1 in (image.plan.parts[0].row_count, other.plan.parts[0].row_count):
         return True
-    distance = one.plan.offset_bytes - other.plan.offset_bytes
-    return bool(one.row_pitch_bytes == other.row_pitch_bytes and distance % one.row_pitch_bytes == 0)
+    distance = image.plan.offset_bytes - other.plan.offset_bytes
+    return bool(image.row_pitch_bytes == other.row_pitch_bytes and distance % image.row_pitch_bytes == 0)
 
 
 def _contents_collide(one: Any, other: Any) -> bool:
@@ -90,7 +90,7 @@ def _contents_collide(one: Any, other: Any) -> bool:
 
     What overlaps without padding was looked at before there was a device.
     """
-    first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
+    first, second = sorted((one, other), key=lambda resource: resource.plan.offset_bytes)
     if first.plan.source is None or second.plan.source is None or not _is_image(first):
         return False
     end = first.plan.offset_bytes + first.plan.size_bytes
@@ -99,7 +99,7 @@ def _contents_collide(one: Any, other: Any) -> bool:
 
 def _collision(device: Device, group: str, one: Resource, other: Resource) -> Diagnostic:
     first: Any
-    first, second = sorted((one, other), key=lambda each: each.plan.offset_bytes)
+    first, second = sorted((one, other), key=lambda resource: resource.plan.offset_bytes)
     return error(
         "SR-MEMORY-001",
         f"{second.plan.pointer}/memory_group",

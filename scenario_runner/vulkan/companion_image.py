@@ -2,7 +2,7 @@
 
 A LINEAR image that shares memory with buffers or tensors is not drawn into itself: a driver may leave what it draws in
 a compressed form that the others do not know of (see `images.Image`), and some devices draw into OPTIMAL images only.
-Before a drawing the texels are copied into the companion, and after it back. What optical flows read has companions
+Before a draw the texels are copied into the companion, and after it back. What optical flows read has companions
 where a driver reads levels wrongly (`optical_flow`).
 """
 

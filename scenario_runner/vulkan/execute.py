@@ -109,8 +109,8 @@ class Execution:
                 plan = plan.as_declared()
         cache = objects.pipelines
         pipelines = [cache.compute(pipeline) for pipeline in watched(plan.pipelines)]
-        graphs = [load(_GRAPHS[each.kind])(cache, each, resources) for each in watched(plan.graph_pipelines)]
-        graphics = [cache.graphics(each) for each in watched(plan.graphics_pipelines)]
+        graphs = [load(_GRAPHS[graph.kind])(cache, graph, resources) for graph in watched(plan.graph_pipelines)]
+        graphics = [cache.graphics(pipeline) for pipeline in watched(plan.graphics_pipelines)]
         if device.driver_cache is not None:
             device.driver_cache.pipelines_created()
         progress.doing("creating its descriptor sets")
@@ -190,15 +190,16 @@ class Execution:
         """Record a frame, in parts where it must be, and but for a dry run let the device carry it out."""
         if frame.operations:
             first, last = frame.operations[0].command, frame.operations[-1].command
-            one = "running this command", f"/commands/{first}"
-            progress.doing(*one if first == last else (f"running the commands {first} to {last}", "/commands"))
+            single = "running this command", f"/commands/{first}"
+            several = f"running the commands {first} to {last}", "/commands"
+            progress.doing(*single if first == last else several)
         else:
             progress.doing("ending a frame", frame.pointer)
         options = self._options
         capture = None if iteration else options.capture
         parts = _parts_of(frame) if self._flows else [frame]
         if capture is not None:
-            parts = [each for part in parts for each in capture.parts(part)]
+            parts = [captured for part in parts for captured in capture.parts(part)]
         # with optical flows, recording changes what was recorded before
         keep = options.repeat > 1 and len(parts) == 1 and not self._flows
         for part in parts:
@@ -275,8 +276,8 @@ class Execution:
         of its own: those of the scenario, beyond those of the iteration before.
         """
         frames = self._plan.frames
-        beyond = 1 + max(each.frame_id for each in frames)
-        taken = not frame.boundary and any(e.boundary and e.frame_id == frame.frame_id for e in frames)
+        beyond = 1 + max(other.frame_id for other in frames)
+        taken = not frame.boundary and any(other.boundary and other.frame_id == frame.frame_id for other in frames)
         handles: dict[str, list[Any]] = {"buffer": [], "image": [], "tensor": []}
         for uid in frame.captures:
             handles[self._plan.resources[uid].kind].append(self._resources[uid].handle)
@@ -357,5 +358,5 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
                 # Other submissions may be on their way: the driver has to let go of what is about to be destroyed.
                 # On a lost device this returns in finite time, whatever it returns.
                 device.fn.vkDeviceWaitIdle(device.handle)
-    for kept in (objects.pipelines.shaders, objects.pipelines.graphs, device.samplers):
-        kept.trim()  # nothing is in use between runs
+    for table in (objects.pipelines.shaders, objects.pipelines.graphs, device.samplers):
+        table.trim()  # nothing is in use between runs

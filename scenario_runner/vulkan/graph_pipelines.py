@@ -102,15 +102,15 @@ class GraphReports:
         return _HOST if self._session_memory or bind_point == _STATISTICS_POINT else 0
 
 
-def property_of(device: Device, pipeline: Any, wanted: int, label: str) -> bytes | None:
+def property_of(device: Device, pipeline: Any, property_id: int, label: str) -> bytes | None:
     """A property of a data graph pipeline, text without its terminating zero; None where the pipeline does not have it.
 
     Raises DeviceError."""
     query = new("VkDataGraphPipelineInfoARM", dataGraphPipeline=pipeline)
     name = "vkGetDataGraphPipelineAvailablePropertiesARM"
-    if wanted not in enumerated("int32_t", name, getattr(device.fn, name), device.handle, query):
+    if property_id not in enumerated("int32_t", name, getattr(device.fn, name), device.handle, query):
         return None
-    result = new("VkDataGraphPipelinePropertyQueryResultARM", property=wanted)
+    result = new("VkDataGraphPipelinePropertyQueryResultARM", property=property_id)
     name, get = "vkGetDataGraphPipelinePropertiesARM", device.fn.vkGetDataGraphPipelinePropertiesARM
     check(get(device.handle, query, 1, result), name, label)
     data = ffi.new("uint8_t[]", max(result.dataSize, 1))

@@ -99,15 +99,15 @@ def format_features(device: Device, format: int, tiling: Tiling = "OPTIMAL") -> 
 def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
     """Return whether the device lacks an access without format that shaders make to the image.
 
-    From Vulkan 1.3 on each format says it for itself; before, a feature holds for all formats.
+    From Vulkan 1.3 on it is a property of each format; before, a feature of the device for all formats.
     """
     physical = device.physical
     bits = 0
     if plan.without_format and physical.api_version >= API_1_3:
-        found = new("VkFormatProperties3")
-        properties = chain(new("VkFormatProperties2"), found)
+        by_tiling = new("VkFormatProperties3")
+        properties = chain(new("VkFormatProperties2"), by_tiling)
         physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, plan.format.value, properties)
-        bits = int(found.optimalTilingFeatures if tiling == "OPTIMAL" else found.linearTilingFeatures)
+        bits = int(by_tiling.optimalTilingFeatures if tiling == "OPTIMAL" else by_tiling.linearTilingFeatures)
     return any(
         not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
         for access in plan.without_format
@@ -152,13 +152,13 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     if later is not None:
         return later
     features = format_features(device, plan.format.value, tiling)
-    wanted = [
+    required = [
         vk.FORMAT_FEATURE_TRANSFER_SRC_BIT,
         vk.FORMAT_FEATURE_TRANSFER_DST_BIT,
         *(_NEEDED_FOR[usage] for usage in plan.usage if usage in _NEEDED_FOR),
     ]
     if plan.filters and plan.sampler.is_linear:
-        wanted.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
+        required.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
     if plan.format.aspects != ("color",) and not device.has_graphics:
         return "depths cannot be copied: the queue family with compute has no graphics, which does that"
     if _makes_levels(plan):
@@ -166,10 +166,10 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
             return "its file must hold all mip levels: block-compressed ones cannot be made on the device"
         if not device.has_graphics:
             return "mip levels cannot be made: the queue family with compute has no graphics, which scales images"
-        wanted += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
+        required += [vk.FORMAT_FEATURE_BLIT_SRC_BIT, vk.FORMAT_FEATURE_BLIT_DST_BIT]
     if needs_companion(device, plan, tiling) and not _DRAWN_AND_COPIED & ~format_features(device, plan.format.value):
-        wanted.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)  # the companion is drawn into
-    lacking = [_NAMES[bit] for bit in wanted if not features & bit]
+        required.remove(vk.FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)  # the companion is drawn into
+    lacking = [_NAMES[bit] for bit in required if not features & bit]
     if lacking:
         return f"it lacks {', '.join(f'VK_FORMAT_FEATURE_{name}_BIT' for name in lacking)}"
     return _beyond_limits(device, plan, tiling)

@@ -68,8 +68,8 @@ def requested_layers() -> list[str]:
 def with_ml_emulation(layers: Collection[str]) -> bool:
     """Return whether an ML emulation layer is among the layers of an instance, or of those that the environment
     adds."""
-    asked = [*layers, *requested_layers()]
-    return any(fnmatchcase(name, each) for name in FILES for each in asked)
+    patterns = [*layers, *requested_layers()]
+    return any(fnmatchcase(name, pattern) for name in FILES for pattern in patterns)
 
 
 def present_layers() -> list[str]:
@@ -77,7 +77,7 @@ def present_layers() -> list[str]:
     names = requested_layers()
     if not names:
         return []
-    return [name for name, _, _ in available_layers() if any(fnmatchcase(name, each) for each in names)]
+    return [name for name, _, _ in available_layers() if any(fnmatchcase(name, pattern) for pattern in names)]
 
 
 def available_layers() -> list[tuple[str, str, str]]:

@@ -204,11 +204,11 @@ def allocate(
     allocation = Allocation(handle, size_bytes, type_index)
     if mapped:
         pointer = ffi.new("void**")
-        asked = f"{purpose} asked for {readable_size(size_bytes)}"
-        check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", asked)
+        request = f"{purpose} asked for {readable_size(size_bytes)}"
+        check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", request)
         if (address := int(ffi.cast("uintptr_t", pointer[0]))) in _UNUSABLE_ADDRESSES:
             raise errors.OutOfMemoryError(
-                f"vkMapMemory returned VK_SUCCESS and the unusable address {address:#x}: {asked}",
+                f"vkMapMemory returned VK_SUCCESS and the unusable address {address:#x}: {request}",
                 help="the driver could not map the memory; a limit of the address space (ulimit -v)"
                 " or too little free memory is the usual cause",
             )

@@ -314,7 +314,7 @@ def flow_inputs(
                 copies[descriptor.binding] = images[uid, level]
         if copies:
             seen: dict[str, Any] = {
-                each.uid: _WithCopies(resources[each.uid], copies) for each in descriptors.descriptors
+                descriptor.uid: _WithCopies(resources[descriptor.uid], copies) for descriptor in descriptors.descriptors
             }
             (sets,) = allocate_sets(pipelines, stack, [descriptors], seen)
             inputs[index] = FlowInputs(sets, tuple(dict.fromkeys(copies.values())))

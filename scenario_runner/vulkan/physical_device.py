@@ -309,9 +309,9 @@ class PhysicalDevice:
 
     def queue_family(self, *, graphics: bool = False) -> int | None:
         """The first queue family with compute, and with graphics where it is wanted; or None."""
-        wanted = vk.QUEUE_COMPUTE_BIT | (vk.QUEUE_GRAPHICS_BIT if graphics else 0)
+        required = vk.QUEUE_COMPUTE_BIT | (vk.QUEUE_GRAPHICS_BIT if graphics else 0)
         for index, (flags, count, _) in enumerate(self.queue_families):
-            if flags & wanted == wanted and count:
+            if flags & required == required and count:
                 return index
         return None
 

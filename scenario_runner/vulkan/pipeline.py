@@ -316,11 +316,11 @@ def allocate_sets(
     layouts: list[Any] = []
     ranges: list[tuple[int, int]] = []
     sizes: Counter[int] = Counter()
-    for each in lists:
+    for descriptors in lists:
         first = len(layouts)
-        layouts += pipelines.set_layouts(each.set_layouts)
+        layouts += pipelines.set_layouts(descriptors.set_layouts)
         ranges.append((first, len(layouts) - first))
-        for descriptor in each.descriptors:
+        for descriptor in descriptors.descriptors:
             sizes[DESCRIPTOR_TYPES[descriptor.kind]] += 1
     if not layouts:
         return [(ffi.NULL, 0) for _ in lists]
@@ -340,8 +340,8 @@ def allocate_sets(
     stack.callback(ffi.release, handles)  # also keeps the array alive as long as the sets
     writes = ffi.new("VkWriteDescriptorSet[]", sizes.total())
     keep: list[Any] = []
-    for (first, _), each in zip(ranges, lists, strict=True):
-        for descriptor in each.descriptors:
+    for (first, _), descriptors in zip(ranges, lists, strict=True):
+        for descriptor in descriptors.descriptors:
             write = writes[len(keep)]
             write.sType = vk.STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
             write.dstSet = handles[first + descriptor.set]

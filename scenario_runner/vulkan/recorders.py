@@ -119,7 +119,7 @@ def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
     return mask
 
 
-class DrawingRecorder(Recorder):
+class DrawRecorder(Recorder):
     """Records draws; what is bound already is not bound again.
 
     Draws into the same attachments with nothing between them are one rendering. Attachments are loaded, so that what a

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Prepared(NamedTuple):
     """Operations name pipelines, graphs and descriptor lists by their index in the plan, resources by uid.
 
-    ``pipelines`` are those of compute shaders, ``graphics`` those of drawings, ``graphs`` `GraphPipeline` objects;
+    ``pipelines`` are those of compute shaders, ``graphics`` those of draws, ``graphs`` `GraphPipeline` objects;
     ``descriptor_sets`` are (VkDescriptorSet*, count) of each list. ``flow_inputs`` has `FlowInputs` by the index of the
     list that they replace.
     """
@@ -166,7 +166,7 @@ class Labels:
 
 
 def _label_of(pipeline: Any) -> str:
-    """The label of a pipeline: a drawing has that of its fragment shader."""
+    """The label of a pipeline: a draw has that of its fragment shader."""
     return str(pipeline.fragment.label if hasattr(pipeline, "fragment") else pipeline.label)
 
 
@@ -229,7 +229,7 @@ class DispatchRecorder(Recorder):
             )
             self._everything = memory_barrier(vk.ACCESS_SHADER_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_COMPUTE_SHADER_BIT | vk.PIPELINE_STAGE_TRANSFER_BIT
-        else:  # graphs and drawings have stages of their own
+        else:  # graphs and draws have stages of their own
             later = vk.ACCESS_MEMORY_READ_BIT | vk.ACCESS_MEMORY_WRITE_BIT
             self._everything = memory_barrier(vk.ACCESS_MEMORY_WRITE_BIT, later)
             self._after_stages = vk.PIPELINE_STAGE_ALL_COMMANDS_BIT

@@ -83,7 +83,7 @@ def dependent_extensions(
             ):
                 continue
             there = [alternative for alternative in alternatives if alternative in physical.extensions]
-            usable = [each for each in there if each not in disabled]
+            usable = [name for name in there if name not in disabled]
             if usable:
                 result.add(usable[0])
                 pending.append(usable[0])
@@ -246,9 +246,9 @@ def enabled_for(
     if robustness:
         features.update(physical.features.available(_ROBUSTNESS, disabled))
     if frame_boundaries and FRAME_BOUNDARY not in disabled:
-        found = list(physical.features.available([_FRAME_BOUNDARY], disabled))
-        features.update(found)
-        if not found:  # of a layer, which need not report features
+        features_of_device = list(physical.features.available([_FRAME_BOUNDARY], disabled))
+        features.update(features_of_device)
+        if not features_of_device:  # of a layer, which need not report features
             extensions.add(FRAME_BOUNDARY)
     if features or extensions:  # most scenarios need neither
         features = implied_features(physical, features)

@@ -98,10 +98,7 @@ def create_buffers(
     others: Mapping[str, Any],
 ) -> dict[str, Buffer]:
     """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
-    made = {}
-    for plan in device.instance.watched(plans):
-        made[plan.uid] = Buffer(device, stack, plan)
-    return made
+    return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
 
 
 class Buffer(Resource):
@@ -247,7 +244,9 @@ def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Ite
     for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
         for block in _blocks(members):
             last, offset = block[-1]
-            names = ", ".join([repr(each.plan.uid) for each, _ in block[:3]]) + (", …" if len(block) > 3 else "")
+            names = ", ".join([repr(resource.plan.uid) for resource, _ in block[:3]]) + (
+                ", …" if len(block) > 3 else ""
+            )
             _bind(memory, stack, block, offset + last.needs.size_bytes, type_index, names)
     for group, members in groups.items():
         _place_group(device, memory, stack, group, members)
@@ -304,7 +303,7 @@ def _bind(
     try:
         allocation = memory.take(stack, size_bytes, type_index, purpose)
     except errors.ScenarioRunnerError as failure:
-        largest, _ = max(block, key=lambda each: each[0].plan.size_bytes)
+        largest, _ = max(block, key=lambda member: member[0].plan.size_bytes)
         raise failure.at(pointer=pointer or largest.plan.pointer) from None
     for resource, offset in block:
         resource.bind(allocation, offset)
@@ -344,11 +343,11 @@ def create_resources(
     for plan in plans:
         by_kind.setdefault(plan.kind, []).append(plan)
         resources[plan.uid] = None  # in the order of the plan
-    made: dict[str, Any] = {}
+    created: dict[str, Any] = {}
     for kind in RESOURCES:  # images before the tensors that see them
         if kind in by_kind:
-            made |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], made)
-    resources.update(made)
+            created |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], created)
+    resources.update(created)
     if by_kind.keys() - {"buffer"}:
         load("vulkan.aliases:check_aliases")(device, resources)
     place(device, memory, stack, resources.values())

@@ -309,7 +309,7 @@ def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnos
     """The first limit that a tensor goes beyond: with too many dimensions it has no other sensible numbers."""
     dims = tensor.dims
     stride = max(tensor.strides or (), default=0)
-    for name, asked, what in (
+    for name, value, what in (
         ("maxTensorDimensionCount", len(dims), f"has {len(dims)} dimensions"),
         ("maxTensorElements", prod(dims), f"has {prod(dims)} elements"),
         ("maxPerDimensionTensorElements", max(dims), f"has a dimension of {max(dims)}"),
@@ -317,7 +317,7 @@ def _beyond(tensor: TensorPlan, limits: object, device: str) -> Iterator[Diagnos
         ("maxTensorSize", tensor.size_bytes, f"has {tensor.size_bytes} bytes"),
     ):
         limit = int(getattr(limits, name))
-        if asked > limit:
+        if value > limit:
             message = f"tensor {tensor.uid!r} {what}; {name} of {device!r} is {limit}"
             yield error("SR-LIMIT-011", tensor.pointer, message)
             return
