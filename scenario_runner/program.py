@@ -126,6 +126,7 @@ class Processes:
 
         Raises OSError or LimitError when it cannot be started.
         """
+        _make_runnable(argv[0])
         output = bytearray()
         failure = ""
         with self._noted(argv[0]):
@@ -181,7 +182,7 @@ class Processes:
                 program.kill()
 
 
-def make_runnable(path: str) -> None:
+def _make_runnable(path: str) -> None:
     """Set the run bit that an installer did not. Raises PermissionError saying how to, when we may not."""
     if os.access(path, os.X_OK):
         return

@@ -186,7 +186,7 @@ def _fitting(named_by: str) -> str:
 def _ask(path: str) -> tuple[str, str, str]:
     """Flavour, version and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
     that no known compiler gives."""
-    from scenario_runner.program import Processes, make_runnable
+    from scenario_runner.program import Processes
 
     answers: dict[tuple[str, ...], str] = {}
     for kind in COMPILERS:
@@ -195,7 +195,6 @@ def _ask(path: str) -> tuple[str, str, str]:
             continue
         if tuple(question) not in answers:
             try:
-                make_runnable(question[0])
                 done = Processes().run(question, folder=None, timeout_s=_PROBE_TIMEOUT_S)
             except OSError as error:
                 return "", "", f"it cannot be started: {(error.strerror or str(error)).lower()}"
