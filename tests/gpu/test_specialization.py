@@ -67,6 +67,8 @@ def specialized(scene: Scene, kind: str, value: Any, default: str = "1") -> None
         ("bool", True),
         ("bool", False),
         ("bool", 1),
+        ("bool", 0),
+        ("float16_t", False),
         ("uint", True),
     ],
 )
@@ -86,7 +88,8 @@ def test_value_has_the_declared_type(scene: Scene, runner: Runner, kind: str, va
         ("uint", -1, "-1 does not fit uint32: the range is 0 to 4294967295"),
         ("int", 2.5, "2.5 does not fit int32: it is not an integer"),
         ("bool", 2, "2 does not fit bool: a Boolean is true, false, 1 or 0"),
-        ("float16_t", 70000, "70000 does not fit float16: it is beyond the range of float16"),
+        ("float16_t", 65520, "65520 does not fit float16: it is beyond the range of float16"),
+        ("float", 1e39, "1e+39 does not fit float32: it is beyond the range of float32"),
     ],
 )
 def test_value_that_does_not_fit(scene: Scene, runner: Runner, kind: str, value: Any, reason: str) -> None:

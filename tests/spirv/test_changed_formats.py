@@ -190,20 +190,6 @@ def test_arrays_of_images(tmp_path: Path) -> None:
     assert formats(changed(module, "a", folder=tmp_path)) == {"a": "Unknown", "b": "Rgba8"}
 
 
-def test_hlsl(tmp_path: Path) -> None:
-    """The image that HLSL's RWTexture2D<float4> declares as Rgba32f."""
-    module = compiled(
-        "RWTexture2D<float4> a : register(u0); RWTexture2D<float4> b : register(u1);\n"
-        "[numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.xy] = b[i.xy]; }\n",
-        "HLSL",
-    )
-    assert formats(module) == {"a": "Rgba32f", "b": "Rgba32f"}
-    after = changed(module, "a", folder=tmp_path)
-    assert formats(after) == {"a": "Unknown", "b": "Rgba32f"}
-    assert WRITE in after.capabilities
-    assert READ not in after.capabilities
-
-
 def test_nothing_else_changes(tmp_path: Path) -> None:
     """Apart from the types the interface is what it was: sets, bindings, access, workgroup size, constants."""
     module = compiled(

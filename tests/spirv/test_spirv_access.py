@@ -24,56 +24,50 @@ def by_name(data: bytes) -> dict[str, DescriptorBinding]:
 def test_static_use_goes_through_the_call_graph() -> None:
     """Each entry point has the bindings that its own call tree names, and no others."""
     data = assemble(
-        """
-        OpCapability Shader
-        OpExtension "SPV_KHR_storage_buffer_storage_class"
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %1 "first"
-        OpEntryPoint GLCompute %2 "second"
-        OpName %10 "near"
-        OpName %11 "far"
-        OpName %12 "nobody"
-        OpDecorate %10 DescriptorSet 0
-        OpDecorate %10 Binding 0
-        OpDecorate %11 DescriptorSet 0
-        OpDecorate %11 Binding 12
-        OpDecorate %12 DescriptorSet 0
-        OpDecorate %12 Binding 2
-        OpDecorate %21 Block
-        OpMemberDecorate %21 0 Offset 0
-        %3 = OpTypeVoid
-        %4 = OpTypeFunction %3
-        %20 = OpTypeInt 32 0
-        %21 = OpTypeStruct %20
-        %22 = OpTypePointer StorageBuffer %21
-        %23 = OpTypePointer StorageBuffer %20
-        %24 = OpTypeVector %20 4
-        %25 = OpConstant %20 0
-        %26 = OpConstantNull %24
-        %27 = OpTypeFunction %3 %22
-        %10 = OpVariable %22 StorageBuffer
-        %11 = OpVariable %22 StorageBuffer
-        %12 = OpVariable %22 StorageBuffer
-        %1 = OpFunction %3 None %4
-        %30 = OpLabel
-        %31 = OpCompositeInsert %24 %25 %26 12
-        %32 = OpFunctionCall %3 %5 %10
-        OpReturn
-        OpFunctionEnd
-        %2 = OpFunction %3 None %4
-        %40 = OpLabel
-        %41 = OpAccessChain %23 %11 %25
-        %42 = OpLoad %20 %41
-        OpReturn
-        OpFunctionEnd
-        %5 = OpFunction %3 None %27
-        %50 = OpFunctionParameter %22
-        %51 = OpLabel
-        %52 = OpAccessChain %23 %50 %25
-        OpStore %52 %25
-        OpReturn
-        OpFunctionEnd
-        """
+        kernel("""
+            OpEntryPoint GLCompute %main "first"
+            OpEntryPoint GLCompute %other "second"
+            OpExecutionMode %other LocalSize 1 1 1
+            OpName %10 "near"
+            OpName %11 "far"
+            OpName %12 "nobody"
+            OpDecorate %10 DescriptorSet 0
+            OpDecorate %10 Binding 0
+            OpDecorate %11 DescriptorSet 0
+            OpDecorate %11 Binding 12
+            OpDecorate %12 DescriptorSet 0
+            OpDecorate %12 Binding 2
+            OpDecorate %block Block
+            OpMemberDecorate %block 0 Offset 0
+            %block = OpTypeStruct %uint
+            %to_block = OpTypePointer StorageBuffer %block
+            %to_uint = OpTypePointer StorageBuffer %uint
+            %vector = OpTypeVector %uint 4
+            %zero = OpConstant %uint 0
+            %zeros = OpConstantNull %vector
+            %storing = OpTypeFunction %void %to_block
+            %10 = OpVariable %to_block StorageBuffer
+            %11 = OpVariable %to_block StorageBuffer
+            %12 = OpVariable %to_block StorageBuffer
+            main:
+            %31 = OpCompositeInsert %vector %zero %zeros 12
+            %32 = OpFunctionCall %void %store %10
+            OpReturn
+            OpFunctionEnd
+            %other = OpFunction %void None %nothing
+            %40 = OpLabel
+            %41 = OpAccessChain %to_uint %11 %zero
+            %42 = OpLoad %uint %41
+            OpReturn
+            OpFunctionEnd
+            %store = OpFunction %void None %storing
+            %50 = OpFunctionParameter %to_block
+            %51 = OpLabel
+            %52 = OpAccessChain %to_uint %50 %zero
+            OpStore %52 %zero
+            OpReturn
+            OpFunctionEnd
+        """)
     )
     first, second = read_module(data).entry_points
     # The literal 12 of OpCompositeInsert is not a use of the variable with the id 12.

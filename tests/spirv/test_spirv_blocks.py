@@ -1,14 +1,17 @@
-"""Block layouts, compared with what the disassembler prints and with sizes worked out from GLSL's rules."""
+"""Block layouts, compared with what the disassembler prints and with sizes worked out from GLSL's rules, and the rules
+of Vulkan's chapter "Offset and Stride Assignment"."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from scenario_runner.spirv import Block, Struct, Type, read_module
-from scenario_runner.spirv.types import Array, Matrix, RuntimeArray
+from scenario_runner.spirv import Block, Scalar, Struct, Type, read_module
+from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
+from scenario_runner.spirv.types import Array, Matrix, Member, RuntimeArray, Vector, block_of, extent_bytes
 
 Glsl = Callable[..., bytes]
 
@@ -18,7 +21,7 @@ MEMBERS = """
 """
 
 
-def block_of(data: bytes) -> Block:
+def declared_block(data: bytes) -> Block:
     block = read_module(data).entry_points[0].interface.bindings[0].block
     assert block is not None
     return block
@@ -50,7 +53,7 @@ def test_offsets_and_strides_are_those_of_the_disassembly(
     """Every Offset, MatrixStride, RowMajor and member name that spirv-dis prints for a structure is there."""
     data = glsl(shader(layout))
     text = disassemble(data)
-    structs = structs_within(block_of(data).struct)
+    structs = structs_within(declared_block(data).struct)
     assert len({struct.id for struct in structs}) == 2
     for struct in structs:
         printed: dict[str, dict[int, str]] = {"Offset": {}, "MatrixStride": {}, "RowMajor": {}, "ColMajor": {}}
@@ -106,21 +109,21 @@ def test_offsets_and_sizes_follow_the_rules_of_glsl(
     glsl: Glsl, layout: str, expected: dict[str, tuple[int | None, int]]
 ) -> None:
     """Members lie and end where std140, std430 and the scalar layout put them, and the block ends with the last."""
-    block = block_of(glsl(shader(layout)))
+    block = declared_block(glsl(shader(layout)))
     assert {member.name: (member.offset_bytes, member.size_bytes) for member in block.members} == expected
     assert block.size_bytes == sum(expected["l"])  # type: ignore[arg-type]
 
 
 def test_a_runtime_array_counts_as_no_elements(glsl: Glsl) -> None:
     """The minimum size ends where the runtime array begins; its stride is what an element adds."""
-    block = block_of(glsl(shader("std430", "float a; vec3 tail[];")))
+    block = declared_block(glsl(shader("std430", "float a; vec3 tail[];")))
     assert (block.size_bytes, block.runtime_stride_bytes) == (16, 16)
     assert (str(block.members[1].type), block.members[1].array_stride_bytes) == ("float32x3[]", 16)
 
 
 def test_types_are_described(glsl: Glsl) -> None:
     """Types read like C: the element, then the lengths from outside in."""
-    block = block_of(glsl(shader("std430")))
+    block = declared_block(glsl(shader("std430")))
     assert [str(member.type) for member in block.members] == [
         "float32", "float32x2", "float32x3", "float32", "float32x4[3]", "float32x3x3", "float32x3x4", "float32[2][5]",
         "struct_t", "struct_t[4]", "float32x2x2[3]", "uint32x2",
@@ -130,7 +133,7 @@ def test_types_are_described(glsl: Glsl) -> None:
 
 def test_members_may_come_in_any_order(glsl: Glsl) -> None:
     """The size of a block is that of the member that ends last, wherever it is declared."""
-    block = block_of(glsl(shader("std430", "layout(offset = 64) vec2 late; layout(offset = 0) float a;")))
+    block = declared_block(glsl(shader("std430", "layout(offset = 64) vec2 late; layout(offset = 0) float a;")))
     assert [(member.name, member.offset_bytes) for member in block.members] == [("late", 64), ("a", 0)]
     assert block.size_bytes == 72
 
@@ -143,12 +146,12 @@ def test_access_by_member(glsl: Glsl) -> None:
         data = glsl(shader("std430", members).replace("block.a = 1.0", "float x = block.a"))
         (binding,) = read_module(data).entry_points[0].interface.bindings
         assert (binding.readable, binding.writable) == (True, writable)
-        assert [member.writable for member in block_of(data).members] == [False, writable]
+        assert [member.writable for member in declared_block(data).members] == [False, writable]
 
 
 def test_pointers_in_a_block_are_eight_bytes(glsl: Glsl) -> None:
     """A buffer reference, even one to its own structure, is a pointer of 8 bytes."""
-    block = block_of(
+    block = declared_block(
         glsl(
             """
             #version 450
@@ -166,4 +169,128 @@ def test_pointers_in_a_block_are_eight_bytes(glsl: Glsl) -> None:
     assert [(str(member.type), member.offset_bytes, member.size_bytes) for member in block.members] == [
         ("uint32", 0, 4),
         ("pointer", 8, 8),
+    ]
+
+
+FLOAT = Scalar("float", 32)
+HALF = Scalar("float", 16)
+DOUBLE = Scalar("float", 64)
+VEC2, VEC3, VEC4, DVEC3 = Vector(FLOAT, 2), Vector(FLOAT, 3), Vector(FLOAT, 4), Vector(DOUBLE, 3)
+
+
+def struct(*members: tuple[str, Type, int | None], name: str = "B", strides: dict[str, int] | None = None) -> Struct:
+    strides = strides or {}
+    made = [
+        Member(item, type, offset, extent_bytes(type, strides.get(item)), strides.get(item), False)
+        for item, type, offset in members
+    ]
+    return Struct(len(name), name, tuple(made), max(((m.offset_bytes or 0) + m.size_bytes for m in made), default=0))
+
+
+def block(*members: tuple[str, Type, int | None], strides: dict[str, int] | None = None) -> Block:
+    return block_of(struct(*members, strides=strides))
+
+
+PASSES = {"std140": {RELAXED_STD140, RELAXED, SCALAR}, "std430": {RELAXED, SCALAR}, "scalar": {SCALAR}}
+
+
+@pytest.mark.parametrize("layout", ["std140", "std430", "scalar"])
+@pytest.mark.parametrize("rules", [RELAXED_STD140, RELAXED, SCALAR])
+def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., bytes], layout: str, rules: str) -> None:
+    """A layout of glslangValidator passes the rules it was made for and every weaker set, and no stronger one."""
+    found = declared_block(glsl(shader(layout, MEMBERS + "double m; dvec3 n; struct_t o[];")))
+    assert (check_layout(found, rules) == []) == (rules in PASSES[layout])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (
+            block(("a", FLOAT, 2)),
+            SCALAR,
+            "'B.a' of the type float32 is at offset 2, which is not a multiple of its scalar alignment 4",
+        ),
+        (block(("a", VEC3, 4)), RELAXED),
+        (
+            block(("a", FLOAT, 0), ("b", VEC3, 8)),
+            RELAXED,
+            "'B.b' of the type float32x3 straddles a multiple of 16: it begins 8 behind one",
+        ),
+        (block(("a", FLOAT, 0), ("b", VEC3, 8)), SCALAR),
+        (
+            block(("a", DVEC3, 8)),
+            RELAXED,
+            "'B.a' of the type float64x3 is larger than 16 bytes and does not begin at a multiple of 16",
+        ),
+        (block(("a", DVEC3, 8)), SCALAR),
+        (
+            block(("a", VEC4, 0), ("b", FLOAT, 12)),
+            SCALAR,
+            "'B.b' at offset 12 overlaps 'B.a', which takes bytes 0 to 15",
+        ),
+        (block(("b", FLOAT, 4), ("a", VEC2, 0)), RELAXED, "'B.b' at offset 4 overlaps 'B.a', which takes bytes 0 to 7"),
+        (block(("a", FLOAT, None)), SCALAR, "'B.a' has no Offset decoration"),
+        (block(("a", Array(FLOAT, 4, None), 0)), SCALAR, "'B.a' is an array without an ArrayStride decoration"),
+        (
+            block(("a", Array(FLOAT, 4, 4), 0)),
+            RELAXED_STD140,
+            "the ArrayStride 4 of 'B.a' is not a multiple of its extended alignment 16",
+        ),
+        (block(("a", Array(FLOAT, 4, 4), 0)), RELAXED),
+        (
+            block(("a", Array(VEC4, 4, 8), 0)),
+            SCALAR,
+            "the ArrayStride 8 of 'B.a' is smaller than its elements of 16 bytes",
+        ),
+        (
+            block(("a", Array(VEC3, 2, 12), 0)),
+            RELAXED,
+            "the ArrayStride 12 of 'B.a' is not a multiple of its base alignment 16",
+            "'B.a[]' of the type float32x3 straddles a multiple of 16: it begins 12 behind one",
+        ),
+        (block(("a", RuntimeArray(VEC3, 12), 0)), SCALAR),
+        (block(("a", Matrix(VEC3, 2), 0)), SCALAR, "'B.a' is a matrix without a MatrixStride decoration"),
+        (block(("a", Matrix(VEC3, 2), 0), strides={"a": 12}), SCALAR),
+        (
+            block(("a", Matrix(VEC2, 2), 0), strides={"a": 8}),
+            RELAXED_STD140,
+            "the MatrixStride 8 of 'B.a' is not a multiple of its extended alignment 16",
+        ),
+        (
+            block(("a", Matrix(VEC4, 2), 0), strides={"a": 8}),
+            SCALAR,
+            "the MatrixStride 8 of 'B.a' is smaller than its float32x4 vectors",
+        ),
+        (
+            block(("s", struct(("x", VEC3, 0), name="Inner"), 0), ("b", FLOAT, 12)),
+            RELAXED,
+            "'B.b' at offset 12 is in the padding behind 'B.s' of the type Inner; the first free offset is 16",
+        ),
+        (block(("s", struct(("x", VEC3, 0), name="Inner"), 0), ("b", FLOAT, 12)), SCALAR),
+        (
+            block(("s", struct(("x", FLOAT, 0), name="Inner"), 8)),
+            RELAXED_STD140,
+            "'B.s' of the type Inner is at offset 8, which is not a multiple of its extended alignment 16",
+        ),
+        (
+            block(("s", struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner"), 8)),
+            RELAXED,
+            "'B.s.y' of the type float32x2 straddles a multiple of 16: it begins 12 behind one",
+        ),
+        (block(("s", struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner"), 16)), RELAXED),
+        (block(("a", HALF, 0), ("b", Vector(HALF, 3), 2)), RELAXED),
+    ],
+)
+def test_each_rule(row: Any) -> None:
+    """Each rule of the chapter gives its sentence where it is broken, and none where it is not asked for."""
+    subject, rules, *sentences = row
+    assert check_layout(subject, rules) == sentences
+
+
+def test_elements_of_arrays_are_looked_at_where_they_lie() -> None:
+    """A vector that straddles in the second element only is found."""
+    inner = struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner")
+    assert check_layout(block(("s", Array(inner, 1, 24), 0)), RELAXED) == []
+    assert check_layout(block(("s", Array(inner, 2, 24), 0)), RELAXED) == [
+        "'B.s[].y' of the type float32x2 straddles a multiple of 16: it begins 12 behind one"
     ]

@@ -1,14 +1,18 @@
-"""What an entry point wants from outside, by static use."""
+"""What an entry point wants from outside, by static use; tensors of GL_ARM_tensors and graphs of SPV_ARM_graph.
+
+fixtures/README.md says how the modules with tensors and graphs were made.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import DescriptorBinding, Interface, read_module
-from scenario_runner.spirv.types import Scalar
+from scenario_runner.spirv import DescriptorBinding, Interface, Scalar, Tensor, read_module
 from tests.scenes import assemble, kernel
 
 Glsl = Callable[..., bytes]
@@ -260,19 +264,6 @@ def test_array_lengths_follow_the_specialization(glsl: Glsl) -> None:
         entry_point.specialized({3: 0})
 
 
-def test_two_variables_on_one_binding_are_both_there(glsl: Glsl) -> None:
-    """Aliases of one binding are all listed."""
-    bindings = interface_of(
-        glsl("""
-        layout(local_size_x = 1) in;
-        layout(binding = 3) buffer A { uint a[]; };
-        layout(binding = 3) buffer B { float b[]; };
-        void main() { a[0] = floatBitsToUint(b[1]); }
-        """)
-    ).bindings
-    assert [(item.binding, item.name) for item in bindings] == [(3, "A"), (3, "B")]
-
-
 def test_declarations_that_cannot_be_bound_are_problems() -> None:
     """A resource without a binding is a sentence, and the rest of the interface is still read."""
     interface = interface_of(
@@ -303,25 +294,17 @@ def test_decoration_groups_count() -> None:
     """Decorations that come through a group are the variable's own."""
     (binding,) = interface_of(
         assemble(
-            """
-            OpCapability Shader
-            OpMemoryModel Logical GLSL450
-            OpEntryPoint GLCompute %1 "main"
-            OpDecorate %20 DescriptorSet 3
-            OpDecorate %20 Binding 9
-            %20 = OpDecorationGroup
-            OpGroupDecorate %20 %10
-            %2 = OpTypeVoid
-            %3 = OpTypeFunction %2
-            %4 = OpTypeSampler
-            %5 = OpTypePointer UniformConstant %4
-            %10 = OpVariable %5 UniformConstant
-            %1 = OpFunction %2 None %3
-            %8 = OpLabel
-            %9 = OpLoad %4 %10
-            OpReturn
-            OpFunctionEnd
-            """
+            kernel("""
+                OpDecorate %group DescriptorSet 3
+                OpDecorate %group Binding 9
+                %group = OpDecorationGroup
+                OpGroupDecorate %group %10
+                %4 = OpTypeSampler
+                %5 = OpTypePointer UniformConstant %4
+                %10 = OpVariable %5 UniformConstant
+                main:
+                %9 = OpLoad %4 %10
+            """)
         )
     ).bindings
     assert (binding.set, binding.binding, binding.kind, binding.reads) == (3, 9, "sampler", False)
@@ -350,3 +333,78 @@ def test_narrow_types(glsl: Glsl) -> None:
         ("float64", 24, 8),
     ]
     assert block.members[0].type == Scalar("int", 8)
+
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def test_tensors_of_a_shader() -> None:
+    """Tensor bindings have element type, rank and access; one that is only declared is not used."""
+    module = read_module((FIXTURES / "tensor.spv").read_bytes())
+    interface = module.entry_points[0].interface
+    assert "TensorsARM" in module.capabilities
+    assert "SPV_ARM_tensors" in module.extensions
+    assert interface.local_size() == (4, 2, 1)
+    assert [
+        (item.set, item.binding, item.name, item.kind, str(item.tensor), item.used) for item in interface.bindings
+    ] == [
+        (0, 0, "source", "tensor", "tensor<int8, rank 4>", True),
+        (0, 1, "target", "tensor", "tensor<int8, rank 4>", True),
+        (1, 3, "both", "tensor", "tensor<float16, rank 2>", True),
+        (1, 4, "unused", "tensor", "tensor<uint32, rank 1>", False),
+    ]
+    assert [(item.readable, item.writable, item.reads, item.writes) for item in interface.bindings] == [
+        (True, False, True, False),
+        (False, True, False, True),
+        (True, True, True, True),
+        (True, True, False, False),
+    ]
+
+
+def test_a_graph_with_two_outputs() -> None:
+    """Inputs and outputs of a graph are told apart, each with its set, binding and shape."""
+    module = read_module((FIXTURES / "graph_two_outputs.spv").read_bytes())
+    assert {"GraphARM", "TensorsARM"} <= set(module.capabilities)
+    assert (module.entry_points, module.graph_constants) == ((), ())
+    (graph,) = module.graph_entry_points
+    number = Tensor(Scalar("uint", 32), 4, (1, 8, 8, 4))
+    truth = Tensor(Scalar("bool", 32), 4, (1, 8, 8, 4))
+    assert graph.name == "graph_partition_0"
+    assert [(item.set, item.binding, item.tensor) for item in graph.inputs] == [(0, 0, number), (0, 1, number)]
+    assert [(item.set, item.binding, item.tensor) for item in graph.outputs] == [(0, 2, number), (0, 3, truth)]
+    assert [item.name for item in graph.outputs] == ["graph_partition_0_res_0", "graph_partition_0_res_1"]
+
+
+def test_a_graph_constant() -> None:
+    """The weights that stay outside the module are a graph constant with its id and tensor type."""
+    module = read_module((FIXTURES / "graph_constant.spv").read_bytes())
+    assert [(item.id, str(item.tensor)) for item in module.graph_constants] == [(0, "tensor<2x3x3x4xfloat32>")]
+    assert [str(item.tensor) for item in module.graph_entry_points[0].outputs] == ["tensor<1x8x8x2xfloat32>"]
+
+
+@pytest.mark.parametrize(
+    "opcode, word, value, message",
+    [
+        (4182, 1, 20, "the graph entry point 'graph_partition_0' names the graph 20, which does not exist"),
+        (
+            4190,
+            2,
+            9,
+            "the graph entry point 'graph_partition_0' has 4 interface variables, "
+            "its graph type has 4 inputs and outputs, 9 of them inputs",
+        ),
+        (4163, 3, 7, "the tensor type 2 has the rank 1, but 4 dimensions in its shape"),
+        (4163, 2, 5, "the tensor type 2 has elements of the type uint32[4], not scalars"),
+    ],
+)
+def test_graphs_that_contradict_themselves_are_refused(opcode: int, word: int, value: int, message: str) -> None:
+    """A graph that names what is not there has its sentence."""
+    data = (FIXTURES / "graph_two_outputs.spv").read_bytes()
+    words = list(struct.unpack(f"<{len(data) // 4}I", data))
+    at = 5
+    while words[at] & 0xFFFF != opcode:
+        at += words[at] >> 16
+    words[at + word] = value
+    with pytest.raises(SpirvError) as caught:
+        read_module(struct.pack(f"<{len(words)}I", *words))
+    assert str(caught.value) == message
