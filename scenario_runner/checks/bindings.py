@@ -149,7 +149,7 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
             for owner, interface in stages:
                 own = [variable for stage, variable in used if stage == owner]
                 if len(own) > 1:
-                    findings += check_registers(interface.source, owner, own, pointer)
+                    findings += check_registers(interface.declarations.index, owner, own, pointer)
         if kind not in RESOURCE_OF:
             message = f"shader {uid!r} uses {described(first)}; scenarios have no resource that can be bound to it"
             findings.append(error("SR-BIND-008", pointer, message))

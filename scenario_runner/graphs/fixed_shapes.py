@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from scenario_runner.graphs.tosa import UNKNOWN, Shape, ShapeError
 from scenario_runner.spirv import Struct, Tensor, Type
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv.index import Index, Rewriting
-from scenario_runner.spirv.type_table import TypeTable
+from scenario_runner.spirv.declarations import Declarations
+from scenario_runner.spirv.index import Rewriting
 
 
 class Interface(NamedTuple):
@@ -36,28 +36,28 @@ def declared_shape(type: Type) -> Shape | None:
 
 
 def with_shapes(
-    index: Index, types: TypeTable, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
+    declarations: Declarations, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
 ) -> array[int]:
     """Return the words of the module with types of these shapes.
 
     ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. Raises ShapeError
     where a rank is not a 32-bit constant.
     """
-    return _Writer(index, types, shapes, interface).write()
+    return _Writer(declarations, shapes, interface).write()
 
 
 class _Writer:
     def __init__(
-        self, index: Index, types: TypeTable, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
+        self, declarations: Declarations, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
     ) -> None:
-        self._index = index
+        index = declarations.index
+        self._declarations = declarations
         self._words = words = index.words
-        self._type_table = types
         self._made = Rewriting(index)
         self._at: dict[int, int] = {}
         self._tensors: dict[tuple[int, Shape], int] = {}  # element type and shape → a type of the module's own
         self._pointers: dict[tuple[int, int], int] = {}
-        for at in self._index.instructions():
+        for at in index.instructions():
             self._note(at)
         self._structures: dict[tuple[int, object], int] = {}
         changed = {id: self._type(words[self._at[id] + 1], shape) for id, shape in shapes.items()}
@@ -149,7 +149,7 @@ class _Writer:
         return id
 
     def _type_of(self, id: int) -> Type:
-        return self._type_table.type(id, len(self._words))
+        return self._declarations.type(id, len(self._words))
 
 
 _DEFINED_FIRST = frozenset(

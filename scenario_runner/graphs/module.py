@@ -29,7 +29,7 @@ from scenario_runner.graphs.tosa import (
 )
 from scenario_runner.spirv import GraphEntryPoint, Module, Struct, Type, read_module
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv.module import default_constants
+from scenario_runner.spirv.declarations import declarations_of
 
 # Models see a handful of shapes in one process; one that sees more keeps the last ones.
 _MOST_KEPT = 16
@@ -105,7 +105,7 @@ class GraphBody:
         self._module = module
         self._index = module.source
         self._words = module.source.words
-        self._constants = default_constants(module.source)
+        self._declarations = declarations_of(module.source)
         self._tosa = {id for id in self._index.imports if self._text(id) == INSTRUCTION_SET}
         self._graph, self._inputs = graph, inputs
         self._places = dict(self._index.definitions)
@@ -231,7 +231,7 @@ class GraphBody:
         variables = self._words[index.string_and_end(entry + 2, end)[1] : end]
         graph_type = self._words[index.graphs[self._graph] + 1]
         try:
-            words = with_shapes(index, self._constants.types, shapes, Interface(variables, graph_type, bound))
+            words = with_shapes(self._declarations, shapes, Interface(variables, graph_type, bound))
         except ShapeError as error:
             raise index.error(f"byte {entry * 4}: the graph module {error}", "SR-GRAPH-014") from None
         return FixedGraph(outputs, struct.pack(f"<{len(words)}I", *words), "", self.largest())
@@ -287,7 +287,7 @@ class GraphBody:
         return lost
 
     def _type(self, id: int) -> Type:
-        return self._constants.types.type(id, len(self._words))
+        return self._declarations.type(id, len(self._words))
 
     def _shape(self, id: int) -> Shape | None:
         """Return the shape of a value, None where its rank is not known."""
@@ -296,7 +296,7 @@ class GraphBody:
         return declared_shape(self._type(self._words[self._places[id] + 1]))
 
     def _numbers(self, id: int, user: int) -> tuple[int, ...]:
-        value = self._constants.value(id, user)
+        value = self._declarations.value(id, user)
         return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
 
     def _text(self, id: int) -> str:

@@ -158,7 +158,7 @@ class Drawings(CommandResolver):
     def _stage(self, shader: LoadedShader) -> Stage:
         stage = self._stages.get(shader.uid)
         if stage is None:
-            interface = shader.entry.stage_interface(shader.interface.specialization)
+            interface = shader.entry.stage_interface(shader.interface.declarations.specialization)
             stage = self._stages[shader.uid] = Stage(shader.uid, shader.pointer, shader.entry, interface)
         return stage
 

@@ -259,7 +259,7 @@ def fitted_to_images(
     key = (shader.uid, tuple(sorted(differing.items())))
     known = tables.fitted.get(key)
     if known is None:
-        changed = change_formats(shader.interface.source, differing)
+        changed = change_formats(shader.interface.declarations.index, differing)
         fitted = shader if changed is None else shader._replace(code=changed.code)
         unknown = frozenset() if changed is None else changed.unknown
         known = tables.fitted[key] = (fitted, unknown)

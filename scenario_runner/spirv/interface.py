@@ -4,7 +4,7 @@ Source: Vulkan specification, "Shader Interfaces", sections "Shader Resource Int
 and "Shaders", section "Static Use".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from scenario_runner.spirv._generated import opcodes as op
@@ -27,7 +27,7 @@ from scenario_runner.spirv.access import (
     WRITE,
     Access,
 )
-from scenario_runner.spirv.constants import Constants, Literal
+from scenario_runner.spirv.declarations import Declarations
 from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.types import (
     ACCELERATION_STRUCTURE,
@@ -100,37 +100,55 @@ class Interface(NamedTuple):
     entry point uses none. ``workgroup_memory_bytes`` is the least that the Workgroup variables it uses take by the
     rules of std430; of those with an explicit layout the largest counts. ``problems`` are sentences about declarations
     that cannot be bound.
-    ``source`` and ``function`` are the module and the id of the entry point's function.
+    ``declarations`` are those of the module under the specialization, ``function`` is the id of the entry point's
+    function.
     """
 
     bindings: tuple[DescriptorBinding, ...]
     push_constants: Block | None
     workgroup_memory_bytes: int
     problems: tuple[str, ...]
-    specialization: Mapping[int, Literal]
-    source: Index
+    declarations: Declarations
     function: int
 
-    def local_size(self, specialization: Mapping[int, Literal] | None = None) -> tuple[int, int, int] | None:
+    def local_size(self) -> tuple[int, int, int] | None:
         """Return the invocations of a workgroup in x, y and z; None for a stage without workgroups.
 
-        The built-in WorkgroupSize goes before LocalSize and LocalSizeId. Values are those of the specialization given
-        here (SpecId → value), else of the interface's own. Raises `SpirvError` for values that do not fit.
+        The built-in WorkgroupSize goes before LocalSize and LocalSizeId. Raises `SpirvError` for values that do not
+        fit.
         """
-        return read_local_size(
-            self.source, self.function, self.specialization if specialization is None else specialization
-        )
+        declarations, index = self.declarations, self.declarations.index
+        words, end = index.words, len(index.words)
+        for id, decorations in index.decorations.items():
+            if decorations.get(BUILT_IN) == _WORKGROUP_SIZE and id in index.definitions:
+                if index.opcode(index.definitions[id]) in (op.VARIABLE, op.UNTYPED_VARIABLE):
+                    continue
+                size = declarations.integers(id, end, "the workgroup size")
+                if len(size) != 3:
+                    raise index.error(f"the workgroup size {id} has {len(size)} components, not 3")
+                return size[0], size[1], size[2]
+        for at in index.execution_modes.get(self.function, ()):
+            mode = words[at + 2]
+            if mode not in (_LOCAL_SIZE, _LOCAL_SIZE_ID):
+                continue
+            if index.count(at) < 6:
+                raise index.too_short(at, 6)
+            x, y, z = words[at + 3 : at + 6]
+            if mode == _LOCAL_SIZE_ID:
+                what = "a component of the workgroup size"
+                x, y, z = (declarations.integer(id, end, what) for id in (x, y, z))
+            return x, y, z
+        return None
 
 
-def read_interface(
-    index: Index, function: int, listed: tuple[int, ...], constants: Constants, specialization: Mapping[int, Literal]
-) -> Interface:
+def read_interface(declarations: Declarations, function: int, listed: tuple[int, ...]) -> Interface:
     """Read the interface of the entry point with this function and list of interface variables."""
+    index = declarations.index
     access = index.once(Access)
     used = access.variables(function)
     # Before SPIR-V 1.4 the list holds inputs and outputs only; afterwards, being listed is static use as well.
     extra = [id for id in listed if id in access.storage_classes and id not in used] if index.version >= (1, 4) else []
-    reader = _InterfaceReader(index, constants)
+    reader = _InterfaceReader(declarations)
     for id in [*used, *dict.fromkeys(extra)]:
         reader.add(id, access.storage_classes[id], used.get(id))
     return Interface(
@@ -138,8 +156,7 @@ def read_interface(
         push_constants=reader.push_constants,
         workgroup_memory_bytes=reader.workgroup_memory_bytes(),
         problems=tuple(reader.problems),
-        specialization=specialization,
-        source=index,
+        declarations=declarations,
         function=function,
     )
 
@@ -147,9 +164,9 @@ def read_interface(
 class _InterfaceReader:
     """Collects the variables of one entry point by storage class."""
 
-    def __init__(self, index: Index, constants: Constants) -> None:
-        self._index = index
-        self._constants = constants
+    def __init__(self, declarations: Declarations) -> None:
+        self._declarations = declarations
+        self._index = declarations.index
         self._blocks: dict[int, Block] = {}
         self._workgroup: list[Type] = []
         self.bindings: list[DescriptorBinding] = []
@@ -174,8 +191,8 @@ class _InterfaceReader:
         words = index.words
         at = index.definitions[id]
         if index.opcode(at) == op.UNTYPED_VARIABLE:
-            return self._constants.types.type(words[at + 4], at) if index.count(at) > 4 else None
-        return self._constants.variable_type(id, at)
+            return self._declarations.type(words[at + 4], at) if index.count(at) > 4 else None
+        return self._declarations.variable_type(id, at)
 
     def _label(self, id: int, type: Type | None) -> str:
         name = self._index.name_of(id) or (type.name if isinstance(type, Struct) else "")
@@ -285,33 +302,6 @@ def _kind(storage_class: int, type: Type | None) -> str | None:
     return None
 
 
-def read_local_size(index: Index, function: int, specialization: Mapping[int, Literal]) -> tuple[int, int, int] | None:
-    """Return the workgroup size of the entry point with this function; see `Interface.local_size`."""
-    words = index.words
-    end = len(words)
-    constants = Constants(index, specialization) if specialization else index.once(Constants)
-    for id, decorations in index.decorations.items():
-        if decorations.get(BUILT_IN) == _WORKGROUP_SIZE and id in index.definitions:
-            if index.opcode(index.definitions[id]) in (op.VARIABLE, op.UNTYPED_VARIABLE):
-                continue
-            size = constants.integers(id, end, "the workgroup size")
-            if len(size) != 3:
-                raise index.error(f"the workgroup size {id} has {len(size)} components, not 3")
-            return size[0], size[1], size[2]
-    for at in index.execution_modes.get(function, ()):
-        mode = words[at + 2]
-        if mode not in (_LOCAL_SIZE, _LOCAL_SIZE_ID):
-            continue
-        if index.count(at) < 6:
-            raise index.too_short(at, 6)
-        x, y, z = words[at + 3 : at + 6]
-        if mode == _LOCAL_SIZE:
-            return x, y, z
-        what = "a component of the workgroup size"
-        return constants.integer(x, end, what), constants.integer(y, end, what), constants.integer(z, end, what)
-    return None
-
-
 def push_constants_read(interface: Interface) -> int:
     """Count the bytes of push constants up to the last one that an access chain can reach; 0 without a block.
 
@@ -321,7 +311,7 @@ def push_constants_read(interface: Interface) -> int:
     block = interface.push_constants
     if block is None:
         return 0
-    index = interface.source
+    index = interface.declarations.index
     variables = {id for id in index.variables if index.words[index.definitions[id] + 3] == PUSH_CONSTANT}
     read = 0
     words = index.words

@@ -1,12 +1,14 @@
 """A SPIR-V module as data: `read_module` makes a `Module` of bytes.
 
-Names, types and constants are read at once; the interface of an entry point when somebody asks for it.
+Types and constants are read at once; the interface of an entry point when somebody asks for it.
 
 Source: SPIR-V specification, sections "Physical Layout of a SPIR-V Module and Instruction" and "Logical Layout of a
 Module"; SPV_ARM_graph.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from scenario_runner.errors import SpirvError
@@ -20,40 +22,35 @@ from scenario_runner.spirv._generated.enumerants import (
     MEMORY_MODELS,
     SPEC_ID,
 )
-from scenario_runner.spirv.constants import Constants, Literal, encode
+from scenario_runner.spirv.constants import Literal, encode
+from scenario_runner.spirv.declarations import Declarations, declarations_of
 from scenario_runner.spirv.index import Index, enumerant_name
 from scenario_runner.spirv.interface import Interface, read_interface
 from scenario_runner.spirv.stage_interface import StageInterface, read_stage_interface
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Tensor
 
 
-class EntryPoint(NamedTuple):
+@dataclass(frozen=True)
+class EntryPoint:
     """One OpEntryPoint. ``execution_model`` is "GLCompute", "Vertex", "Fragment", ...
 
-    Its interface is read from ``source``, the module: ``at`` is the offset of the instruction, ``function`` the id of
-    the function, ``listed`` those of the interface variables.
+    Its interface is read from ``source``, the module: ``function`` is the id of the function, ``listed`` are those of
+    the interface variables.
     """
 
     name: str
     execution_model: str
     source: Index
-    at: int
     function: int
     listed: tuple[int, ...]
 
-    @property
+    @cached_property
     def interface(self) -> Interface:
         """The interface with all specialization constants at their defaults, read at the first call.
 
         Raises `SpirvError` where the part of the module that it needs is not valid.
         """
-        index = self.source
-        interfaces = index.once(_interfaces)
-        interface = interfaces.get(self.at)
-        if interface is None:
-            interface = read_interface(index, self.function, self.listed, default_constants(index), {})
-            interfaces[self.at] = interface
-        return interface
+        return self.specialized({})
 
     def specialized(self, specialization: Mapping[int, Literal]) -> Interface:
         """Read the interface with the given values (SpecId → value), which lengths of arrays may follow.
@@ -61,17 +58,14 @@ class EntryPoint(NamedTuple):
         Ids that the module does not have are ignored. Raises `SpirvError` as `interface` does, and for a value that
         does not fit its constant.
         """
-        index = self.source
-        return read_interface(index, self.function, self.listed, Constants(index, specialization), dict(specialization))
+        return read_interface(declarations_of(self.source, specialization), self.function, self.listed)
 
     def stage_interface(self, specialization: Mapping[int, Literal] | None = None) -> StageInterface:
         """Read its inputs and outputs by location, under a specialization (SpecId → value).
 
         Raises `SpirvError` where the types of the variables that the entry point lists are not valid.
         """
-        index = self.source
-        constants = Constants(index, specialization) if specialization else default_constants(index)
-        return read_stage_interface(index, self.listed, constants)
+        return read_stage_interface(declarations_of(self.source, specialization), self.listed)
 
 
 class SpecConstant(NamedTuple):
@@ -182,7 +176,7 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
     words = index.words
     if index.memory_model is None:
         raise index.error("the module has no OpMemoryModel instruction")
-    constants: Constants = default_constants(index)
+    declarations = declarations_of(index)
     return Module(
         name=name,
         version=index.version,
@@ -196,9 +190,9 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
         addressing_model=enumerant_name(ADDRESSING_MODELS, words[index.memory_model + 1], "AddressingModel"),
         memory_model=enumerant_name(MEMORY_MODELS, words[index.memory_model + 2], "MemoryModel"),
         entry_points=_read_entry_points(index),
-        spec_constants=_read_spec_constants(index, constants),
-        graph_entry_points=tuple([_read_graph_entry_point(index, constants, at) for at in index.graph_entry_points]),
-        graph_constants=_read_graph_constants(index, constants),
+        spec_constants=_read_spec_constants(declarations),
+        graph_entry_points=tuple([_read_graph_entry_point(declarations, at) for at in index.graph_entry_points]),
+        graph_constants=_read_graph_constants(declarations),
         source=index,
     )
 
@@ -206,16 +200,6 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
 def _text(index: Index, at: int, word: int = 1) -> str:
     """Return the literal string at a word of the instruction at an offset."""
     return index.string(at + word, at + index.count(at))
-
-
-def default_constants(index: Index) -> Constants:
-    """Return the module's constants with all specialization constants at their defaults."""
-    return index.once(Constants)
-
-
-def _interfaces(index: Index) -> dict[int, Interface]:
-    """Return the table of interfaces by the offset of their entry point, empty at first."""
-    return {}
 
 
 def _read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
@@ -226,44 +210,49 @@ def _read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
         end = at + index.count(at)
         name, behind = index.string_and_end(at + 3, end)
         model = enumerant_name(EXECUTION_MODELS, words[at + 1], "ExecutionModel")
-        entry_points.append(EntryPoint(name, model, index, at, words[at + 2], tuple(words[behind:end])))
+        entry_points.append(EntryPoint(name, model, index, words[at + 2], tuple(words[behind:end])))
     return tuple(entry_points)
 
 
-def _read_spec_constants(index: Index, constants: Constants) -> tuple[SpecConstant, ...]:
+def _read_spec_constants(declarations: Declarations) -> tuple[SpecConstant, ...]:
     """Read the module's specialization constants by rising SpecId.
 
     A SpecId that several constants share (a GLSL workgroup size that is also a constant of its own) is listed once,
     with the first one that has a name. Constants without a SpecId cannot be set and are left out.
     """
-    found: dict[int, SpecConstant] = {}
+    index = declarations.index
+    spec_constants: dict[int, SpecConstant] = {}
     for id in index.spec_constants:
         spec_id = index.decorations_of(id).get(SPEC_ID)
         if spec_id is None:
             continue
-        scalar, default = constants.scalar(id)
-        if spec_id not in found or not found[spec_id].name:
-            found[spec_id] = SpecConstant(spec_id, index.name_of(id), scalar, default)
-    return tuple(found[spec_id] for spec_id in sorted(found))
+        at = index.definitions[id]
+        default = declarations.value(id, at)
+        scalar = declarations.type(index.words[at + 1], at)
+        assert isinstance(scalar, Scalar)
+        assert not isinstance(default, tuple)
+        if spec_id not in spec_constants or not spec_constants[spec_id].name:
+            spec_constants[spec_id] = SpecConstant(spec_id, index.name_of(id), scalar, default)
+    return tuple(spec_constants[spec_id] for spec_id in sorted(spec_constants))
 
 
-def _read_graph_constants(index: Index, constants: Constants) -> tuple[GraphConstant, ...]:
+def _read_graph_constants(declarations: Declarations) -> tuple[GraphConstant, ...]:
     """Read the module's graph constants by rising id; one id twice with two types is an error."""
-    words = index.words
-    found: dict[int, GraphConstant] = {}
+    index, words = declarations.index, declarations.index.words
+    constants: dict[int, GraphConstant] = {}
     for id in index.graph_constants:
         at = index.definitions[id]
-        tensor = constants.types.type(words[at + 1], at)
+        tensor = declarations.type(words[at + 1], at)
         if not isinstance(tensor, Tensor):
             raise index.error(f"the graph constant {words[at + 3]} has the type {tensor}, not a tensor", "SR-GRAPH-014")
         constant = GraphConstant(words[at + 3], tensor)
-        if found.setdefault(constant.id, constant) != constant:
+        if constants.setdefault(constant.id, constant) != constant:
             raise index.error(f"the graph constant {constant.id} is declared with two different types", "SR-GRAPH-014")
-    return tuple(found[id] for id in sorted(found))
+    return tuple(constants[id] for id in sorted(constants))
 
 
-def _read_graph_entry_point(index: Index, constants: Constants, at: int) -> GraphEntryPoint:
-    words = index.words
+def _read_graph_entry_point(declarations: Declarations, at: int) -> GraphEntryPoint:
+    index, words = declarations.index, declarations.index.words
     end = at + index.count(at)
     name, behind = index.string_and_end(at + 2, end)
 
@@ -274,7 +263,7 @@ def _read_graph_entry_point(index: Index, constants: Constants, at: int) -> Grap
         variable = index.definition(id, f"an interface variable of the graph entry point {name!r}")
         if index.opcode(variable) != op.VARIABLE:
             raise wrong(f"names the id {id}, which is not a variable")
-        type = constants.variable_type(id, variable)
+        type = declarations.variable_type(id, variable)
         while isinstance(type, Array | RuntimeArray):
             type = type.element
         if not isinstance(type, Tensor):

@@ -20,8 +20,8 @@ from scenario_runner.spirv._generated.enumerants import (
     PER_VERTEX,
     SAMPLE,
 )
-from scenario_runner.spirv.constants import Constants
-from scenario_runner.spirv.index import Index, enumerant_name
+from scenario_runner.spirv.declarations import Declarations
+from scenario_runner.spirv.index import enumerant_name
 from scenario_runner.spirv.types import Array, Matrix, Scalar, Struct, Type, Vector
 
 INPUT: Final = 1
@@ -73,12 +73,12 @@ class StageInterface(NamedTuple):
     problems: tuple[str, ...]
 
 
-def read_stage_interface(index: Index, listed: tuple[int, ...], constants: Constants) -> StageInterface:
+def read_stage_interface(declarations: Declarations, listed: tuple[int, ...]) -> StageInterface:
     """Read the inputs and outputs among the interface variables that an entry point lists.
 
     Raises `SpirvError` where a variable's type cannot be read.
     """
-    reader = _StageReader(index, constants)
+    reader, index = _StageReader(declarations), declarations.index
     words = index.words
     for id in dict.fromkeys(listed):
         at = index.definitions.get(id)
@@ -103,9 +103,9 @@ def read_stage_interface(index: Index, listed: tuple[int, ...], constants: Const
 class _StageReader:
     """Collects variables and members that have a location."""
 
-    def __init__(self, index: Index, constants: Constants) -> None:
-        self._index = index
-        self._constants = constants
+    def __init__(self, declarations: Declarations) -> None:
+        self._declarations = declarations
+        self._index = declarations.index
         self._taken: dict[int, int] = {}
         self.found: dict[int, list[StageVariable]] = {INPUT: [], OUTPUT: []}
         self.built_in: dict[int, list[str]] = {INPUT: [], OUTPUT: []}
@@ -114,7 +114,7 @@ class _StageReader:
     def add(self, id: int, at: int, storage_class: int) -> None:
         """Add a variable."""
         index = self._index
-        type = self._constants.variable_type(id, at)
+        type = self._declarations.variable_type(id, at)
         decorations = index.decorations_of(id)
         name = index.name_of(id) or (type.name if isinstance(type, Struct) else "") or f"the id {id}"
         if BUILT_IN in decorations:

@@ -150,7 +150,7 @@ def test_vectors_and_64_bits_are_computed() -> None:
         )
     ).entry_points[0]
     assert entry_point.interface.local_size() == (4, 36, 36)
-    assert entry_point.interface.local_size({0: 2**40 + 3}) == (4, 9, 9)
+    assert entry_point.specialized({0: 2**40 + 3}).local_size() == (4, 9, 9)
 
 
 def test_int_defaults_are_read_from_their_words() -> None:
