@@ -1,7 +1,7 @@
 """The one reader of scenario text: what is wrong in it and where, where a JSON pointer leads, and which files it names.
 
 Python's own parser is the fast way in, but it says little about what it refuses and nothing about where a value stood.
-`scan` is iterative, so that no nesting can exhaust the stack, and reads every character once. Standard library only.
+`scan` reads every character once. Standard library only.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, escape
 
@@ -26,16 +25,16 @@ MAX_DIGITS = 400
 """Digits of one number; more than any number that a scenario can use."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"(?>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![^\W_])")
 _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
 _UNICODE_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
-_STARTS_NUMBER = frozenset("-0123456789")
+_COMMENT = ("//", "/*", "#")
+_NULL = "null is not used in scenarios"
 
 Visit = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """Something that JSON text must not contain. ``fatal`` means that nothing after it could be read."""
 
     offset: int
@@ -62,33 +61,6 @@ def problems_of(faults: list[Fault], text: str, path: str) -> list[Diagnostic]:
     ]
 
 
-class _Container:
-    """An array or object that is being read."""
-
-    __slots__ = ("count", "is_object", "keys", "offset", "pointer")
-
-    def __init__(self, is_object: bool, offset: int, pointer: str) -> None:
-        self.is_object = is_object
-        self.offset = offset
-        self.pointer = pointer
-        self.count = 0
-        self.keys: dict[str, int] = {}
-
-
-class _Enough(Exception):  # noqa: N818  (control flow inside this module)
-    """There are `MAX_FAULTS`."""
-
-
-_COMMENT = ("//", "/*", "#")
-_NULL = "null is not used in scenarios"
-_NO_COMMENTS = "JSON has no comments; remove it"
-
-
-class _Fatal(Exception):  # noqa: N818  (control flow inside this module)
-    def __init__(self, offset: int, pointer: str, message: str, help: str | None = None) -> None:
-        self.fault = Fault(offset, pointer, message, help, fatal=True)
-
-
 def scan(
     text: str, visit: Visit | None = None, *, start: int = 0, pointer: str = "", with_null: bool = False
 ) -> list[Fault]:
@@ -98,165 +70,165 @@ def scan(
     of the entry. With ``start``, only the value that begins there is read; ``pointer`` is its name. ``with_null`` is
     for texts that may have nulls, which scenarios may not.
     """
-    faults: list[Fault] = []
+    scanner = _Scanner(text, visit or (lambda pointer, key, value: None))
     try:
-        _scan(text, visit or (lambda pointer, key, value: None), start, pointer, faults, whole=start == 0)
-    except _Fatal as stop:
-        faults.append(stop.fault)
-    except _Enough:
+        scanner.whole_value(start, pointer)
+    except _Stop:
         pass
-    return [fault for fault in faults if fault.message != _NULL] if with_null else faults
+    return [fault for fault in scanner.faults if not with_null or fault.message != _NULL]
 
 
-def _scan(text: str, visit: Visit, start: int, pointer: str, faults: list[Fault], *, whole: bool) -> None:
-    stack: list[_Container] = []
-    at = _skip(text, start)
-    if at == len(text):
-        raise _Fatal(start, pointer, "the file is empty", "expected an object with the keys 'resources' and 'commands'")
-    visit(pointer, at, at)
-    while True:
-        # Here a value begins.
-        opened = text[at] if at < len(text) else ""
-        if opened == "{" or opened == "[":
-            if len(stack) == MAX_DEPTH:
-                message = f"more than {MAX_DEPTH} arrays and objects are nested in one another"
-                raise _Fatal(at, stack[0].pointer, message)
-            stack.append(_Container(opened == "{", at, pointer))
-            at = _skip(text, at + 1)
-            if at < len(text) and text[at] == ("}" if opened == "{" else "]"):
-                stack.pop()
-                at += 1
-            else:
-                at, pointer = _entry(text, at, stack[-1], visit, faults)
-                continue
-        else:
-            at = _scalar(text, at, pointer, stack, faults)
-        # Here a value has ended: close what closes, until another value begins.
-        while True:
-            if not stack:
-                if whole:
-                    at = _skip(text, at)
-                    if at < len(text):
-                        advice = _NO_COMMENTS if text.startswith(_COMMENT, at) else None
-                        raise _Fatal(at, "", f"expected the end of the file, got {_excerpt(text, at)}", advice)
-                return
-            inner = stack[-1]
-            at = _skip(text, at)
-            close = "}" if inner.is_object else "]"
-            mark = text[at] if at < len(text) else ""
-            if mark == close:
-                stack.pop()
-                at += 1
-                continue
-            if mark != ",":
-                raise _unexpected(text, at, inner, f"',' or {close!r}")
-            comma, at = at, _skip(text, at + 1)
-            if at < len(text) and text[at] == close:
-                raise _Fatal(comma, inner.pointer, f"a ',' before {close!r} is not allowed", "remove the comma")
-            inner.count += 1
-            at, pointer = _entry(text, at, inner, visit, faults)
-            break
+class _Stop(Exception):  # noqa: N818  (control flow inside this module)
+    """Nothing more is to be read."""
 
 
-def _entry(text: str, at: int, inner: _Container, visit: Visit, faults: list[Fault]) -> tuple[int, str]:
-    """Step over the key of the next entry, if it has one; gives the offset and the pointer of its value."""
-    if not inner.is_object:
-        pointer = f"{inner.pointer}/{inner.count}"
-        visit(pointer, at, at)
-        return at, pointer
-    key_at = at
-    if text[at : at + 1] != '"':
-        raise _unexpected(text, at, inner, "a key in double quotes")
-    key, end = _string(text, at, inner.pointer)
-    pointer = f"{inner.pointer}/{escape(key)}"
-    _check_surrogates(key, key_at, pointer, faults)
-    first = inner.keys.setdefault(key, key_at)
-    if first != key_at:
-        line, _ = line_and_column(text, first)
-        message = f"the key {key!r:.80} appears twice in one object, first on line {line}"
-        _add(faults, Fault(key_at, pointer, message, "keep one of the two", code="SR-JSON-002"))
-    at = _skip(text, end)
-    if at >= len(text) or text[at] != ":":
-        raise _unexpected(text, at, inner, f"':' after the key {key!r:.80}")
-    at = _skip(text, at + 1)
-    visit(pointer, key_at, at)
-    return at, pointer
+class _Container(NamedTuple):
+    """An array or object that is being read: where it begins, and its pointer."""
+
+    start: int
+    pointer: str
 
 
-def _scalar(text: str, at: int, pointer: str, stack: list[_Container], faults: list[Fault]) -> int:
-    """Step over a string, number or word; gives the offset behind it."""
-    first = text[at] if at < len(text) else ""
-    if first == '"':
-        string, end = _string(text, at, pointer)
-        _check_surrogates(string, at, pointer, faults)
-        return end
-    if first in _STARTS_NUMBER:
+class _Scanner:
+    """Reads values; its methods return the offset behind what they read."""
+
+    def __init__(self, text: str, visit: Visit) -> None:
+        self.faults: list[Fault] = []
+        self._text = text
+        self._visit = visit
+        self._open: list[_Container] = []
+
+    def whole_value(self, start: int, pointer: str) -> None:
+        """Read a value; behind one that is not inside another one the text has to end."""
+        text, at = self._text, self._skip(start)
+        if at == len(text):
+            expected = "an object with the keys 'resources' and 'commands'"
+            self._stop(start, pointer, "the file is empty", f"expected {expected}")
+        self._visit(pointer, at, at)
+        at = self._value(at, pointer)
+        if start == 0 and (at := self._skip(at)) < len(text):
+            help = _advice(text, at) if text.startswith(_COMMENT, at) else None
+            self._stop(at, "", f"expected the end of the file, got {_excerpt(text, at)}", help)
+
+    def _value(self, at: int, pointer: str) -> int:
+        text = self._text
+        if not text.startswith(("{", "["), at):
+            return self._scalar(at, pointer)
+        if len(self._open) == MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} arrays and objects are nested in one another"
+            self._stop(at, self._open[0].pointer, message)
+        is_object, close = text[at] == "{", "}" if text[at] == "{" else "]"
+        keys: dict[str, int] = {}
+        count = 0
+        self._open.append(_Container(at, pointer))
+        at = self._skip(at + 1)
+        while count or not text.startswith(close, at):
+            key_at, inner = at, f"{pointer}/{count}"
+            if is_object:
+                at, inner = self._key(at, pointer, keys)
+            self._visit(inner, key_at, at)
+            at = self._skip(self._value(at, inner))
+            if text.startswith(close, at):
+                break
+            if not text.startswith(",", at):
+                self._unexpected(at, f"',' or {close!r}")
+            comma, at = at, self._skip(at + 1)
+            if text.startswith(close, at):
+                self._stop(comma, pointer, f"a ',' before {close!r} is not allowed", "remove the comma")
+            count += 1
+        self._open.pop()
+        return at + 1
+
+    def _key(self, key_at: int, pointer: str, keys: dict[str, int]) -> tuple[int, str]:
+        """Step over a key; return the offset and the pointer of its value."""
+        text = self._text
+        if not text.startswith('"', key_at):
+            self._unexpected(key_at, "a key in double quotes")
+        key, end = self._string(key_at, pointer)
+        pointer = f"{pointer}/{escape(key)}"
+        self._check_surrogates(key, key_at, pointer)
+        first = keys.setdefault(key, key_at)
+        if first != key_at:
+            line, _ = line_and_column(text, first)
+            message = f"the key {key!r:.80} appears twice in one object, first on line {line}"
+            self._add(Fault(key_at, pointer, message, "keep one of the two", code="SR-JSON-002"))
+        at = self._skip(end)
+        if not text.startswith(":", at):
+            self._unexpected(at, f"':' after the key {key!r:.80}")
+        return self._skip(at + 1), pointer
+
+    def _scalar(self, at: int, pointer: str) -> int:
+        """Step over a string, number or word."""
+        text = self._text
+        if text.startswith('"', at):
+            string, end = self._string(at, pointer)
+            self._check_surrogates(string, at, pointer)
+            return end
         match = _NUMBER.match(text, at)
-        if match is not None and not text[match.end() : match.end() + 1].isalnum():
+        if match is not None:
             if match.end() - at > MAX_DIGITS:
                 message = f"a number of {match.end() - at} characters is too long"
-                _add(faults, Fault(at, pointer, message, code="SR-JSON-005"))
+                self._add(Fault(at, pointer, message, code="SR-JSON-005"))
             return match.end()
-    match = _WORD.match(text, at)
-    word = match.group() if match else ""
-    if match and word in ("true", "false"):
-        return match.end()
-    if match and word == "null":
-        _add(faults, Fault(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005"))
-        return match.end()
-    if match and word in ("NaN", "Infinity", "-Infinity"):
-        _add(faults, Fault(at, pointer, f"{word} is not a number of JSON"))
-        return match.end()
-    if not stack:
-        raise _Fatal(at, pointer, f"expected an object, got {_excerpt(text, at)}", _advice(text, at))
-    raise _unexpected(text, at, stack[-1], "a value")
+        match = _WORD.match(text, at)
+        word = match.group() if match else ""
+        if word == "null":
+            self._add(Fault(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005"))
+        elif word in ("NaN", "Infinity", "-Infinity"):
+            self._add(Fault(at, pointer, f"{word} is not a number of JSON"))
+        elif word not in ("true", "false"):
+            self._unexpected(at, "a value" if self._open else "an object")
+        return at + len(word)
 
+    def _string(self, at: int, pointer: str) -> tuple[str, int]:
+        """Return the string that begins here, and the offset behind it."""
+        text = self._text
+        try:
+            string, end = scanstring(text, at + 1)
+            return string, end
+        except json.JSONDecodeError as error:
+            end = error.pos
+            escape_at = text.rfind("\\", at, end + 1)
+            if end == at or _UNICODE_ESCAPE.fullmatch(text, escape_at):  # which is right, and the last that there is
+                self._stop(at, pointer, "the file ends inside a string", "the file may be truncated")
+            if text[end] in "\n\r":
+                self._stop(at, pointer, "the string does not end on its line")
+            if text[end] < " ":
+                self._stop(end, pointer, f"control character {text[end]!r} in a string")
+            message = f"unknown escape {text[escape_at : escape_at + 2]!r} in a string"
+            self._stop(escape_at, pointer, message, r"a backslash is written as \\")
 
-def _add(faults: list[Fault], fault: Fault) -> None:
-    faults.append(fault)
-    if len(faults) == MAX_FAULTS:
-        raise _Enough
+    def _check_surrogates(self, string: str, at: int, pointer: str) -> None:
+        try:
+            string.encode()
+        except UnicodeEncodeError:
+            message = "the string contains half of a surrogate pair, which is not a character"
+            self._add(Fault(at, pointer, message, code="SR-JSON-005"))
 
+    def _skip(self, at: int) -> int:
+        """Step over white space."""
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at
 
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+    def _add(self, fault: Fault) -> None:
+        self.faults.append(fault)
+        if len(self.faults) == MAX_FAULTS:
+            raise _Stop
 
+    def _stop(self, at: int, pointer: str, message: str, help: str | None = None) -> NoReturn:
+        self.faults.append(Fault(at, pointer, message, help, fatal=True))
+        raise _Stop
 
-def _check_surrogates(string: str, at: int, pointer: str, faults: list[Fault]) -> None:
-    try:
-        string.encode()
-    except UnicodeEncodeError:
-        message = "the string contains half of a surrogate pair, which is not a character"
-        _add(faults, Fault(at, pointer, message, code="SR-JSON-005"))
-
-
-def _string(text: str, at: int, pointer: str) -> tuple[str, int]:
-    """The string that begins here, and the offset behind it."""
-    try:
-        string, end = scanstring(text, at + 1)
-        return string, end
-    except json.JSONDecodeError as error:
-        end = error.pos
-        escape_at = text.rfind("\\", at, end + 1)
-        if end == at or _UNICODE_ESCAPE.fullmatch(text, escape_at):  # which is right, and the last that there is
-            raise _Fatal(at, pointer, "the file ends inside a string", "the file may be truncated") from None
-        if text[end] in "\n\r":
-            raise _Fatal(at, pointer, "the string does not end on its line") from None
-        if text[end] < " ":
-            raise _Fatal(end, pointer, f"control character {text[end]!r} in a string") from None
-        message = f"unknown escape {text[escape_at : escape_at + 2]!r} in a string"
-        raise _Fatal(escape_at, pointer, message, r"a backslash is written as \\") from None
-
-
-def _unexpected(text: str, at: int, inner: _Container, expected: str) -> _Fatal:
-    """The error for a place where something else should stand."""
-    if at >= len(text):
-        line, column = line_and_column(text, inner.offset)
-        what = "object" if inner.is_object else "array"
+    def _unexpected(self, at: int, expected: str) -> NoReturn:
+        """Stop at a place where something else should stand."""
+        text = self._text
+        start, pointer = self._open[-1] if self._open else _Container(0, "")
+        if at < len(text):
+            self._stop(at, pointer, f"expected {expected}, got {_excerpt(text, at)}", _advice(text, at))
+        line, column = line_and_column(text, start)
+        what = "object" if text[start] == "{" else "array"
         message = f"the file ends inside the {what} that begins at {line}:{column}: expected {expected}"
-        return _Fatal(at, inner.pointer, message, "the file may be truncated")
-    return _Fatal(at, inner.pointer, f"expected {expected}, got {_excerpt(text, at)}", _advice(text, at))
+        self._stop(at, pointer, message, "the file may be truncated")
 
 
 _IN_JSON = {"True": "true", "False": "false", "TRUE": "true", "FALSE": "false"}
@@ -265,8 +237,8 @@ _IN_JSON = {"True": "true", "False": "false", "TRUE": "true", "FALSE": "false"}
 def _advice(text: str, at: int) -> str | None:
     """Advise on something that other languages have here."""
     if text.startswith(_COMMENT, at):
-        return _NO_COMMENTS
-    if text[at : at + 1] == "'":
+        return "JSON has no comments; remove it"
+    if text.startswith("'", at):
         return "JSON has strings in double quotes only"
     match = _WORD.match(text, at)
     word = match.group() if match else ""

@@ -1,7 +1,7 @@
 """The words of a SPIR-V module and the positions of its instructions.
 
 One pass over the words checks every word count and notes where names, decorations, types, constants, variables,
-functions and graphs are; other modules of this package decode what is asked for (`type_table`, `constants`, `access`).
+functions and graphs are; other modules of this package decode what is asked for (`declarations`, `access`).
 Nothing is sized by a number that the module states, so time and memory grow with the number of its bytes only.
 Whether the module is valid beyond what is read here is for spirv-val to say (`scenario_runner.shaders.spirv_val`).
 """

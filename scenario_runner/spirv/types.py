@@ -1,7 +1,7 @@
 """Types of a SPIR-V module (scalars, vectors, arrays, structures, images, tensors, ...) and their sizes.
 
 Source: SPIR-V specification, sections "Type-Declaration Instructions" and "Validation Rules for Explicit Layout";
-SPV_ARM_tensors; SPV_KHR_bfloat16 and SPV_EXT_float8 for the encodings. `type_table.TypeTable` builds these.
+SPV_ARM_tensors; SPV_KHR_bfloat16 and SPV_EXT_float8 for the encodings. `declarations.Declarations` builds these.
 """
 
 from typing import Final, NamedTuple, TypeAlias

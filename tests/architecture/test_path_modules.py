@@ -50,7 +50,7 @@ PLANNING = modules(
         "checks": "bindings resources shaders",
         "plan": "commands context resolve resources shaders special_records",
         "scenario": "commands loader model model_base scenario shaders storage",
-        "spirv": "access constants index interface layout module stage_interface type_table types",
+        "spirv": "access constants declarations index interface layout module stage_interface types",
         "spirv._generated": "enumerants opcodes",
     }
 )

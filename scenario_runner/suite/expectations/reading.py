@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -188,7 +187,7 @@ def _parsed(text: str, path: str, pointer: str) -> Check:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):
         faults = [
-            replace(fault, code="SR-EXPECT-001", help=fault.help if text.strip() else "expected an object")
+            fault._replace(code="SR-EXPECT-001", help=fault.help if text.strip() else "expected an object")
             for fault in scan(text)
             if fault.pointer.startswith(pointer)
         ]
