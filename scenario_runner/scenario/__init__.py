@@ -7,94 +7,41 @@ models. Names are imported when they are first used, because pydantic is the cos
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from scenario_runner.kinds import lazy_names
 
 if TYPE_CHECKING:
-    from scenario_runner.scenario.barriers import (
-        BufferBarrier,
-        DispatchBarrier,
-        ImageBarrier,
-        MemoryBarrier,
-        SubresourceRange,
-        TensorBarrier,
-    )
-    from scenario_runner.scenario.commands import (
-        Binding,
-        ColorAttachment,
-        DispatchCompute,
-        DispatchFragment,
-        DispatchGraph,
-        DispatchOpticalFlow,
-        DispatchSpirvGraph,
-        MarkBoundary,
-        OpticalFlowBindings,
-        PushConstantMap,
-    )
-    from scenario_runner.scenario.loader import from_dict, load, loads
-    from scenario_runner.scenario.model import Command, Model, Resource
-    from scenario_runner.scenario.scenario import Scenario
-    from scenario_runner.scenario.schema import json_schema
-    from scenario_runner.scenario.shaders import (
-        Graph,
-        GraphConstant,
-        Shader,
-        ShaderSubstitution,
-        SpecializationConstant,
-        SpecializationConstantMap,
-    )
-    from scenario_runner.scenario.storage import Buffer, Image, MemoryGroup, RawData, Tensor
+    from scenario_runner.scenario.barriers import *  # noqa: F403
+    from scenario_runner.scenario.commands import *  # noqa: F403
+    from scenario_runner.scenario.loader import *  # noqa: F403
+    from scenario_runner.scenario.model import *  # noqa: F403
+    from scenario_runner.scenario.scenario import *  # noqa: F403
+    from scenario_runner.scenario.schema import *  # noqa: F403
+    from scenario_runner.scenario.shaders import *  # noqa: F403
+    from scenario_runner.scenario.storage import *  # noqa: F403
 
-__all__ = [
-    "Binding",
-    "Buffer",
-    "BufferBarrier",
-    "ColorAttachment",
-    "Command",
-    "DispatchBarrier",
-    "DispatchCompute",
-    "DispatchFragment",
-    "DispatchGraph",
-    "DispatchOpticalFlow",
-    "DispatchSpirvGraph",
-    "Graph",
-    "GraphConstant",
-    "Image",
-    "ImageBarrier",
-    "MarkBoundary",
-    "MemoryBarrier",
-    "MemoryGroup",
-    "Model",
-    "OpticalFlowBindings",
-    "PushConstantMap",
-    "RawData",
-    "Resource",
-    "Scenario",
-    "Shader",
-    "ShaderSubstitution",
-    "SpecializationConstant",
-    "SpecializationConstantMap",
-    "SubresourceRange",
-    "Tensor",
-    "TensorBarrier",
-    "from_dict",
-    "json_schema",
-    "load",
-    "loads",
-]
+_NAMES = {
+    "scenario": ("Scenario",),
+    "loader": ("from_dict", "load", "loads"),
+    "model": ("Command", "Model", "Resource"),
+    "storage": ("Buffer", "Image", "MemoryGroup", "RawData", "Tensor"),
+    "shaders": (
+        *("Graph", "GraphConstant", "Shader"),
+        *("ShaderSubstitution", "SpecializationConstant", "SpecializationConstantMap"),
+    ),
+    "commands": (
+        *("DispatchCompute", "DispatchFragment", "DispatchGraph", "DispatchOpticalFlow", "DispatchSpirvGraph"),
+        *("MarkBoundary", "Binding", "ColorAttachment", "OpticalFlowBindings", "PushConstantMap"),
+    ),
+    "barriers": (
+        *("DispatchBarrier", "BufferBarrier", "ImageBarrier", "MemoryBarrier", "TensorBarrier", "SubresourceRange"),
+    ),
+    "schema": ("json_schema",),
+}
 
-# The first module that has a name is where it comes from; those that every planning imports are asked first.
-_MODULES = ("scenario", "loader", "model", "storage", "shaders", "commands", "barriers", "schema")
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for module in _MODULES:
-            value = getattr(import_module(f"{__name__}.{module}"), name, None)
-            if value is not None:
-                globals()[name] = value
-                return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [name for names in _NAMES.values() for name in names]
+__getattr__ = lazy_names(__name__, {name: module for module, names in _NAMES.items() for name in names})
 
 
 def __dir__() -> list[str]:
