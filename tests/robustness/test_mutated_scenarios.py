@@ -136,19 +136,6 @@ def test_unmutated(folder: Path, runner: Runner) -> None:
     check_outcome(folder)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-@given(text=mutants())
-def test_plan(folder: Path, runner: Runner, text: bytes) -> None:
-    """Planning a mutant gives a plan or an error of ours, with a message for each problem."""
-    path = folder / "mutant.json"
-    path.write_bytes(text)
-    error = failure(lambda: runner.plan(path))
-    if error is not None:
-        assert error.problems
-        assert all(problem.message for problem in error.problems)
-        assert 2 <= error.exit_code <= 9
-
-
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=mutants(), repeat=st.integers(1, 2))
 def test_run(folder: Path, runner: Runner, text: bytes, repeat: int) -> None:

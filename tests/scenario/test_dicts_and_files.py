@@ -51,11 +51,14 @@ def test_a_dict_is_a_scenario(runner: Runner, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
-def test_dicts_are_what_texts_are(path: Path) -> None:
-    """The data of every example is the scenario that its text is."""
-    text = path.read_text()
-    found, expected = from_dict(json.loads(text)), loads(text)
-    assert (found.resources, found.commands) == (expected.resources, expected.commands)
+def test_every_example_as_data_and_as_text(path: Path) -> None:
+    """The data of an example is the scenario that its text is, and so is the text that the scenario gives."""
+    scenario = load(path)
+    data = from_dict(json.loads(path.read_text()))
+    again = loads(scenario.to_json(), base_dir=scenario.base_dir)
+    for other in (data, again):
+        assert (other.resources, other.commands) == (scenario.resources, scenario.commands)
+    assert again.to_json() == scenario.to_json()
 
 
 @pytest.mark.parametrize(
@@ -110,15 +113,6 @@ def test_a_file_needs_its_size() -> None:
     with pytest.raises(ScenarioError) as caught:
         loads(text)
     assert [problem.message for problem in caught.value.problems] == ["the required key 'size' is missing"]
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
-def test_json_of_every_example(path: Path) -> None:
-    """The text that a scenario gives is the same scenario again."""
-    scenario = load(path)
-    again = loads(scenario.to_json(), base_dir=scenario.base_dir)
-    assert (again.resources, again.commands) == (scenario.resources, scenario.commands)
-    assert again.to_json() == scenario.to_json()
 
 
 def test_json_holds_no_arrays() -> None:

@@ -229,16 +229,6 @@ def test_many_faults():
     assert lines[99] == "test.json:1:610: /resources/99: null is not used in scenarios"
 
 
-def test_order():
-    """Problems come in the order of the file, whatever check finds them."""
-    text = GOOD.replace('"GLSL"', '"GLSL", "specialization_constants": [{"id": 0, "value": 1}, {"id": 0, "value": 1}]')
-    lines = refused(text.replace('_ref": "add', '_ref": "ad'))
-    assert [line.split(": ")[1] for line in lines] == [
-        "/resources/0/shader/specialization_constants/1/id",
-        "/commands/0/dispatch_compute/shader_ref",
-    ]
-
-
 def test_many_problems():
     """Of very many problems the first hundred are shown, and that there are more."""
     entries = [{"buffer": {"uid": f"b{index}", "size": -1, "shader_access": "readonly"}} for index in range(5_000)]

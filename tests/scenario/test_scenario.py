@@ -26,12 +26,6 @@ def test_in_code():
     assert (scenario.path, scenario.base_dir, scenario.warnings) == (None, ".", ())
 
 
-def test_same_as_from_json():
-    """A model built in code equals the one from JSON."""
-    text = '{"resources": [{"buffer": {"uid": "a", "size": 4, "shader_access": "readwrite"}}], "commands": []}'
-    assert s.loads(text).resources[0] == BUFFER
-
-
 def test_frozen():
     """Nothing can be written into a scenario or a model."""
     scenario = s.Scenario(resources=[BUFFER])
@@ -80,30 +74,6 @@ def test_wrong_in_code(build, message):
     with pytest.raises(ScenarioError) as caught:
         build()
     assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    "model, values",
-    [
-        (s.Buffer, {"size": 4, "shader_access": "readonly"}),
-        (s.Tensor, {"dims": (4,), "format": "VK_FORMAT_R8_SINT", "shader_access": "readonly"}),
-        (s.Image, {"dims": (1, 2, 2, 1), "format": "VK_FORMAT_R8_UNORM", "shader_access": "readonly"}),
-        (s.RawData, {}),
-        (s.Graph, {}),
-        (s.GraphConstant, {"dims": (4,), "format": "VK_FORMAT_R8_SINT"}),
-    ],
-)
-def test_data(model, values):
-    """Data given in code is kept as it is."""
-    data = memoryview(bytearray(4))
-    assert model(uid="x", data=data, **values).data is data
-
-
-@pytest.mark.parametrize("source, type", [("void main() {}", "GLSL"), (b"\x03\x02\x23\x07", "SPIR-V")])
-def test_source(source, type):
-    """A shader's source is text of GLSL or bytes of SPIR-V."""
-    shader = s.Shader(uid="s", source=source)
-    assert (shader.source, shader.type) == (source, type)
 
 
 def test_pointers():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.scenario.syntax import MAX_DEPTH, scan
+from scenario_runner.scenario.syntax import scan
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,6 @@ def test_other_faults(text, offset, pointer, message):
 def test_surrogate_pair():
     """A whole surrogate pair is a character like others."""
     assert scan('["\\ud83d\\ude00"]') == []
-
-
-@pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_nesting(opening):
-    """Nesting has a limit, which a hundred thousand levels meet at once."""
-    (fault,) = scan(opening * 100_000)
-    assert fault.message == f"more than {MAX_DEPTH} arrays and objects are nested in one another"
-    assert fault.offset == MAX_DEPTH * len(opening)
 
 
 VALUES = st.recursive(

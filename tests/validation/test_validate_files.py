@@ -18,7 +18,6 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.reported_device import read_device
 from scenario_runner.validation import Options, validate_file
 from scenarios.generate import HERE, cases
-from tests.effort import calls_of
 from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel
 
@@ -116,51 +115,6 @@ def test_sarif(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
         (place,) = result["locations"]
         assert place["physicalLocation"]["artifactLocation"]["uri"] == path.as_uri()
         assert place["physicalLocation"]["region"]["startLine"] >= 1
-
-
-BUFFER = '{"resources": [{"buffer": {"uid": "x", "size": 4, "shader_access": "readonly"}}], "commands": []}'
-RAW_DATA = '{"raw_data": {"uid": "x", "src": "a"}}'
-CAPTURE = '{"mark_boundary": {"resources": ["x"]}}'
-
-
-@pytest.mark.parametrize(
-    "text, code",
-    [
-        ("{", "SR-JSON-001"),
-        (BUFFER.replace('"', "'"), "SR-JSON-001"),
-        (BUFFER.replace("4", "04"), "SR-JSON-001"),
-        (BUFFER.replace("4", "NaN"), "SR-JSON-001"),
-        (BUFFER.replace("x", "\t"), "SR-JSON-001"),
-        (BUFFER + "x", "SR-JSON-001"),
-        ("// a comment\n" + BUFFER, "SR-JSON-001"),
-        ('{"resources": [], "commands": [], "resources": []}', "SR-JSON-002"),
-        (BUFFER.replace("access", "acess"), "SR-JSON-003"),
-        ('{"resources": []}', "SR-JSON-004"),
-        (BUFFER.replace("4", '"4"'), "SR-JSON-005"),
-        (BUFFER.replace("buffer", "bufer"), "SR-JSON-006"),
-        (b"\xff", "SR-JSON-007"),
-        (f'{{"resources": [], "commands": [{CAPTURE}]}}', "SR-REF-001"),
-        (f'{{"resources": [{RAW_DATA}], "commands": [{CAPTURE}]}}', "SR-REF-002"),
-        (f'{{"resources": [{RAW_DATA}, {RAW_DATA}], "commands": []}}', "SR-REF-003"),
-    ],
-)
-def test_problems_of_the_text_have_codes(tmp_path: Path, text: str | bytes, code: str) -> None:
-    """What is wrong with the file itself, with references and with values has a code too."""
-    path = tmp_path / "scenario.json"
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    found = [str(each.code) for each in validate_file(path).findings]
-    assert code in found
-    assert set(found) <= set(CODES)
-
-
-def test_ten_thousand_unknown_keys_cost_little(tmp_path: Path) -> None:
-    """Close matches are looked for as long as somebody reads them."""
-    path = tmp_path / "scenario.json"
-    keys = ", ".join(f'"key{number}": 1' for number in range(10_000))
-    path.write_text(BUFFER.replace('"uid"', keys + ', "uid"'))
-    validation, calls = calls_of(lambda: validate_file(path))
-    assert len(validation.findings) == 101
-    assert calls < 200 * 10_000
 
 
 def test_against_the_device_that_is_here(report: Path) -> None:
