@@ -29,17 +29,23 @@ def layer_from(source: Path, extensions: Sequence[str] = ()) -> Any:
     return layer
 
 
+def shared_library(source: Path, folder: Path) -> Path:
+    """Compile a C file to a library in ``folder``."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    assert compiler, f"a C compiler builds {source.name}: {install_here('c_compiler')}"
+    library = folder / f"lib{source.stem}.so"
+    headers = f"-I{Path(__file__).parent}"  # loader_interface.h
+    subprocess.run([compiler, *_FLAGS, headers, "-o", str(library), str(source)], check=True)
+    return library
+
+
 def build_layer(source: Path, folder: Path, extensions: Sequence[str] = ()) -> dict[str, str]:
     """Compile ``source`` (``NAME_layer.c``) and write its manifest, both into ``folder``; the layer is called
     VK_LAYER_TEST_NAME and brings these device extensions.
 
     Returns the environment variables with which the loader loads it.
     """
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    assert compiler, f"a C compiler builds {source.name}: {install_here('c_compiler')}"
-    library = folder / f"lib{source.stem}.so"
-    headers = f"-I{Path(__file__).parent}"  # loader_interface.h
-    subprocess.run([compiler, *_FLAGS, headers, "-o", str(library), str(source)], check=True)
+    library = shared_library(source, folder)
     name = f"VK_LAYER_TEST_{source.stem.removesuffix('_layer')}"
     manifest = {
         "name": name,

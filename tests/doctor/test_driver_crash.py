@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.doctor.machines import report_of, write_library
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"),
-    reason="libraries are written byte by byte for Linux on x86-64 and Arm alone",
-)
+
+def manifest_of(name: str, library: Path | str) -> dict[str, object]:
+    """The manifest of a layer."""
+    about = {"type": "GLOBAL", "api_version": "1.3.0", "implementation_version": "1", "description": "of the tests"}
+    return {"file_format_version": "1.0.0", "layer": {"name": name, "library_path": str(library), **about}}
 
 
 def driver(folder: Path, *, hangs: bool) -> str:
     """The path of a manifest of a broken driver in ``folder``."""
-    library = write_library(folder / "libbroken.so", hangs=hangs)
+    library = write_library(folder, hangs=hangs)
     manifest = folder / "broken_icd.json"
     content = {"file_format_version": "1.0.0", "ICD": {"library_path": str(library), "api_version": "1.3.0"}}
     manifest.write_text(json.dumps(content), encoding="utf-8")
@@ -60,16 +58,8 @@ def test_a_driver_that_hangs_is_given_up(tmp_path: Path) -> None:
 
 def test_a_layer_that_crashes_is_no_driver(tmp_path: Path) -> None:
     """A crash that goes away without layers is a layer's, and no driver is blamed."""
-    library = write_library(tmp_path / "libbroken.so", hangs=False)
-    layer = {
-        "name": "VK_LAYER_TEST_broken",
-        "type": "GLOBAL",
-        "library_path": str(library),
-        "api_version": "1.3.0",
-        "implementation_version": "1",
-        "description": "crashes",
-    }
-    content = {"file_format_version": "1.0.0", "layer": layer}
+    library = write_library(tmp_path, hangs=False)
+    content = manifest_of("VK_LAYER_TEST_broken", library)
     (tmp_path / "broken.json").write_text(json.dumps(content), encoding="utf-8")
     report = report_of(VK_LAYER_PATH=str(tmp_path), VK_INSTANCE_LAYERS="VK_LAYER_TEST_broken")
     assert errors(report) == [("layer-crash", "unset VK_INSTANCE_LAYERS")]
@@ -79,7 +69,7 @@ def test_a_layer_that_crashes_is_no_driver(tmp_path: Path) -> None:
 
 def test_a_loader_that_crashes(tmp_path: Path) -> None:
     """A library that crashes when it is opened as the loader is reported as the loader's problem."""
-    library = write_library(tmp_path / "libbroken.so", hangs=False)
+    library = write_library(tmp_path, hangs=False)
     report = report_of(SCENARIO_RUNNER_VULKAN_LOADER=str(library))
     assert errors(report) == [("loader-unusable", "unset SCENARIO_RUNNER_VULKAN_LOADER, or correct it")]
     assert report["loader"]["problem"] == ("the process was ended by SIGSEGV in the step: opening the Vulkan loader")
@@ -105,15 +95,7 @@ def test_emulation_layers_without_their_libraries(tmp_path: Path) -> None:
     manifests.mkdir(parents=True)
     (folder / "__init__.py").touch()
     for kind in ("Graph", "Tensor"):
-        layer = {
-            "name": f"VK_LAYER_ML_{kind}_Emulation",
-            "type": "INSTANCE",
-            "library_path": f"libGone_{kind}.so",
-            "api_version": "1.3.0",
-            "implementation_version": "1",
-            "description": "gone",
-        }
-        content = {"file_format_version": "1.0.0", "layer": layer}
+        content = manifest_of(f"VK_LAYER_ML_{kind}_Emulation", f"libGone_{kind}.so")
         (manifests / f"VkLayer_{kind}.json").write_text(json.dumps(content), encoding="utf-8")
     report = report_of(code=0, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
     layers = report["layers"]["ml_emulation"]

@@ -149,16 +149,6 @@ def test_any_tree_is_read_or_refused(tree: Any) -> None:
     assert all(each.line and each.column for each in refusals(json.dumps(tree)))
 
 
-@given(st.integers(0, 400), st.sampled_from(list('{}[]",:0-e\\\x00é')))
-def test_any_text_is_read_or_refused(at: int, letter: str) -> None:
-    """One letter changed in a right text."""
-    text = json.dumps(
-        {"repeat": 2, "outputs": {"x": {"atol": 1e-3, "metrics": {"rmse": {"max": 1}}, "values": [1, "nan"]}}}
-    )
-    at %= len(text)
-    assert all(each.line for each in refusals(text[:at] + letter + text[at + 1 :]))
-
-
 def test_files_that_cannot_be_read_are_not_overlooked(tmp_path: Path) -> None:
     """A folder, or a link to nothing, in the place of check.json is an error and no lack of expectations."""
     scenario = tmp_path / "scenario.json"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy
 import pytest
 
-from scenario_runner import Runner, Scenario, from_dict
+from scenario_runner import Scenario, from_dict
 from scenario_runner.errors import ExpectationError, ScenarioError
 from scenario_runner.scenario import load, loads
 from scenario_runner.suite.discovery import expectations_file
@@ -43,14 +42,6 @@ def test_a_misspelt_key_is_an_error() -> None:
     """What is close to it was meant as it."""
     with pytest.raises(ScenarioError, match=r"unknown key 'expects' \(did you mean 'expect'\?\)"):
         loads('{ "resources": [], "commands": [], "expects": {} }')
-
-
-def test_it_is_no_part_of_the_plan(scene: Scene) -> None:
-    """A run gives what it gives without it."""
-    scene.buffer("x", numpy.arange(4, dtype=numpy.int8))
-    with Runner() as runner:
-        plain = runner.plan(scene.write())
-        assert runner.plan(with_key(scene, {"outputs": {}})).resources.keys() == plain.resources.keys()
 
 
 def test_it_means_the_same_as_a_file(scene: Scene) -> None:

@@ -78,19 +78,6 @@ def test_a_process_waits_after_a_crash(folder: Folder) -> None:
         assert any(workers.devices[0].workers == 2 for _ in workers.run([good] * 10_000))
 
 
-@pytest.mark.heavy
-def test_results_do_not_depend_on_the_number_of_workers(folder: Folder) -> None:
-    """Other outcomes of items do not follow from how many workers there are."""
-    items = [folder.good("a"), folder.crashing("b"), folder.item("c", "void"), folder.good("d")]
-    seen = []
-    for jobs in (1, 3):
-        with Workers(options(jobs=jobs)) as workers:
-            finished = workers.run(items, once_more)
-            seen.append(sorted((each.item.id, [one.status for one in each.attempts]) for each in finished))
-    assert seen[0] == seen[1]
-    assert seen[0] == [("a", ["Pass"]), ("b", ["Crash", "Crash"]), ("c", ["Fail"]), ("d", ["Pass"])]
-
-
 @pytest.fixture
 def two_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A software driver that is installed twice gives a machine with two devices (of one UUID)."""

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.expectations.outputs import held_content
@@ -20,7 +17,20 @@ from scenario_runner.viewing.content import ELEMENTS
 from tests.suite.tolerance.test_elements import TYPES as ALL_TYPES
 
 TYPES = {name: ALL_TYPES[name] for name in ("float8_e4m3", "float8_e5m2", "float16", "bfloat16")}
-ATOLS = (1e-30, 1e-6, 0.0009765625, 0.01, 0.6, 3.0, 1000.0, 1e30, 1e300)
+ATOLS = (
+    1e-30,
+    1e-6,
+    0.0009765625,
+    0.01,
+    0.6,
+    3.0,
+    358.0,
+    1000.0,
+    5e4,
+    1e30,
+    2.7e38,
+    1e300,
+)  # 0.8 of the greatest values, too
 RTOLS = (1e-4, 0.0078125, 0.05, 0.3, 1.0, 7.0)
 RULES = [
     *(Rule(atol) for atol in ATOLS),
@@ -93,51 +103,3 @@ def test_all_values_of_two_bytes(name: str, rule: Rule) -> None:
             pieces = (each[part].view(ELEMENTS[name].dtype) for each in (actual, expected))
             found = wrong_elements(*pieces, ELEMENTS[name], rule)
             assert found.tolist() == np.flatnonzero(wrong[part]).tolist()
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.sampled_from(sorted(TYPES)),
-    st.integers(0, 2**32),
-    st.floats(-20, 20),
-    st.floats(-12, 3),
-    st.floats(-30, 20),
-    st.floats(-12, 3),
-    st.sampled_from(["both", "atol", "rtol"]),
-    st.booleans(),
-)
-def test_noise(
-    name: str, seed: int, scale: float, noise: float, atol: float, rtol: float, keys: str, has_zeros: bool
-) -> None:
-    """Values of some magnitude with errors of another one."""
-    random = np.random.default_rng(seed)
-    numbers = random.normal(size=500) * 2.0**scale
-    if has_zeros:
-        numbers[random.random(500) < 0.3] = 0
-    with np.errstate(over="ignore"):
-        expected, actual = (
-            values.astype(TYPES[name]).view(f"u{ELEMENTS[name].size_bytes}")
-            for values in (numbers, numbers + random.normal(size=500) * 2.0 ** (scale + noise))
-        )
-    check(name, actual, expected, Rule(2.0**atol * (keys != "rtol"), 2.0**rtol * (keys != "atol")))
-
-
-def test_a_nan_of_the_other_sign() -> None:
-    """It is one step from a zero by the bits, and wrong."""
-    for name in TYPES:
-        values = bits(name)
-        pairs = np.array([[values[-1], 0], [values[values.size // 2 - 1], values[values.size // 2]]], values.dtype).T
-        for rule in (Rule(0.1), Rule(0, 0.1), Rule(0.1, 0.1)):
-            check(name, np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1]), rule)
-
-
-@pytest.mark.parametrize("name", TYPES)
-def test_the_greatest_values(name: str) -> None:
-    """Next to them by their bits lies what is not finite, and not far from them the zero of the other sign."""
-    greatest = np.array([ml_dtypes.finfo(TYPES[name]).max], TYPES[name]).view(bits(name).dtype)
-    one, sign = greatest.dtype.type(1), greatest.dtype.type(1 << (8 * greatest.itemsize - 1))
-    atol = 0.8 * float(ml_dtypes.finfo(TYPES[name]).max)
-    for actual, expected in ((greatest, greatest * 0 + sign), (greatest + one, greatest), (greatest, greatest + one)):
-        assert not right(name, actual, expected, Rule(atol))[0]
-        check(name, actual, expected, Rule(atol))
-        check(name, actual ^ sign, expected ^ sign, Rule(atol))
