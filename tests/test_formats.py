@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 
@@ -136,13 +133,6 @@ def test_an_unknown_value_or_code_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="unknown VkFormat value 1000156000"):
         format_of_value(1000156000)
     assert format_of_dxgi(27) is None
-
-
-def test_a_format_stays_one_object() -> None:
-    """Copying and pickling give the same object back."""
-    entry = format_named("VK_FORMAT_R8_UNORM")
-    assert copy.deepcopy(entry) is entry
-    assert pickle.loads(pickle.dumps(entry)) is entry
 
 
 @pytest.mark.parametrize("extent, levels", [((1, 1), 1), ((2, 1), 2), ((7, 5), 3), ((256, 1), 9), ((4096, 4096), 13)])

@@ -87,11 +87,3 @@ def test_a_time_limit(tmp_path: Path) -> None:
         program.wait()
     assert program.failure == "did not finish within 0.5 s"
     wait_for(lambda: not is_alive(started))
-
-
-def test_no_program(tmp_path: Path) -> None:
-    """What cannot be started leaves no open file."""
-    before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(FileNotFoundError):
-        Program([str(tmp_path / "none")], 1.0)
-    assert len(os.listdir("/proc/self/fd")) == before

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.files.output import OutputFile
-from scenario_runner.temporary import make_folder, owner, remove_stale
+from scenario_runner.temporary import owner, remove_stale
 from tests.cli.long_run import ADD, state, usual_signals, wait_until
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import Scene, glsl
@@ -65,16 +64,6 @@ def test_files_of_killed_processes(checkout: Path, tmp_path: Path) -> None:
         process.wait()
         write(checkout, tmp_path / "c.npy")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.npy", "c.npy"]
-
-
-def test_a_dead_process_that_nobody_waited_for(checkout: Path, tmp_path: Path) -> None:
-    """A process that has ended is not an owner any more, also while its parent has not asked for its exit code."""
-    with holding(checkout, tmp_path / "a.npy") as process:
-        os.kill(process.pid, signal.SIGKILL)
-        status = Path(f"/proc/{process.pid}/stat")
-        wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "Z", "it is dead")
-        write(checkout, tmp_path / "c.npy")
-        assert hidden(tmp_path) == []
 
 
 def test_process_ids_are_used_again(tmp_path: Path) -> None:
@@ -181,11 +170,3 @@ def test_folder_of_a_killed_compilation(compiling: subprocess.Popen[bytes], prog
     wait_until(lambda: not state(int(left.name.split("-")[3])), "its process is gone")
     assert program(quick, env=_places(scene)).code == 0
     assert list((scene.folder / "temporary").iterdir()) == []
-
-
-def test_the_name_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders among the system's temporary files are named after the program and the process."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder = Path(make_folder())
-    assert folder.parent == tmp_path
-    assert folder.name.rpartition("-")[0] == f"scenario-runner-{owner()}"

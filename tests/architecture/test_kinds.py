@@ -5,46 +5,12 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
-from scenario_runner.kinds import COMMANDS, OPERATIONS, RESOURCES, Kind, load
-from scenario_runner.plan.context import CommandResolver, ResourceResolver
-from scenario_runner.scenario import Command, Resource
-from scenario_runner.vulkan.recording import Recorder
+from scenario_runner.kinds import COMMANDS, RESOURCES
 
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 
 # Some words are used for other things as well, such as the parts of a VGF file.
 MOST_KINDS_IN_A_COLLECTION = 4
-
-
-@pytest.mark.parametrize("kind", RESOURCES.values(), ids=lambda kind: kind.key)
-def test_resource(kind: Kind) -> None:
-    """A kind of resource has a model of its name, and a resolver and a device function or neither."""
-    model = load(kind.model)
-    assert issubclass(model, Resource)
-    assert model.kind == kind.key
-    if kind.resolver:
-        assert issubclass(load(kind.resolver), ResourceResolver)
-    if kind.device:
-        assert kind.resolver
-        assert callable(load(kind.device))
-
-
-@pytest.mark.parametrize("key", COMMANDS)
-def test_command(key: str) -> None:
-    """A kind of command has a model of its name, a resolver where it is run, and a recorder for its operations."""
-    kind: Kind = COMMANDS[key]
-    model = load(kind.model)
-    assert key in (kind.key, *kind.older)
-    assert issubclass(model, Command)
-    assert model.kind == kind.key
-    if kind.resolver:
-        assert issubclass(load(kind.resolver), CommandResolver)
-    assert bool(kind.operation) == bool(kind.device)
-    if kind.device:
-        assert OPERATIONS[kind.operation].device == kind.device
-        assert issubclass(load(kind.device), Recorder)
 
 
 def kinds_together(tree: ast.Module) -> int:

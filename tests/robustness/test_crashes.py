@@ -9,10 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner import progress
-from scenario_runner.cli.supervisor import files_of
 from scenario_runner.errors import FenceTimeoutError
-from scenario_runner.run.crash import Crash, crash_problem
 from tests.layers import layer_from
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -167,36 +164,3 @@ def test_a_driver_that_hangs_is_ended(program: Program, scene: Scene, four: list
     )
     assert help.startswith("  help: give more time with --timeout")
     assert results(scene.folder) == {0: [1] * 4, 1: [2] * 4}
-
-
-@pytest.mark.parametrize(
-    "arguments, files",
-    [
-        ("a.json", ["a.json"]),
-        ("run a.json", ["a.json"]),
-        ("a --output b --repeat 3", ["a"]),
-        ("--output b a", ["a"]),
-        ("a b", ["a", "b"]),
-        ("--scenario a --scenario b", ["a", "b"]),
-        ("--quiet a.json b.json", ["a.json", "b.json"]),
-        ("a.json --trace b.json --profiling-dump-path c.json", ["a.json"]),
-        ("--list-devices", []),
-    ],
-)
-def test_several_files_are_seen_before_the_arguments_are_read(arguments: str, files: list[str]) -> None:
-    """Files are told from the values of options."""
-    assert list(files_of(arguments.split())) == files
-
-
-@pytest.mark.parametrize(
-    "number, given, help",
-    [
-        (signal.SIGKILL, "", "memory that has run out is the usual cause"),
-        (signal.SIGKILL, "run fewer at a time", "run fewer at a time"),
-        (0, "give more time", "the shaders may be too much for it"),
-    ],
-)
-def test_an_end_while_shaders_are_compiled(number: int, given: str, help: str) -> None:
-    """The compiler is to blame where it has taken too long, not where the system has killed the process."""
-    crash = Crash(number, 0, f"{progress.COMPILING} 'glslang'", "")
-    assert (crash_problem(crash, None, "ended", help=given).help or "").startswith(help)

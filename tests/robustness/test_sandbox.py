@@ -15,7 +15,6 @@ from scenario_runner import Runner
 from scenario_runner.errors import SandboxError, ScenarioRunnerError
 from scenario_runner.files.source import CODE, SourceFile, confined
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.shaders.source import own_include, without_comments
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
 from tests.program import Program
@@ -288,14 +287,6 @@ def _outcomes(case: Scene, runner: Runner, line: str, language: str) -> list[str
         except ScenarioRunnerError as error:
             outcomes.append(f"{error.exit_code} {error}")
     return outcomes
-
-
-def test_comments_and_lines_stay_where_they_are() -> None:
-    """Includes that are commented out do not matter, and texts keep their lines."""
-    text = b'a // #include "x"\n/* one\n#include "y"\n*/ b "// #c" /* d */ e\n'
-    assert without_comments(text) == b'a  \n \n\n b "// #c"   e\n'
-    assert own_include(text) == ""
-    assert own_include(b"#include NAME\n") == "include"
 
 
 def test_a_link_that_is_exchanged_while_it_is_opened(tmp_path: Path) -> None:

@@ -134,14 +134,6 @@ def test_pipes_that_deliver(checkout: Path, scene: Scene, shader_cache: Path) ->
     assert done.stdout.count("scenario.json") == 2, done.stderr
 
 
-def test_an_endless_report(program: Program, scene: Scene) -> None:
-    """A report of the doctor is read up to its largest size."""
-    scene.write()
-    ended = program("validate", "--against", "/dev/zero", "scenario.json", timeout_s=30)
-    assert ended.code == 4
-    assert ended.err.startswith("error: /dev/zero: cannot read the report: it has more than 64 MiB")
-
-
 @pytest.mark.parametrize("key", ["src", "dst"])
 def test_half_of_a_surrogate_pair(program: Program, scene: Scene, key: str) -> None:
     """A path with half of a surrogate pair is a clean error with its place; a byte that is not UTF-8 is right."""

@@ -23,38 +23,6 @@ def environment(tmp_path):
     return environment
 
 
-def is_current(environment, checkout, key):
-    """What set_up.sh makes of the stamp that the set-up wrote."""
-    script = 'root=$1; . "$2/tools/bootstrap/set_up.sh"; key=$3; is_current "$venv/ready-run"'
-    return subprocess.run(["sh", "-c", script, "sh", str(environment.checkout), str(checkout), key]).returncode == 0
-
-
-def test_a_stamp_is_current_while_its_paths_exist(environment, checkout, tmp_path):
-    """The shell accepts the stamp that Python wrote, until the key changes or one of its paths is gone."""
-    driver = tmp_path / "a driver.json"
-    driver.touch()
-    environment.write_stamps("test", "12 34", [str(driver)])
-    assert is_current(environment, checkout, "12 34")
-    assert not is_current(environment, checkout, "12 35")
-    driver.unlink()
-    assert not is_current(environment, checkout, "12 34")
-
-
-def test_a_missing_part_keeps_the_stamp_from_being_current(environment, checkout):
-    """A stamp that names something missing makes every start look again."""
-    environment.write_stamps("run", "1 2", ["missing: driver"])
-    assert not is_current(environment, checkout, "1 2")
-
-
-def test_a_stamp_falls_with_an_unfinished_installation(environment, checkout):
-    """While pip works, and after it was interrupted, no stamp is current."""
-    environment.write_stamps("run", "1 2", [])
-    assert is_current(environment, checkout, "1 2")
-    environment.whole.unlink()
-    assert not is_current(environment, checkout, "1 2")
-    assert not environment.is_sound()
-
-
 def test_an_environment_of_another_checkout_is_not_sound(environment):
     """An environment that came along when a checkout was copied is made anew."""
     environment.whole.write_text("/some/other/place", encoding="utf-8")
@@ -67,13 +35,6 @@ def test_an_interpreter_that_belongs_elsewhere_is_not_sound(environment):
     environment.python.write_text(f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n", encoding="utf-8")
     environment.python.chmod(0o755)
     assert not environment.is_sound()
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"1 2\n", b"1 2\n/elsewhere\n"])
-def test_a_stamp_of_anything_else_is_no_installation(environment, content):
-    """A stamp that is empty, garbled or of another checkout does not count as installed."""
-    environment.stamp("run").write_bytes(content)
-    assert not environment.was_installed("run", "1 2")
 
 
 def test_a_second_set_up_waits(checkout, tmp_path):

