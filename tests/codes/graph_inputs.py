@@ -11,9 +11,8 @@ from scenario_runner.graphs import parse_vgf
 from scenario_runner.graphs.model import UNIFORM_BUFFER
 from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
-from tests.graphs.changed_tables import encoded
 from tests.graphs.graph_words import Graph
-from tests.graphs.vgf_samples import one_segment, row
+from tests.graphs.vgf_samples import encoded, one_segment, row
 
 TOSA = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
 OPEN = [-1, -1, -1, -1]

@@ -65,19 +65,6 @@ def test_variable_pointers_bring_those_of_storage_buffers(physical: PhysicalDevi
     assert {feature.member for feature in enabled.features} == {"variablePointers", "variablePointersStorageBuffer"}
 
 
-def test_dependencies_of_extensions_are_those_of_the_specification() -> None:
-    """Alternatives stand side by side, everything else must hold; Vulkan 1.1 and the instance are taken as given."""
-    vulkan_1_3 = 1 << 22 | 3 << 12
-    assert DEPENDENCIES["VK_EXT_shader_atomic_float2"] == (("VK_EXT_shader_atomic_float",),)
-    assert set(DEPENDENCIES["VK_ARM_data_graph"]) == {
-        (vulkan_1_3,),
-        ("VK_KHR_extended_flags", "VK_KHR_maintenance5"),
-        ("VK_KHR_deferred_host_operations",),
-    }
-    assert "VK_KHR_maintenance4" not in DEPENDENCIES
-    assert "VK_KHR_shader_clock" not in DEPENDENCIES
-
-
 def test_extension_whose_dependency_is_disabled_is_refused(physical: PhysicalDevice) -> None:
     """--disable-extension leaves no device that is opened in a way that Vulkan forbids."""
     has = set(physical.extensions)

@@ -9,7 +9,7 @@ from pathlib import Path
 from scenario_runner.graphs.tosa import OPERATORS
 
 FIXTURES = Path(__file__).parent / "fixtures"
-EXT_INST, CONSTANT, COMPOSITE, NULL, TENSOR, INPUT = 12, 43, 44, 46, 4163, 4184
+EXT_INST, CONSTANT, COMPOSITE, NULL, DECORATE, TENSOR, INPUT = 12, 43, 44, 46, 71, 4163, 4184
 CONSTANTS = (41, 42, CONSTANT, COMPOSITE, NULL, 4461)
 NUMBERS = {name: number for number, name in enumerate(OPERATORS)}
 

@@ -13,7 +13,7 @@ from scenario_runner.graphs.model import Category, DescriptorSet, ModelResource,
 from scenario_runner.graphs.vgf_file import vgf_parts
 
 FIXTURES = Path(__file__).parent / "fixtures"
-SOUND = ("conv", "conv_0_4", "mixed", "placeholder", "ends", "unused", "image", "dynamic")
+SOUND_FILES = ("conv", "conv_0_4", "mixed", "placeholder", "ends", "unused", "image", "dynamic")
 TENSOR, STORAGE_BUFFER, STORAGE_IMAGE, SAMPLED_IMAGE = 1000460000, 7, 3, 1
 R8_SINT, R32_SINT, R32_SFLOAT, RGBA32_SFLOAT = 14, 99, 100, 109
 SPIRV_WORDS = [0x07230203, 0x00010600, 7, 9, 0]
@@ -30,6 +30,11 @@ def written(encoder: vgfpy.Encoder) -> bytes:
     out = io.BytesIO()
     assert encoder.WriteTo(out)
     return out.getvalue()
+
+
+def encoded(vgf: Vgf) -> bytes:
+    """The file that holds a model."""
+    return b"".join(vgf_parts(vgf))
 
 
 def everything() -> bytes:
