@@ -11,7 +11,7 @@ from scenario_runner import ScenarioRunnerError, convert
 from scenario_runner.conversion.converter import find_converter
 from scenario_runner.conversion.model import Model
 from scenario_runner.conversion.source import open_source, parse_model
-from scenario_runner.conversion.text_model import escaped, tensor_type, unescaped
+from scenario_runner.conversion.text_model import escaped
 from scenario_runner.formats import format_named
 from scenario_runner.graphs import parse_vgf
 from tests.conversion.models import GRID, add, function, shader
@@ -87,47 +87,6 @@ def test_elements_of_48_bits(shaders: int) -> None:
     found = parse_vgf(convert(text.encode()).content)
     y = found.resources[found.inputs[1].resource_index]
     assert (y.format, y.shape) == (format_named("VK_FORMAT_R64_SINT").value, (3,))
-
-
-def test_lines_of_the_users_text() -> None:
-    """Operations know the line on which they stand."""
-    text = "\n\n" + function(["x"], [add("%0", "%x", "%x"), shader("%1", ["%0"], [1, 0])], ["%1"])
-    assert read(text).functions[0].shaders[0].line == 5
-
-
-def test_what_is_read() -> None:
-    """Name, types and values of a shader are those of the text."""
-    model = read(FIXTURES / "mixed.mlir")
-    (main,) = model.functions
-    assert (main.name, main.input_names, main.output_names) == ("main", ("x", "y"), ("out0",))
-    assert [argument.name for argument in main.arguments] == ["%x#0", "%y#0"]
-    (found,) = main.shaders
-    assert (found.name, [each.name for each in found.operands]) == ("Mix", ["%0#0", "%k#0"])
-    assert found.operands[0].type.shape == (4, 16)
-    assert not main.is_only_shaders
-
-
-@pytest.mark.parametrize("text", ["", "plain", 'quotes " and \\', "line\nline\ttab", "ümlaut \0 \x7f"])
-def test_strings(text: str) -> None:
-    """A string survives being written and read."""
-    assert unescaped(escaped(text)) == text
-
-
-@pytest.mark.parametrize(
-    "text, shape, element",
-    [
-        ("tensor<4x16xf32>", (4, 16), "f32"),
-        ("tensor<f32>", (), "f32"),
-        ("tensor< ?x3x bf16 >", (None, 3), "bf16"),
-        ("tensor<*xi8>", None, "i8"),
-        ("tensor<2xi8, #sparse>", (2,), "i8"),
-        ("!tosa.shape<2>", None, "!tosa.shape<2>"),
-    ],
-)
-def test_types(text: str, shape: tuple[int | None, ...] | None, element: str) -> None:
-    """Shapes and element types of tensors are read; other types have none."""
-    found = tensor_type(text)
-    assert (found.shape, found.element) == (shape, element)
 
 
 def test_damaged_text() -> None:

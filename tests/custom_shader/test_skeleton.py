@@ -1,19 +1,22 @@
-"""Attributes that are made from a shader's interface."""
+"""Attributes made from a shader's interface, files with attributes of operations, and their JSON Schema."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scenario_runner.custom_shader.agreement import check_shaders
-from scenario_runner.custom_shader.parsing import parse_attributes
+from scenario_runner.custom_shader.attributes import DOMAIN
+from scenario_runner.custom_shader.parsing import Examined, examine_document, parse_attributes
+from scenario_runner.custom_shader.reading import json_schema
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.errors import ScenarioRunnerError, ShaderError, UsageError
-from tests.custom_shader.attributes import ATTRIBUTES, SOURCE
+from tests.custom_shader.attributes import ATTRIBUTES, SOURCE, text_of
 
 EVERY_KIND = """#version 450
 layout(local_size_x = 8, local_size_y = 4) in;
@@ -106,3 +109,84 @@ def test_what_no_descriptor_type_can_show(tmp_path: Path) -> None:
     )
     with pytest.raises(ScenarioRunnerError, match="an array of descriptors"):
         written(tmp_path / "scale.comp", source)
+
+
+def examined(*entries: Any) -> list[Examined]:
+    """What is found in a list of these."""
+    return examine_document(json.dumps(entries, indent=1), "some/scales.json")
+
+
+def test_one_object() -> None:
+    """A file with attributes is one operation, called like the file."""
+    (found,) = examine_document(text_of({}), "some/scale.json")
+    assert (found.operation, found.findings) == ("scale", [])
+    assert found.attributes is not None
+    assert found.attributes.origin.path == "some/scale.json"
+
+
+def test_a_list() -> None:
+    """A list holds attributes and whole operations, whose places are those in the file."""
+    operation = {
+        "domain_name": DOMAIN,
+        "operator_name": "Blur",
+        "implementation_attrs": ATTRIBUTES | {"entry_point": 3},
+    }
+    plain, named, as_text = examined(
+        ATTRIBUTES, operation, {"implementation_attrs": text_of({"push_constants": "x"}), "operator_name": "Text"}
+    )
+    assert (plain.operation, plain.findings) == ("scales[0]", [])
+    assert (named.operation, named.attributes) == ("Blur", None)
+    assert [str(each) for each in named.findings] == [
+        "some/scales.json:25:19: /1/implementation_attrs/entry_point: expected a string, got 3"
+    ]
+    assert [str(each) for each in as_text.findings] == [
+        "some/scales.json: <attributes of 'Text'>:10:21: /push_constants: expected 'name: size', got 'x'"
+    ]
+
+
+def test_another_domain() -> None:
+    """An operation of another domain is said not to be a shader, and its attributes are not looked at."""
+    (found,) = examined({"domain_name": "mine", "operator_name": "Sort", "implementation_attrs": 3})
+    assert (found.operation, found.attributes, found.is_shader) == ("Sort", None, False)
+    assert [(each.code, each.severity, each.pointer) for each in found.findings] == [
+        ("SR-CUSTOM-035", "warning", "/0/domain_name")
+    ]
+
+
+def test_what_is_wrong() -> None:
+    """An empty list, a name that is no string and text that is not JSON are errors with their places."""
+    (empty,) = examined()
+    assert [str(each) for each in empty.findings] == [
+        "some/scales.json:1:1: the list is empty, expected the attributes of at least one operation"
+    ]
+    (unnamed,) = examined({"operator_name": 3, "implementation_attrs": ATTRIBUTES})
+    assert unnamed.attributes is None
+    assert [each.pointer for each in unnamed.findings] == ["/0/operator_name"]
+    (broken,) = examine_document("{", "a.json")
+    assert [each.code for each in broken.findings] == ["SR-JSON-001"]
+    (number,) = examined(7)
+    assert [str(each) for each in number.findings] == [
+        "some/scales.json:2:2: /0: expected an object with the attributes, got 7"
+    ]
+
+
+def test_every_key_is_described() -> None:
+    """Each key of right attributes has one place in the schema, with a description."""
+    schema = json_schema()
+    for key in [*ATTRIBUTES, "input_10_sampler", "output_3_type"]:
+        found = [part for pattern, part in schema["patternProperties"].items() if re.search(pattern, key)]
+        found += [schema["properties"][key]] if key in schema["properties"] else []
+        (part,) = found
+        assert part["description"], key
+
+
+def test_leading_zeros() -> None:
+    """Indices with leading zeros are refused; other unknown keys are allowed."""
+    schema = json_schema()
+    refusing = [pattern for pattern, part in schema["patternProperties"].items() if part is False]
+    assert [bool(re.search(pattern, key)) for pattern in refusing for key in ("input_01_x", "input_0_x", "a")] == [
+        *(True, False),
+        False,
+    ]
+    assert schema["additionalProperties"] is True
+    assert all(definition["additionalProperties"] is True for definition in schema["$defs"].values())

@@ -1,4 +1,4 @@
-"""Image files against what a scenario declares, and their texels in and out."""
+"""Image files against what a scenario declares, their texels in and out, and the table of file formats."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import struct
 from pathlib import Path
 
 import imageio.v3
+import numpy
 import numpy as np
 import pytest
 
 from scenario_runner.errors import FileError
+from scenario_runner.files import codec
 from scenario_runner.files.codec import (
+    all_codecs,
     check_destination,
+    codec_for,
+    codec_of,
+    create_image,
+    is_known,
     open_image,
     stored_levels,
 )
@@ -164,3 +171,84 @@ def test_an_array_that_is_no_image_has_no_extent(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros(4, "u1"))
     with pytest.raises(FileError, match=r"has the shape \(4,\), expected \(1, height, width, items\) of an image"):
         read_image_header(tmp_path / "a.npy")
+
+
+RGBA8 = format_named("VK_FORMAT_R8G8B8A8_UNORM")
+DEPTH = format_named("VK_FORMAT_D32_SFLOAT_S8_UINT")
+PACKED = format_named("VK_FORMAT_D24_UNORM_S8_UINT")
+LEVELS = [numpy.random.default_rng(7).bytes(4 * size) for size in (6 * 4, 3 * 2, 1)]
+PLANES = tuple(map(len, LEVELS))
+
+
+def write(
+    path: Path, cuts: list[int], data: bytes, planes: tuple[int, ...], format_name: str, extent: tuple[int, int]
+) -> None:
+    with create_image(path, format_named(format_name), *extent, planes) as writer:
+        for start, stop in zip([0, *cuts], [*cuts, len(data)], strict=True):
+            writer.write(memoryview(data)[start:stop])
+
+
+@pytest.mark.parametrize("cut", [0, 1, 48, 59, 60])
+def test_depth_and_stencil(tmp_path: Path, cut: int) -> None:
+    """Depths and stencils come one after the other, and lie together in a .dds file; .npy takes the depths."""
+    depth, stencil = numpy.arange(12, dtype=numpy.float32), numpy.arange(100, 112, dtype=numpy.uint8)
+    data = depth.tobytes() + stencil.tobytes()
+    write(tmp_path / "x.dds", [cut], data, (48, 12), DEPTH.name, (4, 3))
+    write_dds(tmp_path / "expected.dds", DEPTH, 4, 3, [depth.tobytes()], [stencil.tobytes()])
+    assert (tmp_path / "x.dds").read_bytes() == (tmp_path / "expected.dds").read_bytes()
+    write(tmp_path / "x.npy", [cut], data, (48, 12), DEPTH.name, (4, 3))
+    assert (numpy.load(tmp_path / "x.npy").reshape(-1) == depth).all()
+
+
+def test_packed_depth_and_stencil(tmp_path: Path) -> None:
+    """24 bits of depth and the stencil make one item; whatever is above the depth in a copy is dropped."""
+    depth = numpy.array([0xAB000001, 0x00FFFFFF], "<u4")
+    write(tmp_path / "x.npy", [], depth.tobytes() + bytes([0x12, 0xFF]), (8, 2), PACKED.name, (2, 1))
+    assert numpy.load(tmp_path / "x.npy").reshape(-1).tolist() == [0x12000001, 0xFFFFFFFF]
+
+
+def test_nothing_stays_after_a_failure(tmp_path: Path) -> None:
+    """A writer whose block fails leaves no file."""
+    for name in ("x.dds", "x.npy", "x.png"):
+        writer = create_image(tmp_path / name, RGBA8, 6, 4, PLANES[:1])
+        writer.write(LEVELS[0])
+        writer.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_line_of_the_table_is_true() -> None:
+    """Each codec stands under its own extension, and no signature begins another one."""
+    codecs = all_codecs()
+    assert [each.extension for each in codecs] == list(codec._CLASSES)
+    assert all(codec_of("x" + each.extension.upper()) is each for each in codecs)
+    signatures = [each.signature for each in codecs]
+    assert not [(a, b) for a in signatures for b in signatures if a is not b and a.startswith(b)]
+
+
+@pytest.mark.parametrize(
+    "resource, name, mips, extension",
+    [
+        ("buffer", None, 1, ".npy"),
+        ("tensor", None, 1, ".npy"),
+        ("image", "R8G8B8A8_UNORM", 1, ".npy"),
+        ("image", "R8G8B8A8_UNORM", 3, ".dds"),
+        ("image", "BC1_RGBA_UNORM_BLOCK", 1, ".dds"),
+        ("image", "R64_SINT", 3, ".npy"),  # no file holds the levels of these
+    ],
+)
+def test_the_first_codec_that_holds_everything_is_chosen(
+    resource: str, name: str | None, mips: int, extension: str
+) -> None:
+    """Files that the program names itself are of the first format in the table that loses nothing."""
+    format = None if name is None else format_named("VK_FORMAT_" + name)
+    assert codec_for(resource, format, mips).extension == extension
+
+
+def test_a_name_without_a_codec() -> None:
+    """The error lists the extensions that hold such a resource; arrays need none."""
+    with pytest.raises(FileError, match=r"^a\.txt: has the extension '\.txt', expected one of an image: '\.npy',"):
+        codec_of("a.txt")
+    with pytest.raises(FileError, match=r"^a\.png: has the extension '\.png', expected '\.npy' for a tensor$"):
+        codec_of("a.png", "tensor")
+    assert codec_of("a", "buffer").extension == ".npy"
+    assert not is_known("a")
