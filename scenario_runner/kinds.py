@@ -36,7 +36,7 @@ class Kind(NamedTuple):
     """The pydantic model."""
 
     resolver: str = ""
-    """The class that plans what is of this kind, see `plan.context`; empty where nothing is planned."""
+    """The `ResourceResolver` or `CommandResolver` that plans what is of this kind; empty where nothing is planned."""
 
     device: str = ""
     """Of a resource: the function that creates all of the kind, see `vulkan.resources`. Of a command: the

@@ -8,10 +8,9 @@ from typing import Any
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
-from scenario_runner.files.source import reason_of
+from scenario_runner.files.source import read_file, reason_of
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.plan import Plan
-from scenario_runner.streams import read_file
 from scenario_runner.vulkan.physical_device import FeatureTable
 from scenario_runner.vulkan.requirements import enabled_for
 

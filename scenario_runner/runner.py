@@ -10,25 +10,14 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
 from scenario_runner.files.source import confined
-from scenario_runner.plan.plan import Plan
-from scenario_runner.plan.plan_cache import PlanCache, Settings
+from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.run.given_scenario import (
-    AnyScenario,
-    Inputs,
-    StrPath,
-    as_scenario,
-    by_uid,
-    give_places,
-    given_inputs,
-    is_model,
-    path_of,
-)
 from scenario_runner.run.output_files import FileWriter, Sink, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
 from scenario_runner.vulkan.device import InstanceStart
@@ -43,8 +32,31 @@ if TYPE_CHECKING:
     from scenario_runner.run.report_files import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.result import Prepared, Result
     from scenario_runner.run.timings import Timings
+    from scenario_runner.scenario import Scenario
 
+StrPath = str | os.PathLike[str]
+AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
+# The files of models; ExecuTorch programs hold one, TOSA models have to be converted.
+_MODELS = (".vgf", ".pte", ".tosa")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def is_model(scenario: AnyScenario) -> bool:
+    """Return whether a scenario is the path of a model, by its extension."""
+    return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(_MODELS)
+
+
+def _path_of(scenario: AnyScenario) -> str | None:
+    """The file that errors of a scenario begin with; None where there is none."""
+    return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
+
+
+def _place_problems(error: ScenarioRunnerError, scenario: AnyScenario) -> None:
+    """Give errors their places in the scenario's file, which is read again only for those that lack one."""
+    if any(problem.path is None and problem.pointer is not None for problem in error.problems):
+        from scenario_runner.scenario.loader import as_scenario
+
+        as_scenario(scenario).place_problems(error)
 
 
 def _of_scenario(method: _Method) -> _Method:
@@ -59,7 +71,7 @@ def _of_scenario(method: _Method) -> _Method:
             with self._confined(scenario, kwargs):
                 return method(self, scenario, *args, **kwargs)
         except ScenarioRunnerError as error:
-            error.at(path=path_of(scenario))
+            error.at(path=_path_of(scenario))
             raise
 
     return named  # type: ignore[return-value]
@@ -172,12 +184,12 @@ class Runner:
     ) -> Plan:
         """Plan a run; see `plan.resolve.resolve`. No device is touched."""
         from scenario_runner.plan.resolve import resolve
+        from scenario_runner.scenario.loader import as_scenario
 
+        loaded = as_scenario(scenario)
         if isinstance(outputs, str):
             outputs = [outputs]
-        return resolve(
-            as_scenario(scenario), inputs=inputs, outputs=outputs, output_dir=_text(output_dir), compiler=self.compiler
-        )
+        return resolve(loaded, inputs=inputs, outputs=outputs, output_dir=output_dir, compiler=self.compiler)
 
     @_of_scenario
     def prepare(
@@ -192,7 +204,8 @@ class Runner:
 
         The arguments and the errors are those of `run`.
         """
-        from scenario_runner.run.result import Prepared
+        from scenario_runner.run.result import Inputs, Prepared, by_uid, given_inputs
+        from scenario_runner.scenario.loader import as_scenario
 
         given = given_inputs(inputs, more)
         uids: Callable[[Inputs], Mapping[str, Any]] = by_uid
@@ -200,7 +213,7 @@ class Runner:
         if is_model(scenario):
             from scenario_runner.run.bare_model import BareModel
 
-            model = BareModel(str(path_of(scenario)))
+            model = BareModel(str(scenario))
             uids = model.by_uid
             loaded = model.scenario_with(uids(given), to_files=output_dir is not None)
         else:
@@ -281,17 +294,18 @@ class Runner:
         options: dict[str, Any] = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": timings}
         with progress.measuring(timings.clock if timings else None):
             with progress.phase("plan"):
-                plan = self._plan_for_files(scenario, _text(output_dir))
+                plan = self._plan_for_files(scenario, output_dir)
             try:
                 if dump is not None:
                     from scenario_runner.run.dump_files import run_with_dump
+                    from scenario_runner.scenario.loader import as_scenario
 
                     model, device = as_scenario(scenario), lambda: self._opened.opened_name
                     return run_with_dump(partial(self._execute, model), model, plan, dump, capture_dir, device, options)
-                with FileWriter(plan, capture_dir=_text(capture_dir), repeat=repeat) as writer:
+                with FileWriter(plan, capture_dir=capture_dir, repeat=repeat) as writer:
                     self._execute(scenario, plan, (writer,), **options)
             except ScenarioRunnerError as error:
-                give_places(error, scenario)
+                _place_problems(error, scenario)
                 raise
         return plan
 
@@ -312,24 +326,12 @@ class Runner:
         self._execute(scenario, plan, (receive(plan),), repeat=repeat, keep_state=keep_state, dry_run=False)
         return plan
 
-    def _plan_for_files(self, scenario: AnyScenario, output_dir: str | None) -> Plan:
+    def _plan_for_files(self, scenario: AnyScenario, output_dir: StrPath | None) -> Plan:
         """The plan of a scenario file, from the plan cache where nothing changed since."""
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
-        compiler = self.compiler
-        path = os.fspath(scenario)
-        cache = PlanCache(Settings(path, output_dir, compiler.compiler, compiler.cache_dir, self.sandbox))
-        plan = cache.load()
-        if plan is None:
-            from scenario_runner.plan.resolve import resolve_to_keep
-            from scenario_runner.scenario import loads
-
-            with progress.phase("parse", "scenario"):
-                loaded = as_scenario(path) if cache.text is None else loads(cache.text, path)
-            plan, facts = resolve_to_keep(loaded, output_dir=output_dir, compiler=compiler)
-            if facts is not None:
-                cache.store(plan, facts)
-        return plan
+        folder = None if output_dir is None else os.fspath(output_dir)
+        return plan_of_file(os.fspath(scenario), folder, self.compiler, sandbox=self.sandbox)
 
     def _confined(self, scenario: AnyScenario, arguments: Mapping[str, Any]) -> AbstractContextManager[None]:
         """The sandbox of a scenario with these arguments of a method, where the Runner has one."""
@@ -363,44 +365,39 @@ class Runner:
             raise error_of(warning._replace(severity="error") for warning in plan.warnings)
         for warning in plan.warnings:
             log.warning(__name__, "%s", warning)
-        measured = self._measured
+        measured, caching, reports = self._measured, self._pipeline_caching, self._graph_reports
         try:
             for sink in sinks:
                 if isinstance(sink, FileWriter):
                     sink.check()
             with progress.phase("device"):
                 objects = self._opened.device_for(plan, None if timings is None else timings.required)
+            device = objects.device
             if timings is not None:
-                timings.starting(plan, objects.device, repeat, dry_run)
-            caching, reports = self._pipeline_caching, self._graph_reports
+                timings.starting(plan, device, repeat, dry_run)
             if reports is not None:
                 reports.announce(plan)
+
+            def on_frame(iteration: int, frame: FramePlan, pieces: Any) -> None:
+                share(pieces, [sink.frame(iteration, frame) for sink in sinks])
+
             options = RunOptions(
                 repeat,
                 keep_state,
                 dry_run,
                 self.timeout_s,
                 None if self.renderdoc is None else self.renderdoc.of(plan),
+                on_frame=on_frame if any(sink.captures for sink in sinks) else None,
                 on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
+                on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),
+                on_timed=None if timings is None else timings.take,
+                on_graphs=None if reports is None else partial(reports.write, device, plan),
             )
-            if any(sink.captures for sink in sinks):  # else nobody sees what frames capture
-                options = options._replace(
-                    on_frame=lambda iteration, frame, pieces: share(
-                        pieces, [sink.frame(iteration, frame) for sink in sinks]
-                    )
-                )
-            if measured is not None:
-                name = objects.device.physical.name
-                options = options._replace(on_measured=lambda found: measured.add(plan.name, name, found))
-            if timings is not None:
-                options = options._replace(on_timed=timings.take)
-            if reports is not None:
-                options = options._replace(on_graphs=lambda graphs: reports.write(objects.device, plan, graphs))
-            with nullcontext() if caching is None else caching.used(objects.device, plan):
+            with nullcontext() if caching is None else caching.used(device, plan):
                 execute(objects, plan, options)
             self._opened.raise_validation_errors()
         except ScenarioRunnerError as error:
-            give_places(error, scenario)
+            _place_problems(error, scenario)
             if isinstance(error, ValidationLayerError):
                 self._opened.close()  # the layer says the same thing a few times only in the life of an instance
                 raise error.at(path=plan.name) from None
@@ -444,7 +441,3 @@ class Runner:
         """
         self._opened.close()
         self._opened.raise_validation_errors()
-
-
-def _text(path: StrPath | None) -> str | None:
-    return None if path is None else os.fspath(path)

@@ -12,7 +12,7 @@ from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
 from scenario_runner.cli.run_files import announce, run_files
 from scenario_runner.cli.run_outputs import RunOutputs, read_streams
 from scenario_runner.errors import DeviceError, NoDeviceError, UsageError
-from scenario_runner.run.given_scenario import is_model
+from scenario_runner.runner import is_model
 from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.loader import version_text
 from scenario_runner.vulkan.physical_device import choose

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.output import marker_path
-from scenario_runner.files.source import reason_of
-from scenario_runner.streams import MAX_SCENARIO_BYTES, is_stream, read_file
+from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_file, reason_of
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario

@@ -190,7 +190,7 @@ class HeldImageWriter(ImageWriter):
 
 # Extension, module and class of each file format. Where several can hold a content, the first one is chosen for it.
 _CLASSES = {
-    ".npy": ("npy", "NpyCodec"),
+    ".npy": ("npy_image", "NpyCodec"),
     ".dds": ("dds", "DdsCodec"),
     ".png": ("png", "PngCodec"),
 }

@@ -1,40 +1,261 @@
-"""NumPy's .npy files: buffers and tensors, and images of one level.
+"""NumPy's .npy files: their headers, and reading and writing the content of buffers and tensors.
 
 Bytes of C-order little-endian files go from the file into memory that somebody else owns (mapped device memory, say) by
-the read system call alone. Big-endian items are swapped on the way; Fortran order is the one case that imports NumPy.
-Items are never interpreted: bfloat16 (``V2``), float8 (``V1``) and text pass through as their bytes.
+the read system call alone. Big-endian items are swapped on the way; Fortran order is the one case that imports NumPy,
+whose import costs more than everything else that a small run does before the driver starts. Items are never
+interpreted: bfloat16 (``V2``), float8 (``V1``) and text pass through as their bytes.
 
-An image has the shape [1, height, width, items] or [height, width, items], where items are those of
-`scenario_runner.formats.Format`; depth and stencil are in one item where it has room for both.
+Source: NumPy Enhancement Proposal 1 and ``numpy.lib.format`` (versions 1.0, 2.0 and 3.0).
 """
 
 from __future__ import annotations
 
 import array
 import os
+import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.files.codec import (
-    Codec,
-    ContentWriter,
-    HeldImageWriter,
-    ImageHeader,
-    ImageReader,
-    ImageWriter,
-    check_destination,
-    mismatch,
-    part_to_fill,
-)
-from scenario_runner.files.npy_header import MAGIC, NpyHeader, format_header, parse_descr, parse_header
+from scenario_runner.errors import FileError
+from scenario_runner.files.codec import ContentWriter, part_to_fill
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import SourceFile, file_error
-from scenario_runner.formats import Format
 
 if TYPE_CHECKING:
     import numpy
 
-_DEPTH_BITS = 0xFF_FFFF
+_damaged = partial(file_error, code="SR-FILE-007")
+_unsupported = partial(file_error, code="SR-FILE-008")
+
+MAGIC = b"\x93NUMPY"
+_ALIGNMENT = 64  # of the payload within the file, as NumPy writes it
+_HEADER_LIMIT_BYTES = 64 << 10  # headers of plain arrays have about 100 bytes
+_RANK_LIMIT = 64  # NumPy's own
+_SHOWN_CHARACTERS = 60
+_HEADERS_KEPT = 64  # the files of a suite have few different ones
+_ITEM_SIZES_BYTES = {
+    "b": (1,),
+    "i": (1, 2, 4, 8),
+    "u": (1, 2, 4, 8),
+    "f": (1, 2, 4, 8, 12, 16),  # 1 is how ml_dtypes saves float8_e5m2; NumPy alone cannot read it back
+    "c": (8, 16, 24, 32),
+    "m": (8,),
+    "M": (8,),
+}
+_TIME_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
+_KIND_NAMES = "bool, integer, float, complex, raw bytes (V), text or time"
+
+
+class NpyHeader(NamedTuple):
+    """The header of a .npy file, checked against the size of the file.
+
+    ``descr`` is the type as the file spells it (``'<f4'``), ``byte_order`` one of ``'<'``, ``'>'``, ``'|'`` (single
+    bytes or raw), ``kind`` NumPy's letter (``b i u f c V S U m M``). ``shape`` counts items, outermost first in both
+    orders; the payload is ``data_size_bytes`` bytes from ``data_offset`` on.
+    """
+
+    descr: str
+    byte_order: str
+    kind: str
+    item_size_bytes: int
+    fortran_order: bool
+    shape: tuple[int, ...]
+    data_offset: int
+    data_size_bytes: int
+
+    @property
+    def swap_size_bytes(self) -> int:
+        """Size of the units whose bytes must be reversed to get little-endian data; 1 when nothing is to be done."""
+        if self.byte_order != ">":
+            return 1
+        return {"c": self.item_size_bytes // 2, "U": 4}.get(self.kind, self.item_size_bytes)
+
+    @property
+    def is_c_order(self) -> bool:
+        """Return whether the payload lies in C order (true for Fortran order with at most one long axis, too)."""
+        return not self.fortran_order or sum(length != 1 for length in self.shape) <= 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the payload is C-order little-endian as it stands, so that its bytes can be used untouched."""
+        return self.swap_size_bytes == 1 and self.is_c_order
+
+
+def parse_descr(descr: str) -> tuple[str, str, int]:
+    """Byte order, kind and item size in bytes of a type like ``'<f4'``. Raises ``ValueError`` with the reason."""
+    order, rest = (descr[0], descr[1:]) if descr[:1] in ("<", ">", "|", "=") else ("|", descr)
+    kind, digits = rest[:1], rest[1:]
+    if kind == "O":
+        raise ValueError("Python objects (the file would need pickle, which can run any code)")
+    if kind in ("m", "M") and digits.endswith("]"):
+        count, _, unit = digits[:-1].partition("[")
+        digits = count if unit.lstrip("0123456789") in _TIME_UNITS else ""
+    if descr == "?":
+        kind, digits = "b", "1"
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+        raise ValueError(f"no type of NumPy's plain kinds ({_KIND_NAMES})")
+    item_size_bytes = int(digits) * (4 if kind == "U" else 1)
+    sizes = _ITEM_SIZES_BYTES.get(kind)
+    if (
+        item_size_bytes == 0
+        or (sizes is None and kind not in ("V", "S", "U"))
+        or (sizes and item_size_bytes not in sizes)
+    ):
+        raise ValueError(f"no type of NumPy's plain kinds ({_KIND_NAMES})")
+    if kind in ("V", "S") or item_size_bytes == 1:
+        order = "|"
+    elif order != ">":
+        order = "<"  # unmarked types are the machine's own, which is little-endian wherever this program runs
+    return order, kind, item_size_bytes
+
+
+def format_header(descr: str, shape: tuple[int, ...]) -> bytes:
+    """Magic, version 1.0 and header of a C-order array, padded so that the payload starts at a multiple of 64.
+
+    Raises ``ValueError`` for a type that `parse_descr` refuses, a negative length, or more axes than NumPy has.
+    """
+    parse_descr(descr)
+    if len(shape) > _RANK_LIMIT or any(length < 0 for length in shape):
+        raise ValueError(f"the shape {shape!r} has a negative length or more than {_RANK_LIMIT} axes")
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode("ascii")
+    fixed = len(MAGIC) + 4
+    padding = -(fixed + len(text) + 1) % _ALIGNMENT
+    size = len(text) + padding + 1
+    return MAGIC + b"\x01\x00" + size.to_bytes(2, "little") + text + b" " * padding + b"\n"
+
+
+def parse_header(source: SourceFile) -> NpyHeader:
+    """Read and check the header of an open .npy file. Raises `FileError`, also when the payload's size does not fit."""
+    start = source.read(12)
+    if not start:
+        raise _damaged(source.path, "is empty, expected a .npy file")
+    if start[:6] != MAGIC:
+        raise _damaged(source.path, f"is not a .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}")
+    version = tuple(start[6:8])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        shown = ".".join(map(str, version))
+        raise _unsupported(source.path, f"has the .npy version {shown!r}, expected 1.0, 2.0 or 3.0")
+    length_size = 2 if version == (1, 0) else 4
+    text_offset = 8 + length_size
+    if len(start) < text_offset:
+        raise _damaged(source.path, f"ends after {source.size_bytes} bytes, within the .npy header (truncated?)")
+    length = int.from_bytes(start[8:text_offset], "little")
+    if length > source.size_bytes - text_offset:
+        raise _damaged(
+            source.path,
+            f"ends after {source.size_bytes} bytes, but the .npy header says it takes {length} bytes (truncated?)",
+        )
+    if length > _HEADER_LIMIT_BYTES:
+        raise _unsupported(source.path, f"has a .npy header of {length} bytes, expected at most {_HEADER_LIMIT_BYTES}")
+    raw = source.read(length, text_offset)
+    try:
+        text = raw.decode("utf-8" if version == (3, 0) else "latin-1")
+        descr, fortran_order, shape = _parse_dictionary(text)
+    except ValueError as error:
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise _damaged(source.path, f"has a .npy header that cannot be read: {reason}") from error
+    return _checked(source, descr, fortran_order, shape, text_offset + length)
+
+
+def _checked(
+    source: SourceFile, descr: str, fortran_order: bool, shape: tuple[int, ...], data_offset: int
+) -> NpyHeader:
+    try:
+        byte_order, kind, item_size_bytes = parse_descr(descr)
+    except ValueError as error:
+        raise _unsupported(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
+    data_size_bytes = prod(shape) * item_size_bytes
+    size_bytes = source.size_bytes - data_offset
+    if data_size_bytes != size_bytes:
+        what = "is truncated" if size_bytes < data_size_bytes else "has bytes after its data"
+        raise _size_error(source.path, what, size_bytes, descr, shape, data_size_bytes)
+    return NpyHeader(descr, byte_order, kind, item_size_bytes, fortran_order, shape, data_offset, data_size_bytes)
+
+
+def _size_error(path: str, what: str, size_bytes: int, descr: str, shape: tuple[int, ...], expected: int) -> FileError:
+    shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, ...)"
+    size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
+    return _damaged(
+        path, f"{what}: {size_bytes} bytes follow the header, expected {size} for shape {shown} of {descr!r}"
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
+
+
+# The header is a Python dictionary literal of three known keys. Nothing is evaluated.
+_KEY = re.compile(r"""(["'])([^"'\\]*)\1[ \n\t]*:[ \n\t]*""")
+_VALUES = {
+    "descr": (re.compile(r"""["']([^"'\\]*)["']"""), "a quoted type"),
+    "fortran_order": (re.compile("(True|False)"), "True or False"),
+    "shape": (re.compile(r"\(([^()]*)\)"), "a tuple like '(3,)'"),
+}
+_NEXT = re.compile(r"[ \n\t]*(?:,[ \n\t]*|(?=\}))")
+_LENGTH = re.compile(r"(0+|[1-9][0-9]*)L?")  # Python 2 wrote long integers with an L
+
+
+@lru_cache(_HEADERS_KEPT)
+def _parse_dictionary(text: str) -> tuple[str, bool, tuple[int, ...]]:
+    text = text.rstrip(" \n\t\r")
+    values: dict[str, str] = {}
+    at = 1
+    if not text.startswith("{"):
+        raise _unexpected(text, 0, "'{'")
+    while not text.startswith("}", at):
+        key = _KEY.match(text, at)
+        if key is None:
+            raise _unexpected(text, at, "a key in quotes")
+        name = key[2]
+        if name not in _VALUES:
+            raise ValueError(f"unknown key {_shown(name)}, expected 'descr', 'fortran_order' and 'shape'")
+        if name in values:
+            raise ValueError(f"the key {name!r} appears twice")
+        pattern, expected = _VALUES[name]
+        value = pattern.match(text, key.end())
+        if value is None and name == "descr" and text.startswith(("[", "("), key.end()):
+            raise ValueError("the items are structured (several fields each), expected one plain type like '<f4'")
+        if value is None:
+            raise _unexpected(text, key.end(), expected)
+        values[name] = value[1]
+        following = _NEXT.match(text, value.end())
+        if following is None:
+            raise _unexpected(text, value.end(), "',' or '}'")
+        at = following.end()
+    if at + 1 != len(text):
+        raise _unexpected(text, at + 1, "the end")
+    for name in _VALUES:
+        if name not in values:
+            raise ValueError(f"the key {name!r} is missing")
+    return values["descr"], values["fortran_order"] == "True", _parse_shape(values["shape"])
+
+
+def _parse_shape(text: str) -> tuple[int, ...]:
+    *parts, last = [part.strip(" \n\t") for part in text.split(",")]
+    if last and not parts:
+        raise ValueError("the shape is one number in brackets, expected a tuple like '(3,)'")
+    if last:
+        parts.append(last)
+    if len(parts) > _RANK_LIMIT:
+        raise ValueError(f"the shape has more than {_RANK_LIMIT} axes")
+    lengths = []
+    for part in parts:
+        match = _LENGTH.fullmatch(part)
+        if match is None and part.startswith("-"):
+            raise ValueError("the shape has a negative length")
+        if match is None:
+            raise ValueError(f"the shape has the length {_shown(part)}, expected a number")
+        if len(match[1]) > 19:
+            raise ValueError(f"the shape has a length of {len(match[1])} digits")
+        lengths.append(int(match[1]))
+    return tuple(lengths)
+
+
+def _unexpected(text: str, at: int, expected: str) -> ValueError:
+    shown_text = _shown(text[at:]) if at < len(text) else "the end"
+    return ValueError(f"expected {expected} at character {at + 1}, found {shown_text}")
 
 
 def read_header(path: str | os.PathLike[str]) -> NpyHeader:
@@ -174,119 +395,3 @@ def _swapped(data: bytes, unit: int) -> bytes | bytearray:
     for index in range(unit):
         result[index::unit] = data[unit - 1 - index :: unit]
     return result
-
-
-def composed(depths: bytes | bytearray | memoryview, stencils: bytes | bytearray | memoryview | None) -> bytes:
-    """Items of 24 bits of depth below a stencil (or zeros), from 32-bit words whose highest byte means nothing."""
-    import numpy
-
-    words = numpy.frombuffer(depths, "<u4") & _DEPTH_BITS
-    if stencils is not None:
-        words |= numpy.frombuffer(stencils, "u1").astype("<u4") << 24
-    return words.tobytes()
-
-
-class NpyCodec(Codec):
-    """NumPy's arrays: items of a type and a shape."""
-
-    extension = ".npy"
-    signature = MAGIC
-    resources = frozenset({"buffer", "tensor", "image"})
-    is_array = True
-
-    def why_not(self, format: Format) -> str | None:
-        return "NumPy has no block-compressed types" if format.numpy_dtype is None else None
-
-    def read_header(self, path: str) -> ImageHeader:
-        shape = read_header(path).shape
-        sides = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
-        if len(sides) not in (2, 3):
-            raise file_error(path, f"has the shape {shape}, expected (1, height, width, items) of an image")
-        return ImageHeader(None, sides[1], sides[0])
-
-    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
-        check_destination(path, format)
-        reader = NpyReader(path)
-        try:
-            _check(path, reader.header, format, width, height)
-        except BaseException:
-            reader.close()
-            raise
-        return _NpyImage(reader, format)
-
-    def create_image(
-        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
-    ) -> ImageWriter:
-        assert format.numpy_dtype is not None, "the codec was asked whether it holds the format"
-        header = format_header(format.numpy_dtype, (1, height, width, format.numpy_items))
-        output = create(path, len(header) + planes[0])
-        is_composed = "D" in format.channels and format.channel_bits[format.channels.index("D")] == 24
-        writer = _ComposedImageWriter if is_composed else _NpyImageWriter
-        return writer(output, planes, len(format.aspects), header, planes[0])
-
-    def is_divisible(self, path: str) -> bool:
-        return read_header(path).is_c_order
-
-    def create_array(self, path: str, descr: str, shape: Sequence[int], create: CreateOutput = OutputFile) -> NpyWriter:
-        return NpyWriter(path, descr, shape, create=create)
-
-
-class _NpyImage(ImageReader):
-    def __init__(self, reader: NpyReader, format: Format) -> None:
-        self._reader = reader
-        self._format = format
-
-    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
-        header = self._reader.header
-        return header.data_size_bytes // (header.item_size_bytes if self._is_second(aspect) else 1)
-
-    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
-        if not self._is_second(aspect):
-            self._reader.read_into(view, offset, len(view))
-        elif self._format.is_packed:  # the stencil is the highest byte of an item with 24 bits of depth
-            items = bytearray(4 * len(view))
-            self._reader.read_into(memoryview(items), 4 * offset, len(items))
-            view[:] = items[3::4]
-        else:
-            view[:] = bytes(len(view))
-
-    def _is_second(self, aspect: str | None) -> bool:
-        """Return whether these are the stencils of a format that has depths first."""
-        return aspect is not None and aspect != self._format.aspects[0]
-
-    def close(self) -> None:
-        self._reader.close()
-
-
-def _check(path: str, header: NpyHeader, format: Format, width: int, height: int) -> None:
-    assert format.numpy_dtype is not None, "the codec was asked whether it holds the format"
-    expected = (height, width, format.numpy_items)
-    if header.shape not in (expected, (1, *expected)) and (format.numpy_items > 1 or header.shape != expected[:2]):
-        raise mismatch(
-            path,
-            f"has the shape {header.shape}, but the scenario declares {width}x{height} texels of {format.name!r}:"
-            f" expected {(1, *expected)} (1, height, width, items)",
-        )
-    # Integers of either sign serve integers, as they do in the reference; raw bytes (V) serve everything.
-    kinds = "fV" if format.numpy_dtype[1] == "f" else "uibV"
-    if header.item_size_bytes != int(format.numpy_dtype[2:]) or header.kind not in kinds:
-        raise mismatch(
-            path,
-            f"has items of the type {header.descr!r}, but the scenario declares {format.name!r}:"
-            f" expected {format.numpy_dtype!r}",
-        )
-
-
-class _NpyImageWriter(ImageWriter):
-    """Writes the first plane."""
-
-    def _write_part(self, plane: int, part: memoryview) -> None:
-        if plane == 0:
-            self._append(part)
-
-
-class _ComposedImageWriter(HeldImageWriter):
-    """Puts the depth and the stencil of a texel into one item, so that all of the level is needed."""
-
-    def _finish(self) -> None:
-        self._output.write(composed(self._held[0], self._held[1] if self._aspects > 1 else None))

@@ -1,15 +1,27 @@
-"""The commands that every device runs, dispatch_compute, dispatch_barrier and mark_boundary, and what commands bind."""
+"""The commands that every device runs: dispatch_compute, dispatch_barrier and mark_boundary.
+
+Also what resolvers of all kinds of commands share: the tables of the plan that they add to, what commands bind, and
+push constants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from math import prod
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.checks.bindings import RESOURCE_OF, Slots, check_bindings, slots_of
-from scenario_runner.plan.context import CommandContext, CommandResolver
-from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan, frame_folder
+from scenario_runner.checks.bindings import (
+    RESOURCE_OF,
+    Slots,
+    check_bindings,
+    check_data,
+    check_size,
+    padded,
+    slots_of,
+)
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.plan.plan import AnyBarrier, Barrier, FramePlan, Operation, ResourcePlan, frame_folder
 from scenario_runner.plan.records import (
     Access,
     BufferBarrier,
@@ -17,22 +29,166 @@ from scenario_runner.plan.records import (
     DescriptorKind,
     DescriptorList,
     Dispatch,
+    ImageLayout,
     LayoutBinding,
     MemoryBarrier,
+    NeededFeature,
+    Source,
     Stage,
     TensorBarrier,
 )
 from scenario_runner.plan.shaders import LoadedShader
-from scenario_runner.scenario import Binding, DispatchCompute, MarkBoundary
+from scenario_runner.plan.sources import content_of
+from scenario_runner.scenario import Binding, DispatchCompute, MarkBoundary, Scenario
 from scenario_runner.scenario.scenario import Problems
+from scenario_runner.spirv import Module
 
 if TYPE_CHECKING:
+    from scenario_runner.plan.graph_models import GraphFiles
+    from scenario_runner.plan.images import FittedShaders
+    from scenario_runner.plan.layouts import LayoutTracker
     from scenario_runner.scenario import DispatchBarrier
 
 SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
-
-
 _FAR_MORE = 4  # a few workgroups too many are what rounding up gives
+
+
+class Entries(list[Any]):
+    """Entries of one table of a plan; those of equal content share an index, which never changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._indices: dict[Hashable, int] = {}
+
+    def add(self, entry: Any, content: Hashable) -> int:
+        """Add an entry unless there is one of this content; returns its index."""
+        index = self._indices.setdefault(content, len(self))
+        if index == len(self):
+            self.append(entry)
+        return index
+
+
+class Tables:
+    """``resources`` by uid, pipelines of all kinds, descriptor lists, and frames.
+
+    ``operations`` are those of the frame that has not ended yet.
+    ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
+    SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
+    ``names`` are those of the plan.
+    """
+
+    def __init__(self, resources: dict[str, ResourcePlan]) -> None:
+        self.resources = resources
+        self.made: set[str] = set()
+        self.pipelines = Entries()
+        self.graph_pipelines = Entries()
+        self.graphics_pipelines = Entries()
+        self.lists = Entries()
+        self.frames: list[FramePlan] = []
+        self.operations: list[Operation] = []
+        self.graph_modules: dict[str, tuple[Module, str]] = {}
+        self.names: dict[int, tuple[str, ...]] = {}
+
+    def end_frame(
+        self,
+        captures: tuple[str, ...],
+        frame_id: int,
+        boundary: bool,
+        pointer: str,
+        layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = (),
+    ) -> None:
+        """Make a frame of ``operations``; see `FramePlan`."""
+        self.frames.append(FramePlan(tuple(self.operations), captures, frame_id, boundary, pointer, layouts))
+        self.operations.clear()
+
+
+def range_size(shaders: Sequence[LoadedShader]) -> int:
+    """Bytes of push constants in the pipeline layout of shaders that run together."""
+    return max([max(shader.push_constants_size, shader.block_size) for shader in shaders])
+
+
+class PushConstants:
+    """Reads each raw_data once, and only when a command uses it; what is wrong goes into ``problems``.
+
+    ``sources`` are those of all raw_data by uid; ``read`` has the bytes of those that were read.
+    """
+
+    def __init__(self, scenario: Scenario, sources: Mapping[str, Source], problems: Problems) -> None:
+        self._scenario = scenario
+        self.sources = sources
+        self._problems = problems
+        self.read: dict[str, bytes] = {}
+
+    def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
+        """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
+        size: int = max(map(attrgetter("push_constants_size"), shaders))
+        if size:  # those that leave it out have what their blocks need
+            size = max([shader.push_constants_size or shader.block_size for shader in shaders])
+        good = True
+        for shader in shaders:
+            good &= self._problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
+        if not good:
+            return b""
+        uid: str | None = command.push_data_ref
+        if uid is None:
+            for shader in shaders:
+                if shader.block_size:
+                    message = f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref"
+                    self._problems.warn("SR-PUSH-003", pointer, f"{message}; zeros are used")
+            return bytes(range_size(shaders))
+        source = self.sources.get(uid)
+        if source is None:
+            return b""  # reported where the raw_data is
+        label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
+        interfaces = [shader.interface for shader in shaders]
+        problem = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
+        return padded(self.data(uid) or b"") if self._problems.report(problem) else b""
+
+    def data(self, uid: str) -> bytes | None:
+        """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
+        source = self.sources.get(uid)
+        if source is None:
+            return None
+        if uid not in self.read:
+            try:
+                self.read[uid] = content_of(source)
+            except ScenarioRunnerError as error:
+                self._problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/src")
+                self.read[uid] = bytes(source.size_bytes)
+        return self.read[uid]
+
+
+class CommandContext(NamedTuple):
+    """Input of the resolving of commands.
+
+    ``shaders`` are those that could be loaded, by uid; ``readonly`` the uids of resources that the scenario calls so;
+    ``layouts`` and ``fitted`` are None without images, ``graphs`` without commands that run graphs.
+    """
+
+    scenario: Scenario
+    problems: Problems
+    tables: Tables
+    shaders: Mapping[str, LoadedShader]
+    push_constants: PushConstants
+    readonly: frozenset[str]
+    layouts: LayoutTracker | None
+    fitted: FittedShaders | None
+    graphs: GraphFiles | None
+
+
+class CommandResolver:
+    """Plans the commands of one kind, or of several; one is made for each plan that has such commands.
+
+    ``resolve(command, index)`` gives the operations of the command number ``index``, in order. Errors and warnings go
+    into the problems of the context.
+    """
+
+    def __init__(self, context: CommandContext) -> None:
+        self.context = context
+
+    def finish(self) -> tuple[NeededFeature, ...]:
+        """Called after the last command; returns device features that the commands need beyond those of shaders."""
+        return ()
 
 
 class Declared(NamedTuple):
@@ -161,10 +317,8 @@ class Dispatches(CommandResolver):
         push_constants = self.context.push_constants.of(command, [shader], pointer)
         if declared.layouts is None:
             return None
-        if self.context.layouts is not None:
-            from scenario_runner.plan.images import fitted_to_images
-
-            shader = fitted_to_images(shader, bindings, tables, pointer, problems)
+        if self.context.fitted is not None:
+            shader = self.context.fitted.of(shader, bindings, pointer, problems)
         pipeline = shader.pipeline(declared.layouts, shader.push_constants_size)
         descriptor_list = DescriptorList(declared.layouts, bound)
         return Dispatch(

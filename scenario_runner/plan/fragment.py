@@ -11,9 +11,14 @@ from typing import Any
 
 from scenario_runner.byte_data import overlap
 from scenario_runner.checks.drawings import Attachment, Stage, check_attachments, check_stages, written_components
-from scenario_runner.plan.commands import binding_key, declared_by, descriptors
-from scenario_runner.plan.context import CommandContext, CommandResolver, range_size
-from scenario_runner.plan.images import fitted_to_images
+from scenario_runner.plan.commands import (
+    CommandContext,
+    CommandResolver,
+    binding_key,
+    declared_by,
+    descriptors,
+    range_size,
+)
 from scenario_runner.plan.plan import ResourcePlan, span_of
 from scenario_runner.plan.records import DescriptorList, NeededFeature
 from scenario_runner.plan.shaders import LoadedShader
@@ -129,7 +134,9 @@ class Drawings(CommandResolver):
         check_drawn_memory(attached, [descriptor.uid for descriptor in bound], resources, pointer, problems)
         if declared.layouts is None or len(known) < len(attachments):
             return None
-        loaded = tuple(fitted_to_images(stage, command.bindings, tables, pointer, problems) for stage in loaded)
+        fitted = self.context.fitted
+        if fitted is not None:
+            loaded = tuple(fitted.of(stage, command.bindings, pointer, problems) for stage in loaded)
         written = written_components(fragment.interface)
         masks = tuple(sum(1 << component for component in written.get(index, ())) for index in range(len(known)))
         if len(set(masks)) > 1:

@@ -11,10 +11,8 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.graphs import Segment
 from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
-from scenario_runner.plan.commands import declared_by, descriptors
-from scenario_runner.plan.context import CommandContext, CommandResolver
-from scenario_runner.plan.graph_models import GraphFiles, SpirvGraph, VgfGraph, graph_entry, row_shapes
-from scenario_runner.plan.images import fitted_to_images
+from scenario_runner.plan.commands import CommandContext, CommandResolver, declared_by, descriptors
+from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.plan import Operation
 from scenario_runner.plan.records import DescriptorList, Dispatch, NeededFeature
 from scenario_runner.plan.shaders import LoadedShader
@@ -202,7 +200,8 @@ class VgfDispatch:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
         if declared.layouts is None or push_constants is None:
             return None
-        shader = fitted_to_images(shader, bound, self._tables, self._pointer, inside)
+        assert self._context.fitted is not None, "graphs may have images inside"
+        shader = self._context.fitted.of(shader, bound, self._pointer, inside)
         plan, sets = (
             shader.pipeline(declared.layouts, len(push_constants)),
             DescriptorList(declared.layouts, descriptor_list),
@@ -291,7 +290,8 @@ class Graphs(CommandResolver):
         super().__init__(context)
         self._scenario = context.scenario
         self._problems = context.problems
-        self._files: GraphFiles = context.graphs
+        assert context.graphs is not None, "there are commands that run graphs"
+        self._files = context.graphs
 
     def resolve(self, command: Any, index: int) -> list[Operation]:
         """Resolve one command, segment by segment; problems are noted."""

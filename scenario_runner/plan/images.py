@@ -15,9 +15,9 @@ from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.codec import check_destination, stored_levels
 from scenario_runner.formats import Format, format_named, full_mip_count
-from scenario_runner.plan.context import ResourceContext, ResourceResolver, Tables
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, NeededFeature, image_parts
+from scenario_runner.plan.resources import ResourceContext, ResourceResolver
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource
 from scenario_runner.plan.special_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
@@ -228,56 +228,66 @@ def _used_by_operations(frames: Iterable[FramePlan]) -> tuple[set[str], dict[str
     return drawn, moved
 
 
-def fitted_to_images(
-    shader: LoadedShader, bindings: Iterable[Any], tables: Tables, pointer: str, problems: Problems
-) -> LoadedShader:
-    """The shader of the command at ``pointer``, with code that may be used with the images that are bound.
+class FittedShaders:
+    """Shaders with code that may be used with the images that commands bind.
 
-    The first command that needs other code is warned about; what a device must have for it goes into ``tables``.
+    ``declared`` has the code of shaders as they declare their storage images, by the code that declares no format;
+    ``capabilities`` are those that such code takes, with the uid of a shader; ``without_format`` are the images that
+    are read or written without a format.
     """
-    variables = {
-        (each.set, each.binding): each
-        for each in shader.interface.bindings
-        if each.used and each.kind == "storage_image"
-    }
-    if not variables:
-        return shader
-    bound: dict[int, ImagePlan] = {}
-    differing: dict[int, str] = {}
-    first: tuple[str, DescriptorBinding] | None = None
-    for index, binding in enumerate(bindings):
-        variable = variables.get((binding.set, binding.id))
-        image = tables.resources.get(binding.resource_ref)
-        if variable is None or not isinstance(image, ImagePlan) or variable.image is None:
-            continue
-        bound[variable.variable] = image
-        if declared_otherwise(variable.image, image.format):
-            differing[variable.variable] = name_of_format(image.format)
-            first = first or (f"{pointer}/bindings/{index}", variable)
-    if first is None:
-        return shader
-    key = (shader.uid, tuple(sorted(differing.items())))
-    known = tables.fitted.get(key)
-    if known is None:
-        changed = change_formats(shader.interface.declarations.index, differing)
-        fitted = shader if changed is None else shader._replace(code=changed.code)
-        unknown = frozenset() if changed is None else changed.unknown
-        known = tables.fitted[key] = (fitted, unknown)
-        if changed is None or all(uid != shader.uid for uid, _ in list(tables.fitted)[:-1]):
-            problems.report([_finding(shader, *first, bound[first[1].variable], possible=changed is not None)])
-        if unknown:
-            tables.declared[fitted.code] = shader.code
-        for capability in () if changed is None else changed.capabilities:
-            tables.capabilities.setdefault(capability, shader.uid)
-    fitted, unknown = known
-    for variable in variables.values():
-        if variable.variable in unknown and variable.variable in bound:
-            accesses = tables.without_format.setdefault(bound[variable.variable].uid, set())
-            if variable.reads:
-                accesses.add("read")
-            if variable.writes:
-                accesses.add("write")
-    return fitted
+
+    def __init__(self, resources: Mapping[str, ResourcePlan]) -> None:
+        self._resources = resources
+        # by uid and formats, each with the variables whose format is unknown
+        self._fitted: dict[tuple[str, tuple[tuple[int, str], ...]], tuple[LoadedShader, frozenset[int]]] = {}
+        self.declared: dict[bytes, bytes] = {}
+        self.capabilities: dict[str, str] = {}
+        self.without_format: dict[str, set[TexelAccess]] = {}
+
+    def of(self, shader: LoadedShader, bindings: Iterable[Any], pointer: str, problems: Problems) -> LoadedShader:
+        """The shader for the command at ``pointer``; the first command that needs other code is warned about."""
+        variables = {
+            (variable.set, variable.binding): variable
+            for variable in shader.interface.bindings
+            if variable.used and variable.kind == "storage_image"
+        }
+        if not variables:
+            return shader
+        bound: dict[int, ImagePlan] = {}
+        differing: dict[int, str] = {}
+        first: tuple[str, DescriptorBinding] | None = None
+        for index, binding in enumerate(bindings):
+            variable = variables.get((binding.set, binding.id))
+            image = self._resources.get(binding.resource_ref)
+            if variable is None or not isinstance(image, ImagePlan) or variable.image is None:
+                continue
+            bound[variable.variable] = image
+            if declared_otherwise(variable.image, image.format):
+                differing[variable.variable] = name_of_format(image.format)
+                first = first or (f"{pointer}/bindings/{index}", variable)
+        if first is None:
+            return shader
+        key = (shader.uid, tuple(sorted(differing.items())))
+        if key not in self._fitted:
+            changed = change_formats(shader.interface.declarations.index, differing)
+            if changed is None or all(uid != shader.uid for uid, _ in self._fitted):
+                problems.report([_finding(shader, *first, bound[first[1].variable], possible=changed is not None)])
+            self._fitted[key] = shader, frozenset()
+            if changed is not None:
+                self._fitted[key] = shader._replace(code=changed.code), changed.unknown
+                if changed.unknown:
+                    self.declared[changed.code] = shader.code
+                for capability in changed.capabilities:
+                    self.capabilities.setdefault(capability, shader.uid)
+        fitted, unknown = self._fitted[key]
+        for variable in variables.values():
+            if variable.variable in unknown and variable.variable in bound:
+                accesses = self.without_format.setdefault(bound[variable.variable].uid, set())
+                if variable.reads:
+                    accesses.add("read")
+                if variable.writes:
+                    accesses.add("write")
+        return fitted
 
 
 def _finding(

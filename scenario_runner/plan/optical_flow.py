@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, get_args
 
 from scenario_runner.formats import Format
-from scenario_runner.plan.context import CommandContext, CommandResolver
+from scenario_runner.plan.commands import CommandContext, CommandResolver
 from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding, NeededFeature
 from scenario_runner.plan.special_records import (
     Connection,

@@ -12,31 +12,27 @@ import os
 import sys
 import zlib
 from _pickle import dumps, loads  # without the import of re that pickle itself takes: 5 ms
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import Identity, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
+from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import NpySource, content_of
 from scenario_runner.shaders import CompileRequest, compile_all
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.commands import CommandContext
+    from scenario_runner.scenario import Scenario, Shader
 
 _LARGEST_TEXT_BYTES = 16 << 20
 # To look for what must go is to look at each file of the folder, which takes as long as dozens of plans: for so many
 # that are kept, or so many bytes, it is done about once, whichever process keeps them.
 _KEPT_BETWEEN_LOOKS = 1024
 _BYTES_BETWEEN_LOOKS = 16 << 20
-
-
-class Settings(NamedTuple):
-    """Settings that a plan depends on beside the scenario's text."""
-
-    path: str
-    output_dir: str | None
-    compiler: str | None
-    cache_dir: str | None
-    sandbox: bool = False
 
 
 class Facts(NamedTuple):
@@ -52,15 +48,78 @@ class Facts(NamedTuple):
     models: tuple[tuple[str, Identity], ...]
 
 
+def plan_of_file(path: str, output_dir: str | None, compiler: CompilerOptions, *, sandbox: bool) -> Plan:
+    """The plan of a scenario file, the kept one where nothing changed since. Raises as `plan.resolve.resolve`."""
+    cache = PlanCache(path, output_dir, compiler, sandbox=sandbox)
+    plan = cache.load()
+    if plan is not None:
+        return plan
+    from scenario_runner.scenario.loader import load, loads
+
+    with progress.phase("parse", "scenario"):
+        scenario = load(path) if cache.text is None else loads(cache.text, path)
+    plan, facts = resolve_to_keep(scenario, output_dir=output_dir, compiler=compiler)
+    if facts is not None:
+        cache.store(plan, facts)
+    return plan
+
+
+def resolve_to_keep(
+    scenario: Scenario,
+    *,
+    output_dir: str | None = None,
+    compiler: CompilerOptions = CompilerOptions(),  # noqa: B008 - a tuple
+) -> tuple[Plan, Facts | None]:
+    """As `plan.resolve.resolve`, with the facts to keep beside the plan; None where the plan cannot be kept."""
+    from scenario_runner.plan.resolve import resolve_with_context
+
+    plan, context, shaders = resolve_with_context(scenario, output_dir, compiler)
+    return plan, _facts(context, shaders)
+
+
+def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
+    """The facts of a plan, from what was read while it was made; None when the plan cannot be kept."""
+    from scenario_runner.plan.shaders import compile_request
+
+    scenario, loaded = context.scenario, context.shaders
+    models = []
+    for graph in () if context.graphs is None else context.graphs.graphs.values():
+        if graph.identity is None or not graph.identity.settled:
+            return None
+        models.append((graph.path, graph.identity))
+    sources, binaries = [], []
+    for shader in shaders:
+        code = loaded[shader.uid].code
+        if shader.type != "SPIR-V":
+            sources.append((compile_request(scenario, shader), code))
+        elif shader.src is not None:  # what a model brings itself is as old as its file
+            binaries.append((os.path.join(scenario.base_dir, shader.src), code))
+    contents = []
+    for uid, source in context.push_constants.sources.items():
+        if not isinstance(source, NpySource):
+            return None
+        contents.append((source, context.push_constants.read.get(uid)))
+    return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))
+
+
 class PlanCache:
-    """The kept plan of one scenario file under given settings.
+    """The kept plan of the scenario file ``path``; the other arguments are what a plan depends on besides.
 
     ``text`` is what `load` read: a plan that `store` is given must be made from it, not from a second reading.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._cache = ContentCache(settings.cache_dir, "plans")
+    def __init__(
+        self,
+        path: str,
+        output_dir: str | None = None,
+        compiler: CompilerOptions = CompilerOptions(),  # noqa: B008 - a tuple
+        *,
+        sandbox: bool = False,
+    ) -> None:
+        self._path = path
+        self._compiler = compiler
+        self._settings = (path, output_dir, *compiler, sandbox)
+        self._cache = ContentCache(compiler.cache_dir, "plans")
         self._key: bytes | None = None
         self.text: bytes | None = None
 
@@ -72,7 +131,7 @@ class PlanCache:
             return None
         try:
             plan, facts = loads(kept)  # fails where a source of the plan is not what it was
-            return plan if _is_current(facts, self._settings) else None
+            return plan if _is_current(facts, self._compiler) else None
         except Exception:
             return None  # stale, or an entry that is not ours: whatever it decodes to, the plan is made anew
 
@@ -91,18 +150,18 @@ class PlanCache:
 
     def _made_key(self) -> bytes | None:
         try:
-            with SourceFile(self._settings.path) as file:
+            with SourceFile(self._path) as file:
                 if file.size_bytes > _LARGEST_TEXT_BYTES:
                     return None
                 self.text = file.read(file.size_bytes)
-            settings = repr((tuple(self._settings), os.getcwd(), sys.version, program_version())).encode()
+            settings = repr((self._settings, os.getcwd(), sys.version, program_version())).encode()
         except (ScenarioRunnerError, OSError):
             return None  # loading the scenario says what is wrong
         self._key = settings + b"\0" + self.text
         return self._key
 
 
-def _is_current(facts: Facts, settings: Settings) -> bool:
+def _is_current(facts: Facts, compiler: CompilerOptions) -> bool:
     """Return whether the files are what they were when the plan was made."""
     if any(file_identity(path) != identity for path, identity in facts.models):
         return False
@@ -116,4 +175,4 @@ def _is_current(facts: Facts, settings: Settings) -> bool:
         return True
     requests, codes = zip(*facts.sources, strict=True)
     with progress.phase("compile", "shaders"):
-        return compile_all(requests, compiler=settings.compiler, cache_dir=settings.cache_dir) == list(codes)
+        return compile_all(requests, compiler=compiler.compiler, cache_dir=compiler.cache_dir) == list(codes)

@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.source import check_path
 from scenario_runner.kinds import COMMANDS, load
-from scenario_runner.plan.context import CommandContext, PushConstants, ResourceContext, Tables
+from scenario_runner.plan.commands import CommandContext, PushConstants, Tables
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
-from scenario_runner.plan.plan_cache import Facts
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements
-from scenario_runner.plan.resources import resolve_resources
-from scenario_runner.plan.shaders import LoadedShader, compile_request, load_shaders, used_shaders
-from scenario_runner.plan.sources import NpySource
+from scenario_runner.plan.resources import ResourceContext, resolve_resources
+from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
 from scenario_runner.plan.special_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.scenario import Scenario, Shader
 from scenario_runner.scenario.scenario import Problems
 
+StrPath = str | os.PathLike[str]
 # uids that a message lists
 _MOST_SHOWN = 20
 
@@ -30,7 +29,7 @@ def resolve(
     *,
     inputs: Mapping[str, Any] | None = None,
     outputs: Collection[str] | None = None,
-    output_dir: str | None = None,
+    output_dir: StrPath | None = None,
     compiler: CompilerOptions | None = None,
 ) -> Plan:
     """Work out what a run of ``scenario`` does.
@@ -44,12 +43,11 @@ def resolve(
     return _resolve(scenario, Problems(scenario), inputs or {}, outputs, output_dir, compiler)[0]
 
 
-def resolve_to_keep(
-    scenario: Scenario, *, output_dir: str | None = None, compiler: CompilerOptions | None = None
-) -> tuple[Plan, Facts | None]:
-    """As `resolve`, with the facts that the plan cache keeps beside the plan; None where the plan cannot be kept."""
-    plan, context, shaders = _resolve(scenario, Problems(scenario), {}, None, output_dir, compiler)
-    return plan, _facts(context, shaders)
+def resolve_with_context(
+    scenario: Scenario, output_dir: StrPath | None, compiler: CompilerOptions
+) -> tuple[Plan, CommandContext, list[Shader]]:
+    """As `resolve`, with what the plan was made from: the context of its commands, and all shaders that it uses."""
+    return _resolve(scenario, Problems(scenario), {}, None, output_dir, compiler)
 
 
 class Examination(NamedTuple):
@@ -64,7 +62,9 @@ class Examination(NamedTuple):
     shaders: Mapping[str, LoadedShader] = {}
 
 
-def examine(scenario: Scenario, compiler: CompilerOptions | None = None, output_dir: str | None = None) -> Examination:
+def examine(
+    scenario: Scenario, compiler: CompilerOptions | None = None, output_dir: StrPath | None = None
+) -> Examination:
     """Look at everything that `resolve` looks at, without stopping at what is wrong, and at the files of ``dst``."""
     from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
 
@@ -88,7 +88,7 @@ def _resolve(
     problems: Problems,
     inputs: Mapping[str, Any],
     outputs: Collection[str] | None,
-    output_dir: str | None,
+    output_dir: StrPath | None,
     compiler: CompilerOptions | None,
     *,
     thorough: bool = False,
@@ -118,11 +118,15 @@ def _resolve(
     shaders = used_shaders(scenario)
     places = {} if graphs is None else graphs.add_shaders(shaders)
     loaded = load_shaders(scenario, shaders, compiler or CompilerOptions(), problems, places, thorough=thorough)
-    layouts = None
+    layouts = fitted = None
     if "image" in kinds:
         from scenario_runner.plan.layouts import LayoutTracker
 
         layouts = LayoutTracker(resources, scenario, problems)
+    if "image" in kinds or graphs is not None:
+        from scenario_runner.plan.images import FittedShaders
+
+        fitted = FittedShaders(resources)
     context = CommandContext(
         scenario,
         problems,
@@ -131,6 +135,7 @@ def _resolve(
         PushConstants(scenario, raw_data, problems),
         frozenset(readonly),
         layouts,
+        fitted,
         graphs,
     )
     plan = _assemble(context)
@@ -154,10 +159,11 @@ def _assemble(context: CommandContext) -> Plan:
         from scenario_runner.plan.layouts import with_aliasing
 
         frames = with_aliasing(frames, resources, tables.lists, scenario, problems)
-    if "image" in kinds:
+    fitted = context.fitted
+    if fitted is not None:
         from scenario_runner.plan.images import with_usage
 
-        resources, needed = with_usage(resources, tables.lists, frames, problems, tables.without_format)
+        resources, needed = with_usage(resources, tables.lists, frames, problems, fitted.without_format)
         features = (*needed, *features)
     if tables.graph_pipelines or "tensor" in kinds:
         features += _ml_features(tables.resources.values(), tables.graph_pipelines)
@@ -176,9 +182,9 @@ def _assemble(context: CommandContext) -> Plan:
         descriptor_lists=tuple(tables.lists),
         frames=frames,
         outputs=(),
-        requirements=_requirements(context.shaders.values(), features, tables),
+        requirements=_requirements(context, features),
         graph_pipelines=tuple(tables.graph_pipelines),
-        declared=tables.declared,
+        declared={} if fitted is None else fitted.declared,
         reads=tuple(dict.fromkeys(files)),
         names=tables.names,
         graphics_pipelines=tuple(tables.graphics_pipelines),
@@ -218,7 +224,7 @@ def _resolve_commands(context: CommandContext) -> tuple[NeededFeature, ...]:
 
 
 def _outputs(
-    context: CommandContext, declared: Mapping[str, Any], outputs: Collection[str], output_dir: str
+    context: CommandContext, declared: Mapping[str, Any], outputs: Collection[str], output_dir: StrPath
 ) -> tuple[Output, ...]:
     """The resources with a ``dst`` and those in ``outputs``."""
     planned = []
@@ -237,14 +243,13 @@ def _outputs(
     return tuple(planned)
 
 
-def _requirements(
-    shaders: Collection[LoadedShader], features: tuple[NeededFeature, ...], tables: Tables
-) -> Requirements:
+def _requirements(context: CommandContext, features: tuple[NeededFeature, ...]) -> Requirements:
+    tables = context.tables
     capabilities: dict[str, str] = {}
     extensions: dict[str, str] = {}
     version, newest = (1, 0), ""
     places: dict[str, str] = {}
-    for shader in shaders:
+    for shader in context.shaders.values():
         places[shader.uid] = shader.pointer
         for capability in shader.module.capabilities:
             capabilities.setdefault(capability, shader.uid)
@@ -253,7 +258,7 @@ def _requirements(
         if shader.module.version > version:
             version, newest = shader.module.version, shader.uid
         features += shader.features
-    for capability, uid in tables.capabilities.items():
+    for capability, uid in () if context.fitted is None else context.fitted.capabilities.items():
         capabilities.setdefault(capability, uid)
     graphs: dict[str, str] = {}
     for label, (module, pointer) in tables.graph_modules.items():
@@ -293,26 +298,3 @@ def _ml_features(
         else:
             need(_OPTICAL_FLOW, "dataGraphOpticalFlow", graph.label, graph.pointer)
     return tuple(features.values())
-
-
-def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
-    """The facts of a plan, from what was read while it was made; None when the plan cannot be kept."""
-    scenario, loaded = context.scenario, context.shaders
-    models = []
-    for graph in () if context.graphs is None else context.graphs.graphs.values():
-        if graph.identity is None or not graph.identity.settled:
-            return None
-        models.append((graph.path, graph.identity))
-    sources, binaries = [], []
-    for shader in shaders:
-        code = loaded[shader.uid].code
-        if shader.type != "SPIR-V":
-            sources.append((compile_request(scenario, shader), code))
-        elif shader.src is not None:  # what a model brings itself is as old as its file
-            binaries.append((os.path.join(scenario.base_dir, shader.src), code))
-    contents = []
-    for uid, source in context.push_constants.sources.items():
-        if not isinstance(source, NpySource):
-            return None
-        contents.append((source, context.push_constants.read.get(uid)))
-    return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))

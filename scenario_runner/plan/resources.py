@@ -9,19 +9,46 @@ image (`vulkan.resources`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from scenario_runner.byte_data import collisions, overlap
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.kinds import RESOURCES, load
-from scenario_runner.plan.context import ResourceContext, ResourceResolver
 from scenario_runner.plan.plan import Plan, ResourcePlan, span_of
 from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource, NpySource, content_of, source_of
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.scenario import Buffer, RawData, Scenario
 from scenario_runner.scenario.scenario import Problems
+
+
+class ResourceContext(NamedTuple):
+    """Input of the planning of resources.
+
+    ``inputs`` goes before the data and the ``src`` of a resource; ``outputs`` are read back besides those that have a
+    ``dst``. ``shapes`` are those that graphs give to tensors, and ``deferred`` the
+    tensors that lack one which a graph should give.
+    """
+
+    scenario: Scenario
+    problems: Problems
+    inputs: Mapping[str, Any]
+    outputs: Collection[str]
+    shapes: Mapping[str, tuple[int, ...]]
+    deferred: frozenset[str]
+
+
+class ResourceResolver:
+    """Plans the resources of one kind; one is made for each plan that has such resources.
+
+    ``resolve(resource, pointer)`` gives the plan of a resource; None where something is wrong, which is noted or
+    raised. The static ``replaced(planned, scenario, data)`` gives a planned resource without a memory group, with other
+    content; None where that takes a new plan.
+    """
+
+    def __init__(self, context: ResourceContext) -> None:
+        self.context = context
 
 
 class Buffers(ResourceResolver):

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import codec_of, open_image
-from scenario_runner.files.npy import NpyReader, read_header
-from scenario_runner.files.npy_header import NpyHeader
+from scenario_runner.files.npy import NpyHeader, NpyReader, read_header
 from scenario_runner.files.source import Identity, SourceFile, file_identity, lease
 from scenario_runner.formats import Format
 from scenario_runner.plan.records import ImagePart, Source, image_parts

@@ -15,7 +15,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.formats import Format, format_of_value
 from scenario_runner.graphs.module import FixedGraph, GraphModule
 from scenario_runner.graphs.tosa import merged
-from scenario_runner.plan.context import CommandContext
+from scenario_runner.plan.commands import CommandContext
 from scenario_runner.plan.graph_models import SpirvGraph
 from scenario_runner.plan.records import Descriptor, DescriptorList, LayoutBinding, Source
 from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, content_of, source_of

@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 from scenario_runner.formats import Format, find_format, format_help
-from scenario_runner.plan.context import ResourceResolver
 from scenario_runner.plan.records import Source
+from scenario_runner.plan.resources import ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource, source_of
 from scenario_runner.plan.special_records import TensorPlan
 from scenario_runner.scenario import Scenario, Tensor

@@ -21,7 +21,7 @@ from scenario_runner.graphs.model import (
     known_format,
     resource_size_bytes,
 )
-from scenario_runner.plan.context import Tables
+from scenario_runner.plan.commands import Tables
 from scenario_runner.plan.graph_models import VgfGraph
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import BufferPlan, image_parts

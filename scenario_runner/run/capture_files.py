@@ -22,10 +22,9 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
-from scenario_runner.files.source import check_folder_to_write, file_error
+from scenario_runner.files.source import check_folder_to_write, file_error, read_file
 from scenario_runner.plan.plan import FramePlan, Plan, frame_folder
 from scenario_runner.run.resource_files import FileNames, ResourceWriter, at_resource, create_resource_file
-from scenario_runner.streams import read_file
 
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"

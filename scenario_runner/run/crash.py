@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutError
-from scenario_runner.files.source import reason_of
+from scenario_runner.files.source import read_file, reason_of
 from scenario_runner.program import Program, signal_name
-from scenario_runner.streams import read_file
 
 _HELP = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"

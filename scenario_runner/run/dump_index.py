@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, get_type_hints
 
-from scenario_runner.files.source import file_error, reason_of
-from scenario_runner.streams import read_file
+from scenario_runner.files.source import file_error, read_file, reason_of
 from scenario_runner.text import close_files_help
 
 INDEX = "index.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -49,12 +50,14 @@ class FileWriter:
     theirs as their frames end, so that those before a failure can be looked at. Raises FileError.
     """
 
-    def __init__(self, plan: Plan, *, outputs: bool = True, capture_dir: str | None = None, repeat: int = 1) -> None:
+    def __init__(
+        self, plan: Plan, *, outputs: bool = True, capture_dir: str | os.PathLike[str] | None = None, repeat: int = 1
+    ) -> None:
         self._plan = plan
         self._destinations = {
             output.uid: output.destination for output in plan.outputs if outputs and output.destination is not None
         }
-        self._capture_dir = capture_dir
+        self._capture_dir = None if capture_dir is None else os.fspath(capture_dir)
         self._repeat = repeat
         self._captured: CaptureFiles | None = None
         self._pending = OutputSet()

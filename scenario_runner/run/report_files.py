@@ -20,9 +20,8 @@ from typing import Any
 from scenario_runner import log, progress
 from scenario_runner.errors import UsageError
 from scenario_runner.files.output import OutputFile, check_destination
-from scenario_runner.files.source import check_existing_folder
+from scenario_runner.files.source import check_existing_folder, read_file
 from scenario_runner.plan.plan import Plan
-from scenario_runner.streams import read_file
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.graph_pipelines import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
 from scenario_runner.vulkan.instrumentation import Block, Instrumentation, required

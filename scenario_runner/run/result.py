@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.npy import composed
+from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.files.npy_image import composed
 from scenario_runner.formats import Format
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.resources import with_inputs
-from scenario_runner.run.given_scenario import Inputs, give_places, given_inputs
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
@@ -179,6 +178,31 @@ class Collector:
         """All is there; nothing to do."""
 
 
+Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
+"""By name, or by position."""
+
+
+def given_inputs(inputs: Any, more: tuple[Any, ...]) -> Inputs:
+    """The inputs of a call: one mapping, or arrays. Raises UsageError for both."""
+    if isinstance(inputs, Mapping):
+        if more:
+            raise UsageError("inputs are given both by name and by position, expected one mapping, or arrays")
+        return inputs
+    return () if inputs is None and not more else (inputs, *more)
+
+
+def by_uid(inputs: Inputs) -> Mapping[str, Any]:
+    """The inputs of a scenario. Raises UsageError for those that are given by position."""
+    if isinstance(inputs, Mapping):
+        return inputs
+    if inputs:
+        raise UsageError(
+            f"inputs[0] is a {type(inputs[0]).__name__}, expected a mapping: only the inputs of models have positions",
+            help="give the inputs of a scenario by uid: {'x': array}",
+        )
+    return {}
+
+
 class Prepared:
     """A scenario with its plan, from `Runner.prepare`; usable as long as the Runner is.
 
@@ -225,21 +249,24 @@ class Prepared:
         position, name or binding number, as `Runner.run` takes them. ``timings`` may be the
         object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
         """
-        folder = None if capture_dir is None else os.fspath(capture_dir)
         measured = Timings() if timings is True else timings or None
         options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": measured}
         try:
             given = self._by_uid(given_inputs(inputs, more))
-            result: Result = self._context.run(self._run, given, folder, write_files, options)
+            result: Result = self._context.run(self._run, given, capture_dir, write_files, options)
             result.timings = measured
             return result
         except ScenarioRunnerError as error:
-            give_places(error, self._scenario)
+            self._scenario.place_problems(error)
             error.at(path=self._scenario.path)
             raise
 
     def _run(
-        self, inputs: Mapping[str, Any], capture_dir: str | None, write_files: bool, options: Mapping[str, Any]
+        self,
+        inputs: Mapping[str, Any],
+        capture_dir: str | os.PathLike[str] | None,
+        write_files: bool,
+        options: Mapping[str, Any],
     ) -> Result:
         plan, timings = self._plan, options["timings"]
         with progress.measuring(timings.clock if timings else None):

@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from scenario_runner import log
 from scenario_runner.errors import FileError
+from scenario_runner.files.source import read_file
 from scenario_runner.kinds import MEASURED
 from scenario_runner.plan.plan import Plan
 from scenario_runner.progress import PHASES, Clock
-from scenario_runner.streams import read_file
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.timestamps import FrameTimes, Timestamps, wanted
 

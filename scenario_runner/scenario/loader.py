@@ -12,16 +12,23 @@ from typing import Any, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, warning
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
+from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_file
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import model_of
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, Scenario, check_entries, limited
-from scenario_runner.streams import MAX_SCENARIO_BYTES, is_stream, read_file
 
 MAX_VALUES = 2_000_000
 """Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
 
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 """Codes whose place is a key, not its value."""
+
+
+def as_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario) -> Scenario:
+    """The scenario that a path or data like the JSON stands for; a `Scenario` itself. Raises as `load` does."""
+    if isinstance(scenario, Scenario):
+        return scenario
+    return from_dict(scenario) if isinstance(scenario, Mapping) else load(scenario)
 
 
 def load(path: str | os.PathLike[str]) -> Scenario:

@@ -185,6 +185,13 @@ class Scenario:
         line, column = self._places[0].find(problem.pointer)
         return problem._replace(path=self.path or NO_FILE, line=line, column=column)
 
+    def place_problems(self, error: ScenarioRunnerError) -> None:
+        """Turn the JSON pointers that errors of the device and of files carry into file, line and column."""
+        error.problems = tuple(
+            self.placed(problem) if problem.path is None and problem.pointer is not None else problem
+            for problem in error.problems
+        )
+
 
 def limited(problems: list[Diagnostic]) -> list[Diagnostic]:
     """At most `MAX_PROBLEMS` of the problems, and a last one that there are more."""

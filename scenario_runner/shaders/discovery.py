@@ -67,12 +67,12 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    cache = ShaderCache(cache_dir)
+    cache = ShaderCache(cache_dir) if use_cache else None
     if compiler or any(map(os.environ.get, _NAMING)):
-        return _search(compiler, language, cache if use_cache else None)
+        return _search(compiler, language, cache)
     asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
     if asked not in _searches or time.monotonic() - _searches[asked][1] > _SEARCHED_EVERY_S:
-        _searches[asked] = _search(None, language, cache if use_cache else None), time.monotonic()
+        _searches[asked] = _search(None, language, cache), time.monotonic()
     return list(_searches[asked][0])
 
 

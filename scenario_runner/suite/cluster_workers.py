@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.files.source import read_file
 from scenario_runner.log import silence
-from scenario_runner.streams import read_file
 from scenario_runner.suite import cluster_host as remote
 from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES, Ended, Job, Order
 from scenario_runner.suite.cluster_shards import MOST_LOSSES, Contact, Host, Message, Shards, Suite, next_size

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from scenario_runner.files.source import reason_of
-from scenario_runner.streams import read_file
+from scenario_runner.files.source import read_file, reason_of
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
 from scenario_runner.text import close_files_help

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from scenario_runner.files.source import read_file
 from scenario_runner.scenario.syntax import declared_files
-from scenario_runner.streams import read_file
 from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.records import Hashes, Item
 

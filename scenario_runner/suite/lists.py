@@ -12,8 +12,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.source import reason_of
-from scenario_runner.streams import read_file
+from scenario_runner.files.source import read_file, reason_of
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import STATUSES, Expected, expected_status

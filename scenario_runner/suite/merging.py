@@ -13,8 +13,7 @@ from functools import cache, partial
 from typing import Annotated, Any, BinaryIO, Final, NamedTuple, TypeVar
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.source import reason_of
-from scenario_runner.streams import MAX_BYTES, is_stream
+from scenario_runner.files.source import MAX_BYTES, is_stream, reason_of
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Hashes, Result

@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("spirv",),
     ("program",),
-    ("byte_data", "formats", "content_cache", "flatbuffers", "streams", "system_limits"),
+    ("byte_data", "formats", "content_cache", "flatbuffers", "system_limits"),
     ("codes", "temporary"),
     ("errors", "kinds", "log", "progress", "arm_glslc", "system_packages"),
     ("diagnostics",),

@@ -31,12 +31,12 @@ def modules(packages: dict[str, str]) -> set[str]:
 # The modules of a small run whose plan is kept.
 RUN = modules(
     {
-        "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log progress runner signals streams"
+        "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log progress runner signals"
         " system_limits system_packages temporary text",
         "cli": "arguments messages options run run_files run_outputs supervisor",
-        "files": "codec npy npy_header output source",
+        "files": "codec npy npy_image output source",
         "plan": "destinations limits plan plan_cache records sources",
-        "run": "given_scenario output_files resource_files session",
+        "run": "output_files resource_files session",
         "shaders": "compile compilers discovery source",
         "vulkan": "device execute layers loader memory ml_emulation physical_device pipeline recording requirements"
         " resources structs transfer",
@@ -48,7 +48,7 @@ PLANNING = modules(
     {
         "": "program",
         "checks": "bindings resources shaders",
-        "plan": "commands context resolve resources shaders special_records",
+        "plan": "commands resolve resources shaders special_records",
         "scenario": "commands loader model model_base scenario shaders storage",
         "spirv": "access constants declarations index interface layout module stage_interface types",
         "spirv._generated": "enumerants opcodes",

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from scenario_runner import load
-from scenario_runner.plan.plan_cache import PlanCache, Settings
-from scenario_runner.plan.resolve import resolve, resolve_to_keep
+from scenario_runner.plan.plan_cache import PlanCache, resolve_to_keep
+from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.plan.resolve import resolve
 from scenario_runner.validation import validate_file
 from tests.gpu.flow_scenes import COSTS, HEIGHT, VECTORS, WIDTH, add_image, flow, grid_extent
 from tests.scenes import Scene
@@ -184,10 +185,10 @@ def test_what_a_plan_has(scene: Scene) -> None:
 def test_a_kept_plan(scene: Scene) -> None:
     """The plan of an optical flow is kept for the next run, and is the same when it is found again."""
     path = flow(complete(scene), "hint_motion_vectors", "output_cost", execution_flags=["disable_temporal_hints"])
-    settings = Settings(str(path.write()), None, None, str(scene.folder / "cache"))
-    cache = PlanCache(settings)
+    written, compiler = str(path.write()), CompilerOptions(cache_dir=str(scene.folder / "cache"))
+    cache = PlanCache(written, compiler=compiler)
     assert cache.load() is None
-    plan, facts = resolve_to_keep(load(settings.path))
+    plan, facts = resolve_to_keep(load(written))
     assert facts is not None
     cache.store(plan, facts)
-    assert PlanCache(settings).load() == plan
+    assert PlanCache(written, compiler=compiler).load() == plan

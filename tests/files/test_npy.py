@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.npy import NpyReader, NpyWriter, read_array, read_header, write_npy
-from scenario_runner.files.npy_header import parse_descr
+from scenario_runner.files.npy import NpyReader, NpyWriter, parse_descr, read_array, read_header, write_npy
 from tests.image_files import mutated
 
 MANY_EXAMPLES = settings(max_examples=150)

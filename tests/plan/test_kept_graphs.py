@@ -13,8 +13,8 @@ import pytest
 
 from scenario_runner.files.source import file_identity
 from scenario_runner.graphs import Port, input_ports, output_ports, read_vgf
-from scenario_runner.plan.plan_cache import PlanCache, Settings
-from scenario_runner.plan.resolve import resolve_to_keep
+from scenario_runner.plan.plan_cache import PlanCache, resolve_to_keep
+from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import in_memory
 from scenario_runner.plan.special_records import GraphPipelinePlan
 from scenario_runner.runner import Runner
@@ -38,14 +38,14 @@ def constants(plan: GraphPipelinePlan) -> list[bytes]:
 
 def kept(path: Path) -> PlanCache:
     """The cache after one plan was kept, as the next process opens it."""
-    settings = Settings(str(path), None, None, str(path.parent / "cache"))
-    cache = PlanCache(settings)
+    compiler = CompilerOptions(cache_dir=str(path.parent / "cache"))
+    cache = PlanCache(str(path), compiler=compiler)
     assert cache.load() is None
     settle(path.parent)
     plan, facts = resolve_to_keep(load(path))
     assert facts is not None
     cache.store(plan, facts)
-    return PlanCache(settings)
+    return PlanCache(str(path), compiler=compiler)
 
 
 SQUARE = """#version 450

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.plan.plan_cache import PlanCache, Settings
+from scenario_runner.plan.plan_cache import PlanCache
 from tests.gpu.fragment_scenes import WHOLE, draw, fragment, output, target, vertex
 from tests.scenes import Scene, assemble, kernel
 
@@ -52,7 +52,7 @@ def outcome(path: Path) -> list[int]:
 def test_the_plan_is_kept(path: Path) -> None:
     """The plan of the second run is that of the first."""
     assert outcome(path) == [3, 5]
-    kept = PlanCache(Settings(str(path), None, None, None)).load()
+    kept = PlanCache(str(path)).load()
     assert kept is not None
     with Runner() as runner:
         assert kept == runner.prepare(path).plan

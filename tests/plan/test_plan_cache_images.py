@@ -9,7 +9,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
-from scenario_runner.plan.plan_cache import PlanCache, Settings
+from scenario_runner.plan.plan_cache import PlanCache
 from scenario_runner.plan.special_records import ImagePlan
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
 from tests.image_files import write_dds
@@ -45,7 +45,7 @@ def test_a_kept_plan_is_the_same(path: Path) -> None:
         runner.run_to_files(path)
         first = (path.parent / "y.npy").read_bytes()
         made = runner.plan(path)
-        kept = PlanCache(Settings(str(path), None, None, None)).load()
+        kept = PlanCache(str(path)).load()
         assert kept is not None
         for uid, plan in made.resources.items():
             found = kept.resources[uid]
@@ -78,7 +78,7 @@ def test_another_number_of_levels(path: Path) -> None:
         runner.run_to_files(path)
         levels = [texels(NAME, 8 >> number, 8 >> number).tobytes() for number in range(4)]
         write_dds(path.parent / "x.dds", format_of(NAME), 8, 8, levels)
-        assert PlanCache(Settings(str(path), None, None, None)).load() is None
+        assert PlanCache(str(path)).load() is None
         runner.run_to_files(path)
     assert numpy.load(path.parent / "y.npy")[0, :4, :4].tobytes() == levels[1]
 

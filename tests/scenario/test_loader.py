@@ -6,9 +6,9 @@ import json
 import pytest
 
 from scenario_runner.errors import FileError, ScenarioError
+from scenario_runner.files.source import MAX_SCENARIO_BYTES
 from scenario_runner.scenario import load, loads
 from scenario_runner.scenario.loader import MAX_VALUES
-from scenario_runner.streams import MAX_SCENARIO_BYTES
 from tests.effort import calls_of
 
 GOOD = """{

@@ -13,11 +13,10 @@ from pydantic import ValidationError
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.codec import is_known
-from scenario_runner.files.source import SourceFile, reason_of
+from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, reason_of
 from scenario_runner.scenario.model_base import close_match, findings, shown
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, problems_of, scan
-from scenario_runner.streams import MAX_SCENARIO_BYTES
 from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.expectations.devices import Device, comparisons, matching, merged, vendor_id
 from scenario_runner.suite.expectations.model import VENDORS, Check, Least, Most, Output

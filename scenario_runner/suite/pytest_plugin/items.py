@@ -26,8 +26,8 @@ from scenario_runner.text import one_line, visible
 if TYPE_CHECKING:
     import numpy
 
-    from scenario_runner.run.given_scenario import AnyScenario
     from scenario_runner.run.result import Result as RunResult
+    from scenario_runner.runner import AnyScenario
 
 
 class Session:
