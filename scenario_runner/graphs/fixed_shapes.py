@@ -11,21 +11,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from scenario_runner.graphs.tosa import UNKNOWN, Shape, ShapeError
 from scenario_runner.spirv import Struct, Tensor, Type
 from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv.declarations import Declarations
 from scenario_runner.spirv.index import Rewriting
-
-
-class Interface(NamedTuple):
-    """The variables of one entry point and the type of its graph, with a shape for each input and output."""
-
-    variables: Sequence[int]
-    graph_type: int
-    shapes: Sequence[Shape]
 
 
 def declared_shape(type: Type) -> Shape | None:
@@ -36,41 +28,51 @@ def declared_shape(type: Type) -> Shape | None:
 
 
 def with_shapes(
-    declarations: Declarations, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
+    declarations: Declarations, shapes: Mapping[int, Sequence[Shape]], entry: int, bound: Sequence[Shape]
 ) -> array[int]:
     """Return the words of the module with types of these shapes.
 
-    ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. Raises ShapeError
-    where a rank is not a 32-bit constant.
+    ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. ``bound`` are those
+    of the inputs and outputs of the entry point at the word ``entry``. Raises ShapeError where a rank is not a 32-bit
+    constant.
     """
-    return _Writer(declarations, shapes, interface).write()
+    index = declarations.index
+    writer = _Writer(declarations)
+    for id, parts in shapes.items():
+        writer.set_shapes(id, parts)
+    words, end = index.words, entry + index.count(entry)
+    for variable, shape in zip(words[index.string_and_end(entry + 2, end)[1] : end], bound, strict=True):
+        writer.set_pointee(variable, shape)
+    writer.set_graph(words[index.graphs[words[entry + 1]] + 1], bound)
+    return writer.changes.result()
 
 
 class _Writer:
-    def __init__(
-        self, declarations: Declarations, shapes: Mapping[int, Shape | tuple[Shape, ...]], interface: Interface
-    ) -> None:
-        index = declarations.index
+    """Changes the types of values; each new type is defined behind the one that it replaces."""
+
+    def __init__(self, declarations: Declarations) -> None:
         self._declarations = declarations
-        self._words = words = index.words
-        self._made = Rewriting(index)
+        self._words = declarations.index.words
+        self.changes = Rewriting(declarations.index)
         self._at: dict[int, int] = {}
         self._tensors: dict[tuple[int, Shape], int] = {}  # element type and shape → a type of the module's own
         self._pointers: dict[tuple[int, int], int] = {}
-        for at in index.instructions():
+        self._structures: dict[tuple[int, tuple[Shape, ...]], int] = {}
+        for at in declarations.index.instructions():
             self._note(at)
-        self._structures: dict[tuple[int, object], int] = {}
-        changed = {id: self._type(words[self._at[id] + 1], shape) for id, shape in shapes.items()}
-        for variable, shape in zip(interface.variables, interface.shapes, strict=True):
-            changed[variable] = self._pointer(words[self._at[variable] + 1], shape)
-        for id, type in changed.items():
-            self._made.words[self._at[id] + 1] = type
-        graph = self._at[interface.graph_type]
-        for place, shape in zip(range(graph + 3, graph + (words[graph] >> 16)), interface.shapes, strict=True):
-            self._made.words[place] = self._type(words[place], shape)
 
-    def write(self) -> array[int]:
-        return self._made.result()
+    def set_shapes(self, id: int, shapes: Sequence[Shape]) -> None:
+        at = self._at[id] + 1
+        self.changes.words[at] = self._type(self._words[at], shapes)
+
+    def set_pointee(self, variable: int, shape: Shape) -> None:
+        at = self._at[variable] + 1
+        self.changes.words[at] = self._pointer(self._words[at], shape)
+
+    def set_graph(self, type: int, shapes: Sequence[Shape]) -> None:
+        graph = self._at[type]
+        for at, shape in zip(range(graph + 3, graph + (self._words[graph] >> 16)), shapes, strict=True):
+            self.changes.words[at] = self._type(self._words[at], [shape])
 
     def _note(self, at: int) -> None:
         words, opcode = self._words, self._words[at] & 0xFFFF
@@ -86,29 +88,30 @@ class _Writer:
         elif opcode in _WITH_TYPE:
             self._at[words[at + 2]] = at
 
-    def _type(self, type: int, shape: Shape | tuple[Shape, ...]) -> int:
-        """Return the id of a type like ``type`` with a shape; the type itself when it leaves nothing open."""
+    def _type(self, type: int, shapes: Sequence[Shape]) -> int:
+        """Return the id of a type like ``type`` with shapes; the type itself when it leaves nothing open."""
         open_type = self._type_of(type)
         if isinstance(open_type, Struct):
-            return self._structure(type, shape)
+            return self._structure(type, tuple(shapes))
+        (shape,) = shapes
         declared = declared_shape(open_type)
         if not isinstance(open_type, Tensor) or (declared is not None and UNKNOWN not in declared):
             return type
         at = self._at[type]
         id, is_new = self._place(self._tensors, (self._words[at + 2], shape), at)
         if is_new:
-            self._define_tensor(at, id, shape)  # type: ignore[arg-type]
+            self._define_tensor(at, id, shape)
         return id
 
     def _place(self, known: dict[Any, int], key: object, at: int) -> tuple[int, bool]:
         """Return the id for the type that replaces that at ``at``, and whether it is to be defined there."""
         id = known.get(key)
         if id is None:
-            id = known[key] = self._made.new_id()
+            id = known[key] = self.changes.new_id()
         elif self._at[id] <= at:
             return id, False
         else:
-            self._made.withdraw(self._at[id], id)
+            self.changes.withdraw(self._at[id], id)
         self._at[id] = at
         return id, True
 
@@ -121,31 +124,31 @@ class _Writer:
         number = words[self._at[rank] + 1]
         if words[self._at[number] + 2] != 32:
             raise ShapeError("has a rank that is not a 32-bit constant")
-        sizes = [self._made.new_id() for _ in shape]
+        sizes = [self.changes.new_id() for _ in shape]
         for constant, size in zip(sizes, shape, strict=True):
-            self._made.put(at, (4 << 16 | op.CONSTANT, number, constant, size))
-        array, composite = self._made.define(at, op.TYPE_ARRAY, (number, rank)), self._made.new_id()
-        self._made.put(at, (3 + len(sizes) << 16 | op.CONSTANT_COMPOSITE, array, composite, *sizes))
-        self._made.define(at, op.TYPE_TENSOR, (words[at + 2], rank, composite), id)
+            self.changes.put(at, (4 << 16 | op.CONSTANT, number, constant, size))
+        array, composite = self.changes.define(at, op.TYPE_ARRAY, (number, rank)), self.changes.new_id()
+        self.changes.put(at, (3 + len(sizes) << 16 | op.CONSTANT_COMPOSITE, array, composite, *sizes))
+        self.changes.define(at, op.TYPE_TENSOR, (words[at + 2], rank, composite), id)
 
     def _pointer(self, type: int, shape: Shape) -> int:
         at = self._at[type]
         storage, tensor = self._words[at + 2 : at + 4]
-        pointee = self._type(tensor, shape)
+        pointee = self._type(tensor, [shape])
         if pointee == tensor:
             return type
         id, is_new = self._place(self._pointers, (storage, pointee), at)
         if is_new:
-            self._made.define(at, op.TYPE_POINTER, (storage, pointee), id)
+            self.changes.define(at, op.TYPE_POINTER, (storage, pointee), id)
         return id
 
-    def _structure(self, type: int, shapes: Shape | tuple[Shape, ...]) -> int:
+    def _structure(self, type: int, shapes: tuple[Shape, ...]) -> int:
         at = self._at[type]
         id = self._structures.get((type, shapes))
         if id is None:
             members = self._words[at + 2 : at + (self._words[at] >> 16)]
-            parts = [self._type(member, shape) for member, shape in zip(members, shapes, strict=True)]  # type: ignore[arg-type]
-            id = self._structures[type, shapes] = self._made.define(at, op.TYPE_STRUCT, parts)
+            parts = [self._type(member, [shape]) for member, shape in zip(members, shapes, strict=True)]
+            id = self._structures[type, shapes] = self.changes.define(at, op.TYPE_STRUCT, parts)
         return id
 
     def _type_of(self, id: int) -> Type:

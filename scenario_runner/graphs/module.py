@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioError, SpirvError
-from scenario_runner.graphs.fixed_shapes import Interface, declared_shape, with_shapes
+from scenario_runner.graphs.fixed_shapes import declared_shape, with_shapes
 from scenario_runner.graphs.tosa import (
     INSTRUCTION_SET,
     OPERATORS,
     UNKNOWN,
-    Call,
-    Operand,
     Shape,
     ShapeError,
     merged,
@@ -67,7 +66,7 @@ class GraphModule:
         self.is_open = bool(body.open_values)
         self.unbuildable = body.unbuildable()
         self._largest = body.largest()
-        self._fixed: dict[tuple[str, tuple[Shape | None, ...]], FixedGraph | ScenarioError] = {}
+        self._with_shapes = lru_cache(_MOST_KEPT)(self._inferred)
 
     def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
         """Infer the shapes of the graph for inputs of these shapes by set and binding; unknown ones are left out.
@@ -76,21 +75,13 @@ class GraphModule:
         """
         if not self.is_open:
             return FixedGraph({}, self.code, "", self._largest)
-        key = entry.name, tuple(inputs.get((input_.set, input_.binding)) for input_ in entry.inputs)
-        result = self._fixed.get(key)
-        if result is None:
-            while len(self._fixed) >= _MOST_KEPT:
-                del self._fixed[next(iter(self._fixed))]
-            try:
-                result = self._with_shapes(entry, key[1])
-            except SpirvError as error:
-                result = ScenarioError([problem._replace(code="SR-GRAPH-012") for problem in error.problems])
-            self._fixed[key] = result
-        if isinstance(result, ScenarioError):
-            raise ScenarioError(result.problems)
-        return result
+        try:
+            return self._with_shapes(entry, tuple(inputs.get((input_.set, input_.binding)) for input_ in entry.inputs))
+        except SpirvError as error:
+            problems = [problem._replace(code="SR-GRAPH-012") for problem in error.problems]
+            raise ScenarioError(problems) from error
 
-    def _with_shapes(self, entry: GraphEntryPoint, inputs: Sequence[Shape | None]) -> FixedGraph:
+    def _inferred(self, entry: GraphEntryPoint, inputs: Sequence[Shape | None]) -> FixedGraph:
         index = self.module.source
         at = index.graph_entry_points[self.module.graph_entry_points.index(entry)]
         body = GraphBody(self.module, index.words[at + 1], inputs)
@@ -109,8 +100,8 @@ class GraphBody:
         self._tosa = {id for id in self._index.imports if self._text(id) == INSTRUCTION_SET}
         self._graph, self._inputs = graph, inputs
         self._places = dict(self._index.definitions)
-        self._shapes: dict[int, Shape | None] = {}
-        self._parts: dict[int, tuple[Shape | None, ...]] = {}
+        # Of each value: one shape, or several where it is a structure of tensors.
+        self._shapes: dict[int, tuple[Shape | None, ...]] = {}
         self._outputs: dict[int, Shape] = {}
         self._operators: list[int] = []  # and what takes their results, in the order of the module
         self._computed: tuple[int, str, str] | None = None
@@ -153,59 +144,49 @@ class GraphBody:
 
     def _declare(self, id: int, type: Type) -> None:
         """Note what a type says of the shape of a value."""
-        if isinstance(type, Struct):
-            parts = tuple(declared_shape(member.type) for member in type.members)
-            self._parts[id] = parts
-        else:
-            parts = (declared_shape(type),)
-            self._shapes[id] = parts[0]
-        if any(shape is None or UNKNOWN in shape for shape in parts):
+        types = [member.type for member in type.members] if isinstance(type, Struct) else [type]
+        shapes = self._shapes[id] = tuple(map(declared_shape, types))
+        if any(shape is None or UNKNOWN in shape for shape in shapes):
             self.open_values.append(id)
 
     def _operator(self, at: int) -> None:
-        words = self._words
+        words, name = self._words, self._name(at)
         self._operators.append(at)
-        if words[at + 3] not in self._tosa or words[at + 4] >= len(OPERATORS):
+        if not name:
             return
-        result, name = words[at + 2], OPERATORS[words[at + 4]]
+        inputs: list[Shape | None] = []
+        constants = {}
         ids = words[at + 5 : at + self._index.count(at)]
-        operands = operands_of(name, len(ids))
-        for operand, id in zip(operands, ids, strict=True):
+        for operand, id in zip(operands_of(name, len(ids)), ids, strict=True):
             opcode = words[self._places[id]] & 0xFFFF
-            if operand.is_single and not self._computed and opcode not in _CONSTANTS:
-                self._computed = result, operand.name, _ORIGINS.get(opcode, f"the instruction {opcode}")
-        if self._graph:
-            self._infer(at, name, dict(zip(operands, ids, strict=True)))
-
-    def _infer(self, at: int, name: str, operands: Mapping[Operand, int]) -> None:
-        shapes = {each.name: self._shape(id) for each, id in operands.items() if not each.is_constant}
-        known = {name: shape for name, shape in shapes.items() if shape is not None}
-        if len(known) < len(shapes):
+            if operand.is_single:
+                if not self._computed and opcode not in _CONSTANTS:
+                    self._computed = words[at + 2], operand.name, _ORIGINS.get(opcode, f"the instruction {opcode}")
+            elif self._graph and operand.is_constant:
+                constants[operand.name] = self._numbers(id, at)
+            elif self._graph:
+                inputs.append(self._shape(id))
+        known = [shape for shape in inputs if shape is not None]
+        if not self._graph or len(known) < len(inputs):
             return  # of a rank that only the device learns
-        constants = {each.name: self._numbers(id, at) for each, id in operands.items() if each.is_constant}
-        result = self._words[at + 2]
-        declared = self._parts.get(result) or (self._shapes[result],)
-        both = []
-        for type_says, inferred in zip(declared, result_shapes(name, Call(constants, known)), strict=True):
-            shape = inferred if type_says is None else merged(type_says, inferred)
+        shapes = []
+        for declared, inferred in zip(self._shapes[words[at + 2]], result_shapes(name, known, constants), strict=True):
+            shape = inferred if declared is None else merged(declared, inferred)
             if shape is None:
-                raise ShapeError(f"gives a tensor of {text(type_says or ())}, but its inputs make {text(inferred)}")
-            both.append(shape)
-        if result in self._parts:
-            self._parts[result] = tuple(both)
-        else:
-            (self._shapes[result],) = both
+                raise ShapeError(f"gives a tensor of {text(declared or ())}, but its inputs make {text(inferred)}")
+            shapes.append(shape)
+        self._shapes[words[at + 2]] = tuple(shapes)
 
     def _extract(self, at: int) -> None:
         self._operators.append(at)
-        part = self._parts[self._words[at + 3]][self._words[at + 4]]
-        if part is not None:
-            self._shapes[self._words[at + 2]] = part
+        shape = self._shapes[self._words[at + 3]][self._words[at + 4]]
+        if shape is not None:
+            self._shapes[self._words[at + 2]] = (shape,)
 
     def _input(self, at: int) -> None:
         shape = self._inputs[self._numbers(self._words[at + 3], at)[0]]
         if shape is not None:
-            self._shapes[self._words[at + 2]] = shape
+            self._shapes[self._words[at + 2]] = (shape,)
 
     def _output(self, at: int) -> None:
         shape = self._shape(self._words[at + 1])
@@ -215,23 +196,18 @@ class GraphBody:
     def fixed(self, entry: int, places: Sequence[tuple[int, int]]) -> FixedGraph:
         """Give all types the shapes that were inferred; the entry point is at a word, its outputs at ``places``."""
         outputs = {place: self._outputs[i] for i, place in enumerate(places) if i in self._outputs}
-        shapes: dict[int, Shape | tuple[Shape, ...]] = {}
+        shapes: dict[int, Sequence[Shape]] = {}
         for id in self.open_values:
-            parts = self._parts.get(id, (self._shapes.get(id),))
-            known = [shape for shape in parts if shape is not None and UNKNOWN not in shape]
-            if len(known) < len(parts):
+            shapes[id] = [shape for shape in self._shapes[id] if shape is not None and UNKNOWN not in shape]
+            if len(shapes[id]) < len(self._shapes[id]):
                 return FixedGraph(outputs, None, self._called(id))
-            shapes[id] = tuple(known) if id in self._parts else known[0]
         interface = [*self._inputs, *(self._outputs.get(i) for i in range(len(places)))]
         bound = [shape for shape in interface if shape is not None]
         index = self._index
         if len(index.graphs) > 1 or len(bound) < len(interface):
             return FixedGraph(outputs, None, "one of several graphs" if len(index.graphs) > 1 else "an output")
-        end = entry + index.count(entry)
-        variables = self._words[index.string_and_end(entry + 2, end)[1] : end]
-        graph_type = self._words[index.graphs[self._graph] + 1]
         try:
-            words = with_shapes(self._declarations, shapes, Interface(variables, graph_type, bound))
+            words = with_shapes(self._declarations, shapes, entry, bound)
         except ShapeError as error:
             raise index.error(f"byte {entry * 4}: the graph module {error}", "SR-GRAPH-014") from None
         return FixedGraph(outputs, struct.pack(f"<{len(words)}I", *words), "", self.largest())
@@ -242,7 +218,7 @@ class GraphBody:
         largest: Shape = ()
         for at in self._operators:
             id = self._words[at + 2]
-            for shape in self._parts.get(id, (self._shapes.get(id),)):
+            for shape in self._shapes.get(id, ()):
                 elements = prod(size for size in shape or () if size != UNKNOWN)
                 if shape is not None and elements > count:
                     count, name, largest = elements, self._called(id), shape
@@ -266,8 +242,6 @@ class GraphBody:
 
     def _lost_part(self) -> str:
         """Name the first result of an operator with several (FFT2D, RFFT2D) that no output depends on."""
-        if not self._parts:
-            return ""
         words, lost = self._words, ""
         needed = {words[at + 1] for at in self._index.instructions() if words[at] & 0xFFFF == op.GRAPH_SET_OUTPUT}
         extracted: dict[int, set[int]] = {}
@@ -278,8 +252,9 @@ class GraphBody:
                     needed.add(words[at + 3])
                     extracted.setdefault(words[at + 3], set()).add(words[at + 4])
                 continue
-            unused = set(range(len(self._parts.get(result, ())))) - extracted.get(result, set())
-            if unused:
+            parts = range(len(self._shapes.get(result, ())))
+            unused = set(parts) - extracted.get(result, set())
+            if unused and len(parts) > 1:
                 name = self._name(at)
                 lost = f"result {min(unused)} of the operator{name and f' {name}'} with the id {result}"
             if result in needed:
@@ -292,7 +267,8 @@ class GraphBody:
     def _shape(self, id: int) -> Shape | None:
         """Return the shape of a value, None where its rank is not known."""
         if id in self._shapes:
-            return self._shapes[id]
+            (shape,) = self._shapes[id]
+            return shape
         return declared_shape(self._type(self._words[self._places[id] + 1]))
 
     def _numbers(self, id: int, user: int) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
 """The operators of TOSA 1.0: their operands in the order of SPIR-V, and the shapes of their results.
 
-A shape is a tuple of sizes, 1 or more each, with `UNKNOWN` where a size is not known. Rules raise `ShapeError` with the
-end of a sentence whose subject is the operator, where shapes of inputs do not fit each other.
+A shape is a tuple of sizes, 1 or more each, with `UNKNOWN` where a size is not known. A rule takes the shapes of an
+operator's inputs in their order, constant operands by name, and returns the shape of each result. Rules raise
+`ShapeError` where shapes of inputs do not fit each other.
 
 Source: TOSA 1.0 specification, the operators' argument tables, ERROR_IF and REQUIRE conditions; SPIR-V extended
 instruction set "TOSA.001000.1".
@@ -11,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
+Rule: TypeAlias = Callable[..., Shape]
 UNKNOWN: Final = -1
 INSTRUCTION_SET: Final = "TOSA.001000.1"
 
@@ -27,42 +29,6 @@ _NAMES: Final = (
 )
 OPERATORS: Final = tuple(_NAMES.split())
 """The operators by their number."""
-
-_CONVOLVED: Final = "acc_type! local_bound! input weight bias input_zp* weight_zp*"
-# Operands in their order: "!" marks constants, "*" tensors of one element, "..." one or more. Operators that are not
-# listed have only inputs, which are broadcast.
-_OPERANDS: Final = {
-    "ARGMAX": "axis! nan_mode! input",
-    "AVG_POOL2D": "kernel! stride! pad! acc_type! input input_zp* output_zp*",
-    **dict.fromkeys(("CONV2D", "CONV3D", "DEPTHWISE_CONV2D"), f"pad! stride! dilation! {_CONVOLVED}"),
-    "FFT2D": "inverse! local_bound! input_real input_imag",
-    "MATMUL": "a b a_zp* b_zp*",
-    "MAX_POOL2D": "kernel! stride! pad! nan_mode! input",
-    "RFFT2D": "local_bound! input_real",
-    "TRANSPOSE_CONV2D": f"out_pad! stride! {_CONVOLVED}",
-    "CLAMP": "min_val! max_val! nan_mode! input...",
-    "ARITHMETIC_RIGHT_SHIFT": "round! input...",
-    **dict.fromkeys(("MAXIMUM", "MINIMUM"), "nan_mode! input..."),
-    "MUL": "input1 input2 shift*",
-    "TABLE": "input1 table",
-    "NEGATE": "input1 input1_zp* output_zp*",
-    **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_PRODUCT", "REDUCE_SUM"), "axis! input"),
-    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), "axis! nan_mode! input"),
-    "CONCAT": "axis! input...",
-    "PAD": "input1 padding! pad_const*",
-    "RESHAPE": "input1 shape!",
-    "REVERSE": "axis! input1",
-    "SLICE": "input1 start! size!",
-    "TILE": "input1 multiples!",
-    "TRANSPOSE": "perms! input1",
-    "GATHER": "values indices",
-    "SCATTER": "values_in indices input",
-    "RESIZE": "mode! input scale! offset! border!",
-    "RESCALE": (
-        "scale32! rounding_mode! per_channel! input_unsigned! output_unsigned!"
-        " input multiplier shift input_zp* output_zp*"
-    ),
-}
 
 
 class ShapeError(ValueError):
@@ -79,18 +45,19 @@ class Operand(NamedTuple):
 
 def operands_of(name: str, count: int) -> list[Operand]:
     """Describe the operands of an operator, of which there are ``count``."""
-    words = _OPERANDS.get(name, "input...").split()
+    words = _SIGNATURES.get(name, _DEFAULT)[0].split()
     if words[-1].endswith("..."):
-        repeated = words.pop().removesuffix("...")
-        words += [f"{repeated}{number}" for number in range(1, max(1, count - len(words)) + 1)]
-    return [Operand(word.rstrip("!*"), word.endswith("!"), word.endswith("*")) for word in words]
+        words += words[-1:] * (count - len(words))
+    return [Operand(word.rstrip("!*."), word.endswith("!"), word.endswith("*")) for word in words]
 
 
-class Call(NamedTuple):
-    """One operator: its constant operands and the shapes of its inputs by name."""
+def result_shapes(name: str, inputs: Sequence[Shape], constants: Mapping[str, tuple[int, ...]]) -> tuple[Shape, ...]:
+    """Infer the shapes of the results of the operator ``name``, from inputs that are not of a single element.
 
-    constants: Mapping[str, tuple[int, ...]]
-    inputs: Mapping[str, Shape]
+    Raises ShapeError where the inputs do not fit.
+    """
+    shape = _SIGNATURES.get(name, _DEFAULT)[1](*inputs, **constants)
+    return (shape, shape) if name in ("FFT2D", "RFFT2D") else (shape,)
 
 
 def text(shape: Shape) -> str:
@@ -108,20 +75,36 @@ def merged(one: Shape, other: Shape) -> Shape | None:
     return tuple(map(max, one, other))  # UNKNOWN is less than any size
 
 
-def result_shapes(name: str, call: Call) -> tuple[Shape, ...]:
-    """Infer the shapes of the results of the operator ``name``. Raises ShapeError where the inputs do not fit."""
-    return _RULES.get(name, _elementwise)(call)
+def _equal(one: int, other: int, what: str) -> int:
+    """Return the known one of two sizes that must be equal."""
+    if one != other and UNKNOWN not in (one, other):
+        raise ShapeError(f"has {what}: {one} and {other}, expected the same")
+    return max(one, other)
 
 
-def _elementwise(call: Call) -> tuple[Shape, ...]:
-    """Broadcast inputs of the same rank; zero points and shifts do not take part."""
-    shapes = list(call.inputs.values())
+def _equation(equation: str) -> Rule:
+    """Make the rule of an equation as `numpy.einsum` has it: sizes of the same letter are equal."""
+    letters, result = equation.split(" -> ")
+
+    def rule(*shapes: Shape, **_: Any) -> Shape:
+        sizes: dict[str, int] = {}
+        what = f"inputs of the shapes {' and '.join(map(text, shapes))} with different sizes in one dimension"
+        for names, shape in zip(letters.split(), shapes, strict=True):
+            for name, size in zip(names, shape, strict=True):
+                sizes[name] = _equal(sizes.get(name, UNKNOWN), size, what)
+        return tuple(sizes[name] for name in result)
+
+    return rule
+
+
+def _elementwise(*shapes: Shape, **_: Any) -> Shape:
+    """Broadcast inputs of the same rank."""
     result = shapes[0]
     for shape in shapes[1:]:
         if len(shape) != len(result):
             raise ShapeError(f"has inputs of {len(result)} and {len(shape)} dimensions, expected the same number")
         result = tuple(_broadcast(one, other, shapes) for one, other in zip(result, shape, strict=True))
-    return (result,)
+    return result
 
 
 def _broadcast(one: int, other: int, shapes: Sequence[Shape]) -> int:
@@ -134,226 +117,172 @@ def _broadcast(one: int, other: int, shapes: Sequence[Shape]) -> int:
     raise ShapeError(f"has inputs of the shapes {' and '.join(map(text, shapes))}, whose sizes are neither equal nor 1")
 
 
-def _equal(one: int, other: int, what: str) -> int:
-    """Return the known one of two sizes that must be equal."""
-    if one != other and UNKNOWN not in (one, other):
-        raise ShapeError(f"has {what}: {one} and {other}, expected the same")
-    return max(one, other)
+def _first(first: Shape, *_others: Shape, **_: Any) -> Shape:
+    return first
 
 
-def _window(size: int, before: int, after: int, kernel: int, stride: int, what: str) -> int:
-    """Count the windows of a convolution or a pool in one dimension."""
-    if UNKNOWN in (size, kernel):
-        return UNKNOWN
-    room = size + before + after - kernel
-    if room < 0:
-        raise ShapeError(
-            f"has a kernel of {kernel} in {what}, more than the {size} elements with {before} and {after} of padding"
-        )
-    return room // stride + 1
+def _argmax(shape: Shape, *, axis: Shape, **_: Any) -> Shape:
+    (i,) = axis
+    return shape[:i] + shape[i + 1 :] or (1,)
 
 
-def _argmax(call: Call) -> tuple[Shape, ...]:
-    shape = call.inputs["input"]
-    (axis,) = call.constants["axis"]
-    return ((shape[:axis] + shape[axis + 1 :]) or (1,),)
+def _reduce(shape: Shape, *, axis: Shape, **_: Any) -> Shape:
+    (i,) = axis
+    return (*shape[:i], 1, *shape[i + 1 :])
 
 
-def _reduce(call: Call) -> tuple[Shape, ...]:
-    shape = call.inputs["input"]
-    (axis,) = call.constants["axis"]
-    return ((*shape[:axis], 1, *shape[axis + 1 :]),)
+def _pool(shape: Shape, *, kernel: Shape, pad: Shape, stride: Shape, **_: Any) -> Shape:
+    batch, *sizes, channels = shape
+    return (batch, *_windows(sizes, kernel, pad, stride, (1, 1)), channels)
 
 
-def _pool(call: Call) -> tuple[Shape, ...]:
-    batch, height, width, channels = call.inputs["input"]
-    kernel, stride, pad = call.constants["kernel"], call.constants["stride"], call.constants["pad"]
-    return (
-        (
-            batch,
-            _window(height, pad[0], pad[1], kernel[0], stride[0], "height"),
-            _window(width, pad[2], pad[3], kernel[1], stride[1], "width"),
-            channels,
-        ),
-    )
-
-
-def _convolution(call: Call) -> tuple[Shape, ...]:
+def _convolution(
+    shape: Shape, weight: Shape, bias: Shape, *, pad: Shape, stride: Shape, dilation: Shape, **_: Any
+) -> Shape:
     """Infer the shape of CONV2D and CONV3D: any number of dimensions between batch and channels."""
-    batch, *sizes, channels = call.inputs["input"]
-    out, *kernel, in_channels = call.inputs["weight"]
+    batch, *sizes, channels = shape
+    out, *kernel, in_channels = weight
     _equal(channels, in_channels, "different numbers of channels in input and weight")
-    return ((batch, *_windows(call, sizes, kernel), _with_bias(call, out)),)
+    return (batch, *_windows(sizes, kernel, pad, stride, dilation), _with_bias(out, bias))
 
 
-def _depthwise(call: Call) -> tuple[Shape, ...]:
-    batch, *sizes, channels = call.inputs["input"]
-    *kernel, in_channels, multiplier = call.inputs["weight"]
+def _depthwise(
+    shape: Shape, weight: Shape, bias: Shape, *, pad: Shape, stride: Shape, dilation: Shape, **_: Any
+) -> Shape:
+    batch, *sizes, channels = shape
+    *kernel, in_channels, multiplier = weight
     channels = _equal(channels, in_channels, "different numbers of channels in input and weight")
     out = UNKNOWN if UNKNOWN in (channels, multiplier) else channels * multiplier
-    return ((batch, *_windows(call, sizes, kernel), _with_bias(call, out)),)
+    return (batch, *_windows(sizes, kernel, pad, stride, dilation), _with_bias(out, bias))
 
 
-def _windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
-    pad, stride, dilation = call.constants["pad"], call.constants["stride"], call.constants["dilation"]
-    names = ("depth", "height", "width")[-len(sizes) :]
-    return [
-        _window(
-            size,
-            pad[2 * i],
-            pad[2 * i + 1],
-            UNKNOWN if kernel[i] == UNKNOWN else (kernel[i] - 1) * dilation[i] + 1,
-            stride[i],
-            names[i],
-        )
-        for i, size in enumerate(sizes)
-    ]
-
-
-def _with_bias(call: Call, channels: int) -> int:
-    """Return the channels of the result, which the bias has as well, unless it is one number for all."""
-    (bias,) = call.inputs["bias"]
-    return channels if bias == 1 else _equal(channels, bias, "different numbers of channels in weight and bias")
-
-
-def _transpose_convolution(call: Call) -> tuple[Shape, ...]:
-    batch, height, width, channels = call.inputs["input"]
-    out, kernel_height, kernel_width, in_channels = call.inputs["weight"]
+def _transpose_convolution(
+    shape: Shape, weight: Shape, bias: Shape, *, out_pad: Shape, stride: Shape, **_: Any
+) -> Shape:
+    batch, *sizes, channels = shape
+    out, *kernel, in_channels = weight
     _equal(channels, in_channels, "different numbers of channels in input and weight")
-    pad, stride = call.constants["out_pad"], call.constants["stride"]
-    sizes = []
-    for size, kernel, step, added in (
-        (height, kernel_height, stride[0], pad[0] + pad[1]),
-        (width, kernel_width, stride[1], pad[2] + pad[3]),
+    dimensions = zip(sizes, kernel, stride, out_pad[::2], out_pad[1::2], strict=True)
+    sizes = [
+        UNKNOWN if UNKNOWN in (size, extent) else (size - 1) * step + before + after + extent
+        for size, extent, step, before, after in dimensions
+    ]
+    return (batch, *sizes, _with_bias(out, bias))
+
+
+def _windows(sizes: Sequence[int], kernel: Sequence[int], pad: Shape, stride: Shape, dilation: Shape) -> Sequence[int]:
+    """Count the windows of a convolution or a pool in each dimension."""
+    names = ("depth", "height", "width")[-len(sizes) :]
+    counts = []
+    for name, size, extent, before, after, step, apart in zip(
+        names, sizes, kernel, pad[::2], pad[1::2], stride, dilation, strict=True
     ):
-        sizes.append(UNKNOWN if UNKNOWN in (size, kernel) else (size - 1) * step + added + kernel)
-    return ((batch, *sizes, _with_bias(call, out)),)
+        covered = (extent - 1) * apart + 1
+        room = size + before + after - covered
+        if UNKNOWN in (size, extent):
+            counts.append(UNKNOWN)
+        elif room < 0:
+            padding = f"the {size} elements with {before} and {after} of padding"
+            raise ShapeError(f"has a kernel of {covered} in {name}, more than {padding}")
+        else:
+            counts.append(room // step + 1)
+    return counts
 
 
-def _matmul(call: Call) -> tuple[Shape, ...]:
-    batch, height, inner = call.inputs["a"]
-    other_batch, other_inner, width = call.inputs["b"]
-    _equal(inner, other_inner, "inputs whose columns and rows differ in number")
-    return ((_equal(batch, other_batch, "inputs of different batches"), height, width),)
+def _with_bias(channels: int, bias: Shape) -> int:
+    """Return the channels of the result, which the bias has as well, unless it is one number for all."""
+    (count,) = bias
+    return channels if count == 1 else _equal(channels, count, "different numbers of channels in weight and bias")
 
 
-def _fft(call: Call) -> tuple[Shape, ...]:
-    real, imaginary = call.inputs["input_real"], call.inputs["input_imag"]
-    shape = tuple(_equal(*pair, "parts of different sizes") for pair in zip(real, imaginary, strict=True))
-    return shape, shape
+def _rfft(shape: Shape, **_: Any) -> Shape:
+    batch, height, width = shape
+    return batch, height, UNKNOWN if width == UNKNOWN else width // 2 + 1
 
 
-def _rfft(call: Call) -> tuple[Shape, ...]:
-    batch, height, width = call.inputs["input_real"]
-    shape = (batch, height, UNKNOWN if width == UNKNOWN else width // 2 + 1)
-    return shape, shape
-
-
-def _concat(call: Call) -> tuple[Shape, ...]:
-    first, *others = call.inputs.values()
-    (axis,) = call.constants["axis"]
-    result = list(first)
-    for shape in others:
+def _concat(*shapes: Shape, axis: Shape, **_: Any) -> Shape:
+    result = list(shapes[0])
+    for shape in shapes[1:]:
         for i, size in enumerate(shape):
-            if i == axis:
-                result[i] = UNKNOWN if UNKNOWN in (result[i], size) else result[i] + size
-            else:
+            if i not in axis:
                 result[i] = _equal(result[i], size, f"inputs of different sizes in dimension {i}")
-    return (tuple(result),)
+            else:
+                result[i] = UNKNOWN if UNKNOWN in (result[i], size) else result[i] + size
+    return tuple(result)
 
 
-def _pad(call: Call) -> tuple[Shape, ...]:
-    shape, padding = call.inputs["input1"], call.constants["padding"]
-    return (
-        tuple(size if size == UNKNOWN else size + padding[2 * i] + padding[2 * i + 1] for i, size in enumerate(shape)),
-    )
+def _pad(shape: Shape, *, padding: Shape, **_: Any) -> Shape:
+    dimensions = zip(shape, padding[::2], padding[1::2], strict=True)
+    return tuple(size if size == UNKNOWN else size + before + after for size, before, after in dimensions)
 
 
-def _reshape(call: Call) -> tuple[Shape, ...]:
-    shape, new_shape = call.inputs["input1"], call.constants["shape"]
-    known = prod(size for size in new_shape if size != UNKNOWN)
-    if UNKNOWN in shape:
-        return (new_shape,)
-    count = prod(shape)
-    if UNKNOWN in new_shape and count % known == 0:
-        return (tuple(count // known if size == UNKNOWN else size for size in new_shape),)
+def _reshape(old: Shape, *, shape: Shape, **_: Any) -> Shape:
+    if UNKNOWN in old:
+        return shape
+    count, known = prod(old), prod(size for size in shape if size != UNKNOWN)
+    if UNKNOWN in shape and count % known == 0:
+        return tuple(count // known if size == UNKNOWN else size for size in shape)
     if count != known:
-        raise ShapeError(f"makes the shape {text(new_shape)} of {text(shape)}, which has another number of elements")
-    return (new_shape,)
+        raise ShapeError(f"makes the shape {text(shape)} of {text(old)}, which has another number of elements")
+    return shape
 
 
-def _slice(call: Call) -> tuple[Shape, ...]:
-    shape, start, sizes = call.inputs["input1"], call.constants["start"], call.constants["size"]
-    for i, (size, first, count) in enumerate(zip(shape, start, sizes, strict=True)):
-        if size != UNKNOWN and first + max(count, 1) > size:
-            raise ShapeError(f"takes {count} from {first} on in dimension {i}, which has {size}")
-    return (sizes,)
+def _slice(shape: Shape, *, start: Shape, size: Shape, **_: Any) -> Shape:
+    for i, (room, first, count) in enumerate(zip(shape, start, size, strict=True)):
+        if room != UNKNOWN and first + max(count, 1) > room:
+            raise ShapeError(f"takes {count} from {first} on in dimension {i}, which has {room}")
+    return size
 
 
-def _tile(call: Call) -> tuple[Shape, ...]:
-    shape, multiples = call.inputs["input1"], call.constants["multiples"]
-    return (tuple(UNKNOWN if one == UNKNOWN else one * times for one, times in zip(shape, multiples, strict=True)),)
+def _tile(shape: Shape, *, multiples: Shape, **_: Any) -> Shape:
+    return tuple(UNKNOWN if one == UNKNOWN else one * times for one, times in zip(shape, multiples, strict=True))
 
 
-def _transpose(call: Call) -> tuple[Shape, ...]:
-    shape, order = call.inputs["input1"], call.constants["perms"]
-    return (tuple(shape[i] for i in order),)
+def _transpose(shape: Shape, *, perms: Shape, **_: Any) -> Shape:
+    return tuple(shape[i] for i in perms)
 
 
-def _gather(call: Call) -> tuple[Shape, ...]:
-    batch, _, channels = call.inputs["values"]
-    other_batch, count = call.inputs["indices"]
-    return ((_equal(batch, other_batch, "values and indices of different batches"), count, channels),)
+def _resize(shape: Shape, *, scale: Shape, offset: Shape, border: Shape, **_: Any) -> Shape:
+    batch, *sizes, channels = shape
+    dimensions = zip(sizes, scale[::2], scale[1::2], offset, border, strict=True)
+    sizes = [
+        UNKNOWN if size == UNKNOWN else ((size - 1) * numerator - first + last) // denominator + 1
+        for size, numerator, denominator, first, last in dimensions
+    ]
+    return (batch, *sizes, channels)
 
 
-def _scatter(call: Call) -> tuple[Shape, ...]:
-    batch, rows, channels = call.inputs["values_in"]
-    index_batch, count = call.inputs["indices"]
-    input_batch, input_count, input_channels = call.inputs["input"]
-    batch = _equal(_equal(batch, index_batch, "values and indices of different batches"), input_batch, "batches")
-    _equal(count, input_count, "different numbers of indices and inputs")
-    return ((batch, rows, _equal(channels, input_channels, "values and inputs of different channels")),)
-
-
-def _resize(call: Call) -> tuple[Shape, ...]:
-    batch, height, width, channels = call.inputs["input"]
-    scale, offset, border = (call.constants[name] for name in ("scale", "offset", "border"))
-    sizes = []
-    for i, size in enumerate((height, width)):
-        steps = (size - 1) * scale[2 * i] - offset[i] + border[i]
-        sizes.append(UNKNOWN if size == UNKNOWN else steps // scale[2 * i + 1] + 1)
-    return ((batch, *sizes, channels),)
-
-
-def _like_the_first(call: Call) -> tuple[Shape, ...]:
-    return (next(iter(call.inputs.values())),)
-
-
-def _multiply(call: Call) -> tuple[Shape, ...]:
-    return _elementwise(Call({}, {name: call.inputs[name] for name in ("input1", "input2")}))
-
-
-_RULES: Final[dict[str, Callable[[Call], tuple[Shape, ...]]]] = {
-    "ARGMAX": _argmax,
-    "AVG_POOL2D": _pool,
-    "CONV2D": _convolution,
-    "CONV3D": _convolution,
-    "DEPTHWISE_CONV2D": _depthwise,
-    "FFT2D": _fft,
-    "MATMUL": _matmul,
-    "MAX_POOL2D": _pool,
-    "RFFT2D": _rfft,
-    "TRANSPOSE_CONV2D": _transpose_convolution,
-    **dict.fromkeys(("TABLE", "NEGATE", "REVERSE", "RESCALE"), _like_the_first),
-    "MUL": _multiply,
-    **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PRODUCT", "REDUCE_SUM"), _reduce),
-    "CONCAT": _concat,
-    "PAD": _pad,
-    "RESHAPE": _reshape,
-    "SLICE": _slice,
-    "TILE": _tile,
-    "TRANSPOSE": _transpose,
-    "GATHER": _gather,
-    "SCATTER": _scatter,
-    "RESIZE": _resize,
+_CONVOLVED: Final = "acc_type! local_bound! input weight bias input_zp* weight_zp*"
+_RESCALED: Final = "scale32! rounding_mode! per_channel! input_unsigned! output_unsigned! input multiplier shift"
+_DEFAULT: Final[tuple[str, Rule]] = "input...", _elementwise
+# Operands in their order, and the rule: "!" marks constants, "*" tensors of one element, "..." one or more.
+_SIGNATURES: Final[dict[str, tuple[str, Rule]]] = {
+    "ARGMAX": ("axis! nan_mode! input", _argmax),
+    "AVG_POOL2D": ("kernel! stride! pad! acc_type! input input_zp* output_zp*", _pool),
+    **dict.fromkeys(("CONV2D", "CONV3D"), (f"pad! stride! dilation! {_CONVOLVED}", _convolution)),
+    "DEPTHWISE_CONV2D": (f"pad! stride! dilation! {_CONVOLVED}", _depthwise),
+    "FFT2D": ("inverse! local_bound! input_real input_imag", _equation("nhw nhw -> nhw")),
+    "MATMUL": ("a b a_zp* b_zp*", _equation("nhk nkw -> nhw")),
+    "MAX_POOL2D": ("kernel! stride! pad! nan_mode! input", _pool),
+    "RFFT2D": ("local_bound! input_real", _rfft),
+    "TRANSPOSE_CONV2D": (f"out_pad! stride! {_CONVOLVED}", _transpose_convolution),
+    "CLAMP": ("min_val! max_val! nan_mode! input", _first),
+    "ARITHMETIC_RIGHT_SHIFT": ("round! input...", _elementwise),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM"), ("nan_mode! input...", _elementwise)),
+    "MUL": ("input1 input2 shift*", _elementwise),
+    "TABLE": ("input1 table", _first),
+    "NEGATE": ("input1 input1_zp* output_zp*", _first),
+    **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_PRODUCT", "REDUCE_SUM"), ("axis! input", _reduce)),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), ("axis! nan_mode! input", _reduce)),
+    "CONCAT": ("axis! input...", _concat),
+    "PAD": ("input1 padding! pad_const*", _pad),
+    "RESHAPE": ("input1 shape!", _reshape),
+    "REVERSE": ("axis! input1", _first),
+    "SLICE": ("input1 start! size!", _slice),
+    "TILE": ("input1 multiples!", _tile),
+    "TRANSPOSE": ("perms! input1", _transpose),
+    "GATHER": ("values indices", _equation("nkc nw -> nwc")),
+    "SCATTER": ("values_in indices input", _equation("nkc nw nwc -> nkc")),
+    "RESIZE": ("mode! input scale! offset! border!", _resize),
+    "RESCALE": (f"{_RESCALED} input_zp* output_zp*", _first),
 }
