@@ -8,8 +8,9 @@ that the text is written in a way that is not read here, though MLIR may accept 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.custom_shader.attributes import ValueType
@@ -19,7 +20,8 @@ VALUE = r"%(?:[0-9]+|[A-Za-z$._\-][\w$.\-]*)"
 _SPACE = re.compile(r"(?:\s+|//[^\n]*)*")
 _STRING = re.compile(STRING, re.DOTALL)
 _VALUE = re.compile(rf"({VALUE})(?:#([0-9]+))?")
-_KEY = re.compile(r"[A-Za-z_][\w$.]*")
+_VALUES = re.compile(rf"{_VALUE.pattern}(?:\s*,\s*{_VALUE.pattern})*")
+_KEY = re.compile(rf"({STRING})|[A-Za-z_][\w$.]*", re.DOTALL)
 _SYMBOL = re.compile(rf"@(?:({STRING})|([A-Za-z_][\w$.]*))", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(n|t|\"|\\|[0-9A-Fa-f]{2})")
 # Tokens that matter when something is skipped: strings, comments, arrows (whose > closes nothing) and brackets.
@@ -39,8 +41,7 @@ class Text(NamedTuple):
     """A string of the text: what it says, and where it stands with its quotes."""
 
     value: str
-    start: int
-    end: int
+    span: tuple[int, int]
 
 
 def unescaped(string: str) -> str:
@@ -58,11 +59,8 @@ def unescaped(string: str) -> str:
 
 def escaped(value: str) -> str:
     """A string with its quotes that says ``value``."""
-    return (
-        '"'
-        + "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in value.encode())
-        + '"'
-    )
+    plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in value.encode())
+    return f'"{"".join(plain)}"'
 
 
 class Cursor:
@@ -72,69 +70,54 @@ class Cursor:
         self.text = text
         self.at = at
 
-    def skip_space(self) -> None:
-        """Move behind white space and comments."""
-        match = _SPACE.match(self.text, self.at)
-        assert match is not None
-        self.at = match.end()
-
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Move behind what matches ``pattern`` where that is next."""
-        self.skip_space()
-        match = pattern.match(self.text, self.at)
+        """Move behind what the pattern matches next; None where that is something else."""
+        match = pattern.match(self.text, self.next)
         if match is not None:
             self.at = match.end()
         return match
 
+    @property
+    def next(self) -> int:
+        """The place behind spaces and comments."""
+        match = _SPACE.match(self.text, self.at)
+        return match.end() if match else self.at
+
     def looks_at(self, token: str) -> bool:
         """Tell whether ``token`` is next."""
-        self.skip_space()
-        return self.text.startswith(token, self.at)
+        return self.text.startswith(token, self.next)
 
     def take(self, token: str) -> bool:
         """Move behind ``token`` where it is next."""
         if not self.looks_at(token):
             return False
-        self.at += len(token)
+        self.at = self.next + len(token)
         return True
 
     def expect(self, token: str) -> None:
         """Move behind ``token``."""
         if not self.take(token):
-            raise NotUnderstoodError(f"expected {token!r} at the offset {self.at}")
+            raise self.expected(repr(token))
 
-    def string(self) -> Text | None:
-        """The string that is next."""
-        match = self.match(_STRING)
-        return None if match is None else Text(unescaped(match[0]), match.start(), match.end())
-
-    def symbol(self) -> str | None:
-        """The name of the symbol that is next: ``@name``."""
-        match = self.match(_SYMBOL)
-        return None if match is None else unescaped(match[1]) if match[1] else match[2]
+    def expected(self, what: str) -> NotUnderstoodError:
+        """The error for something else than ``what``."""
+        return NotUnderstoodError(f"expected {what} at the offset {self.next}")
 
     def values(self) -> list[str]:
         """The names of the values that are next, separated by commas."""
-        values: list[str] = []
-        while match := self.match(_VALUE):
-            values.append(f"{match[1]}#{match[2] or 0}")
-            if not self.take(","):
-                return values
-        if values:
-            raise NotUnderstoodError(f"expected a value at the offset {self.at}")
-        return values
+        match = self.match(_VALUES)
+        return [f"{name}#{number or 0}" for name, number in _VALUE.findall(match[0])] if match else []
 
     def entries(self, closing: str) -> Iterator[None]:
         """Step through what is separated by commas, to behind the closing bracket."""
         while not self.take(closing):
             yield
             if not self.take(",") and not self.looks_at(closing):
-                raise NotUnderstoodError(f"expected ',' or {closing!r} at the offset {self.at}")
+                raise self.expected(f"',' or {closing!r}")
 
     def skip_brackets(self) -> None:
         """Move behind the bracket that is next, and what it encloses."""
-        self.skip_space()
-        self.at += 1
+        self.at = self.next + 1
         while self.text[self.skip_entry()] == ",":
             self.at += 1
         self.at += 1
@@ -152,49 +135,50 @@ class Cursor:
 
     def skip_location(self) -> None:
         """Move behind the location that is next."""
-        at = self.at
         if self.match(_LOCATION):
             self.skip_brackets()
-        else:
-            self.at = at
 
-    def attributes(self) -> dict[str, Text | None]:
-        """The dictionary of attributes that is next, with braces; None for those that are not a string."""
+    def attributes(self) -> dict[str, Any]:
+        """The dictionary of attributes that is next, with braces: strings as `Text`, dictionaries, None for others."""
         self.expect("{")
-        attributes: dict[str, Text | None] = {}
+        attributes: dict[str, Any] = {}
         for _ in self.entries("}"):
-            key = self._key()
-            attributes[key] = None
-            if self.take("="):
-                attributes[key] = self.string()
-                if not (self.looks_at(",") or self.looks_at("}")):
-                    self.skip_entry()
+            match = self.match(_KEY)
+            if match is None:
+                raise self.expected("the name of an attribute")
+            attributes[unescaped(match[0]) if match[1] else match[0]] = self._attribute() if self.take("=") else None
         return attributes
 
-    def _key(self) -> str:
-        quoted = self.string()
-        if quoted is not None:
-            return quoted.value
-        match = self.match(_KEY)
-        if match is None:
-            raise NotUnderstoodError(f"expected the name of an attribute at the offset {self.at}")
-        return match[0]
+    def _attribute(self) -> Any:
+        if self.looks_at("{"):
+            return self.attributes()
+        match = self.match(_STRING)
+        if match is not None and (self.looks_at(",") or self.looks_at("}")):
+            return Text(unescaped(match[0]), match.span())
+        self.skip_entry()
+        return None
 
     def type(self) -> ValueType:
         """The type that is next. Types other than tensors have no shape, and their own text as the element."""
         match = self.match(_TYPE_NAME)
         if match is None:
-            raise NotUnderstoodError(f"expected a type at the offset {self.at}")
+            raise self.expected("a type")
         if match[0].startswith("!") and "." not in match[0]:
             raise NotUnderstoodError(f"the alias of a type at the offset {match.start()}")
         if self.text.startswith("<", self.at):
             self.skip_brackets()
         return tensor_type(self.text[match.start() : self.at])
 
-    def types(self) -> list[ValueType]:
-        """The types that are next, in parentheses."""
-        self.expect("(")
-        return [self.type() for _ in self.entries(")")]
+    def types(self, *, with_attributes: bool = False) -> list[ValueType]:
+        """The types that are next: one, or several in parentheses."""
+        if not self.take("("):
+            return [self.type()]
+        types = []
+        for _ in self.entries(")"):
+            types.append(self.type())
+            if with_attributes and self.looks_at("{"):
+                self.skip_brackets()
+        return types
 
 
 def tensor_type(text: str) -> ValueType:
@@ -214,15 +198,15 @@ def tensor_type(text: str) -> ValueType:
     return ValueType(tuple(None if size == "?" else int(size) for size in sizes), element, text)
 
 
-# What the search stops at: strings and comments (which may hold anything), braces, and the operations that matter.
+_RESULT = re.compile(rf"({VALUE})(?::([0-9]{{1,6}}))?")
+_CUSTOM = r'(?:"tosa\.custom"|tosa\.custom(?![\w.$]))'
+# What the search stops at: custom operations, strings and comments (which may hold anything), braces, and what else
+# matters. Most alternatives begin with one character, which Python's engine looks at first.
 _STOP = re.compile(
-    rf"({STRING})|//[^\n]*|[{{}}]|"
-    r"(?<![\w.$%@#!^])(?:func\.func|tosa\.custom|(?:func\.)?return)(?![\w.$])",
+    rf"(?P<results>{_RESULT.pattern}(?:\s*,\s*{_RESULT.pattern})*)\s*=\s*{_CUSTOM}|{STRING}|//[^\n]*|[{{}}]|"
+    r"(?<![\w.$%@#!^])(?:tosa\.custom|func\.func|(?:func\.)?return)(?![\w.$])",
     re.DOTALL,
 )
-_RESULTS = re.compile(rf"((?:{VALUE}(?::[0-9]{{1,6}})?\s*,\s*)*{VALUE}(?::[0-9]{{1,6}})?)\s*=\s*$")
-_RESULT = re.compile(rf"({VALUE})(?::([0-9]+))?")
-_RESULT_CHARACTERS = 64
 _VISIBILITY = re.compile(r"(?:public|private|nested)\b")
 
 
@@ -237,7 +221,7 @@ def parse_text(text: str, path: str) -> Model:
         if depth < 0:
             raise NotUnderstoodError(f"the brace at the offset {match.start()} closes nothing")
         if match[0] == "func.func":
-            function = _Function(text, match.start()).read()
+            function = _function(text, match.start())
             at = function.span[1]
             (functions if function.has_body else declarations).append(function)
         elif match[0] == '"func.func"':
@@ -247,201 +231,153 @@ def parse_text(text: str, path: str) -> Model:
     return Model(path, text, tuple(functions), declarations=tuple(declarations))
 
 
-class _Function:
-    """Reads one function."""
+def _function(text: str, start: int) -> Function:
+    cursor = Cursor(text, start + len("func.func"))
+    cursor.match(_VISIBILITY)
+    symbol = cursor.match(_SYMBOL)
+    if symbol is None:
+        raise NotUnderstoodError("a function without a name")
+    arguments = _arguments(cursor)
+    result_types = cursor.types(with_attributes=True) if cursor.take("->") else []
+    attributes = cursor.attributes() if cursor.take("attributes") else {}
+    entry = attributes.get("tf.entry_function")
+    function = Function(
+        name=unescaped(symbol[1]) if symbol[1] else symbol[2],
+        arguments=arguments,
+        result_types=tuple(result_types),
+        operations=(),
+        returned=(),
+        is_only_shaders=False,
+        input_names=_names(entry, "inputs"),
+        output_names=_names(entry, "outputs"),
+        span=(start, cursor.at),
+        has_body=cursor.take("{"),
+    )
+    return _with_body(function, text, cursor.at) if function.has_body else function
 
-    def __init__(self, text: str, start: int) -> None:
-        self._text = text
-        self._start = start
-        self._counted, self._line = 0, 1  # the number of the line at an offset
-        self._operations: list[CustomOperation] = []
-        self._nested: list[CustomOperation] = []
-        self._returned: tuple[Value, ...] = ()
-        self._has_return = False
-        self._spans: list[tuple[int, int]] = []
 
-    def read(self) -> Function:
-        cursor = Cursor(self._text, self._start + len("func.func"))
-        cursor.match(_VISIBILITY)
-        name = cursor.symbol()
-        if name is None:
-            raise NotUnderstoodError("a function without a name")
-        arguments = self._arguments(cursor)
-        result_types = self._result_types(cursor) if cursor.take("->") else []
-        inputs = outputs = None
-        if cursor.take("attributes"):
-            start = cursor.at
+def _arguments(cursor: Cursor) -> tuple[Value, ...]:
+    start = cursor.at
+    cursor.expect("(")
+    arguments: list[Value] = []
+    for _ in cursor.entries(")"):
+        name = cursor.match(_VALUE)
+        if name is None:  # a declaration has types only
+            cursor.at = start
             cursor.skip_brackets()
-            inputs, outputs = _entry_names(self._text[start : cursor.at])
-        has_body = cursor.take("{")
-        body = cursor.at
-        if has_body:
-            cursor.at = self._body(body)
-        return Function(
-            name=name,
-            arguments=arguments,
-            result_types=tuple(result_types),
-            operations=tuple(self._operations),
-            nested=tuple(self._nested),
-            returned=self._returned,
-            is_only_shaders=has_body and self._is_only_shaders(body, cursor.at - 1),
-            input_names=inputs,
-            output_names=outputs,
-            span=(self._start, cursor.at),
-            has_body=has_body,
-        )
-
-    def _arguments(self, cursor: Cursor) -> tuple[Value, ...]:
-        cursor.expect("(")
-        arguments: list[Value] = []
-        for _ in cursor.entries(")"):
-            names = cursor.values() if not arguments or cursor.looks_at("%") else []
-            if len(names) != 1:
-                # a declaration has types only
-                cursor.at = self._text.index("(", self._start)
-                cursor.skip_brackets()
-                return ()
-            cursor.expect(":")
-            arguments.append(Value(names[0], cursor.type()))
-            if cursor.looks_at("{"):
-                cursor.skip_brackets()
-            cursor.skip_location()
-        return tuple(arguments)
-
-    def _result_types(self, cursor: Cursor) -> list[ValueType]:
-        if not cursor.take("("):
-            return [cursor.type()]
-        types: list[ValueType] = []
-        for _ in cursor.entries(")"):
-            types.append(cursor.type())
-            if cursor.looks_at("{"):
-                cursor.skip_brackets()
-        return types
-
-    def _body(self, at: int) -> int:
-        """Read the operations from ``at`` on; where the body ends, its closing brace included."""
-        text, depth = self._text, 1
-        while match := _STOP.search(text, at):
-            token, at = match[0], match.end()
-            if token == "{":
-                depth += 1
-            elif token == "}":
-                depth -= 1
-                if not depth:
-                    if not self._has_return:
-                        raise NotUnderstoodError("a function without a return")
-                    return at
-            elif token in ("tosa.custom", '"tosa.custom"'):
-                self._line += text.count("\n", self._counted, match.start())
-                self._counted = match.start()
-                operation = _custom(text, match, self._line)
-                at = operation.span[1]
-                (self._operations if depth == 1 else self._nested).append(operation)
-                self._spans.append(operation.span)
-            elif token in ("return", "func.return"):
-                if depth == 1:
-                    if self._has_return:
-                        raise NotUnderstoodError("a function with two returns")
-                    at = self._return(match)
-            elif token == '"func.return"':
-                raise NotUnderstoodError("a return in the generic form")
-        raise NotUnderstoodError("a function without an end")
-
-    def _return(self, match: re.Match[str]) -> int:
-        self._has_return = True
-        cursor = Cursor(self._text, match.end())
-        names = cursor.values()
-        if names:
-            cursor.expect(":")
-            types = [cursor.type()]
-            while cursor.take(","):
-                types.append(cursor.type())
-            if len(types) != len(names):
-                raise NotUnderstoodError("a return with other types than values")
-            self._returned = tuple(map(Value, names, types))
+            return ()
+        cursor.expect(":")
+        arguments.append(Value(f"{name[1]}#0", cursor.type()))
+        if cursor.looks_at("{"):
+            cursor.skip_brackets()
         cursor.skip_location()
-        self._spans.append((match.start(), cursor.at))
-        return cursor.at
-
-    def _is_only_shaders(self, start: int, end: int) -> bool:
-        if self._nested or not self._operations or not all(operation.is_shader for operation in self._operations):
-            return False
-        for first, last in [*self._spans, (end, end)]:
-            cursor = Cursor(self._text, start)
-            cursor.skip_space()
-            if cursor.at < first:
-                return False
-            start = last
-        return True
+    return tuple(arguments)
 
 
-def _entry_names(attributes: str) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """The names of ``tf.entry_function`` in the attributes of a function."""
-    match = re.search(rf"({STRING})|(?<![\w.$])tf\.entry_function\s*=\s*(?={{)", attributes, re.DOTALL)
-    while match is not None and match[1] is not None:
-        match = re.compile(match.re).search(attributes, match.end())
-    if match is None:
-        return None, None
-    entry_attributes = Cursor(attributes, match.end()).attributes()
-    inputs, outputs = (_split(entry_attributes.get(key)) for key in ("inputs", "outputs"))
-    return inputs, outputs
+def _names(entry: Any, key: str) -> tuple[str, ...] | None:
+    names = entry.get(key) if isinstance(entry, dict) else None
+    if not isinstance(names, Text):
+        return None
+    return tuple(names.value.split(",")) if names.value else ()
 
 
-def _split(names: Text | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names.value.split(",")) if names.value else ()
+def _with_body(function: Function, text: str, at: int) -> Function:
+    """The function with its operations, which begin at the offset ``at``."""
+    operations: list[CustomOperation] = []
+    nested: list[CustomOperation] = []
+    spans: list[tuple[int, int]] = []
+    returned: tuple[Value, ...] | None = None
+    start, depth = at, 1
+    counted, line = 0, 1  # the number of the line at an offset
+    while depth:
+        match = _STOP.search(text, at)
+        if match is None:
+            raise NotUnderstoodError("a function without an end")
+        at, token = match.end(), match[0]
+        depth += (token == "{") - (token == "}")
+        if match["results"] or token.strip('"') == "tosa.custom":
+            line += text.count("\n", counted, at)
+            counted = at
+            operation = _custom(text, match, line)
+            at = operation.span[1]
+            (operations if depth == 1 else nested).append(operation)
+            spans.append(operation.span)
+        elif token in ("return", "func.return") and depth == 1:
+            if returned is not None:
+                raise NotUnderstoodError("a function with two returns")
+            returned, at = _return(text, at)
+            spans.append((match.start(), at))
+        elif token == '"func.return"':
+            raise NotUnderstoodError("a return in the generic form")
+    if returned is None:
+        raise NotUnderstoodError("a function without a return")
+    all_are_shaders = bool(operations) and not nested and all(operation.is_shader for operation in operations)
+    return function._replace(
+        operations=tuple(operations),
+        nested=tuple(nested),
+        returned=returned,
+        is_only_shaders=all_are_shaders and not _has_others(text, [(start, start), *spans, (at - 1, at)]),
+        span=(function.span[0], at),
+    )
+
+
+def _has_others(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether anything but spaces and comments stands between spans."""
+    return any(Cursor(text, end).next < start for (_, end), (start, _) in pairwise(spans))
+
+
+def _return(text: str, at: int) -> tuple[tuple[Value, ...], int]:
+    """The values that are returned behind the word, and the offset behind them."""
+    cursor = Cursor(text, at)
+    names = cursor.values()
+    types: list[ValueType] = []
+    while cursor.take("," if types else ":"):
+        types.append(cursor.type())
+    if len(types) != len(names):
+        raise NotUnderstoodError("a return with other types than values")
+    cursor.skip_location()
+    return tuple(map(Value, names, types)), cursor.at
 
 
 def _custom(text: str, match: re.Match[str], line: int) -> CustomOperation:
-    """The custom operation whose name was found."""
-    start, names = _results(text, match.start())
+    """The custom operation whose results and name were found."""
+    names = [
+        f"{name}#{number}"
+        for name, count in _RESULT.findall(match["results"] or "")
+        for number in range(int(count or 1))
+    ]
     cursor = Cursor(text, match.end())
-    texts: dict[str, Text | None] = {}
-    if match[1]:
+    attributes: dict[str, Any] = {}
+    is_generic = match[0].endswith('"')
+    if is_generic:
         cursor.expect("(")
-        operands = cursor.values()
+    operands = cursor.values()
+    if is_generic:
         cursor.expect(")")
         if cursor.take("<"):
-            texts |= cursor.attributes()
+            attributes |= cursor.attributes()
             cursor.expect(">")
-    else:
-        operands = cursor.values()
     if cursor.looks_at("{"):
-        texts |= cursor.attributes()
+        attributes |= cursor.attributes()
     cursor.expect(":")
     operand_types = cursor.types()
     cursor.expect("->")
-    result_types = cursor.types() if cursor.looks_at("(") else [cursor.type()]
+    result_types = cursor.types()
     cursor.skip_location()
-    strings = [texts.get(key) for key in ("domain_name", "operator_name", "implementation_attrs")]
-    domain, name, attributes = strings
-    if domain is None or name is None or attributes is None:
+    keys = ("domain_name", "operator_name", "implementation_attrs")
+    texts = [attributes[key] for key in keys if isinstance(attributes.get(key), Text)]
+    if len(texts) < len(keys):
         raise NotUnderstoodError("a custom operation whose attributes are not strings")
+    domain, name, implementation = texts
     if len(operands) != len(operand_types) or len(names) != len(result_types):
         raise NotUnderstoodError("a custom operation with other types than values")
     return CustomOperation(
         name=name.value,
         domain=domain.value,
-        attributes=attributes.value,
+        attributes=implementation.value,
         operands=tuple(map(Value, operands, operand_types)),
         results=tuple(map(Value, names, result_types)),
-        span=(start, cursor.at),
-        attributes_span=(attributes.start, attributes.end),
+        span=(match.start(), cursor.at),
+        attributes_span=implementation.span,
         line=line,
     )
-
-
-def _results(text: str, at: int) -> tuple[int, list[str]]:
-    """Find the start of the operation whose name is at ``at``, and the names of its results."""
-    size = _RESULT_CHARACTERS
-    while True:
-        start = max(0, at - size)
-        match = _RESULTS.search(text[start:at])
-        if match is None:
-            return at, []
-        if match.start() or not start:
-            break
-        size *= 4  # there may be more of them
-    names: list[str] = []
-    for result in _RESULT.finditer(match[1]):
-        names += [f"{result[1]}#{number}" for number in range(int(result[2] or 1))]
-    return start + match.start(), names
