@@ -82,7 +82,7 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     """The model as the converter converts it."""
     try:
         with ConverterCall(source.input(), options) as call:
-            from scenario_runner.conversion import mending  # takes as long to import as many models to convert
+            from scenario_runner.conversion import patching  # takes as long to import as many models to convert
 
             content = call.result()
     except (ConverterRefusedError, ConverterFailedError) as error:
@@ -91,7 +91,7 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
         raise error.at(path=source.name) from error
     if source.function is None:
         return ConvertedModel([content], ())
-    return ConvertedModel(mending.with_names(content, source.function, source.name), ())
+    return ConvertedModel(patching.with_names(content, source.function, source.name), ())
 
 
 def _chosen(model: Model, name: str | None) -> Function:
@@ -127,7 +127,7 @@ class _MixedConversion:
         self._stop_at(("error",))
         with ExitStack() as stack:
             call = None if self._function.is_only_shaders else stack.enter_context(self._call())
-            from scenario_runner.conversion import examining, mending
+            from scenario_runner.conversion import examining, patching
 
             shaders, findings = examining.examine(
                 list(self._labels()), dispatch, check=check, compiler=compiler, use_cache=use_cache
@@ -136,14 +136,14 @@ class _MixedConversion:
             self._stop_at(("error", "warning") if strict else ("error",))
             equal = equal_operands(self._function)
             if call is None:
-                skeleton = mending.skeleton_of(self._function)
+                skeleton = patching.skeleton_of(self._function)
             else:
                 with self._refusals():
                     converted = call.result()
-                    skeleton, equal = mending.skeleton_in(
+                    skeleton, equal = patching.skeleton_in(
                         converted, self._function, equal, self._simplified, self._model.path
                     )
-        parts, problems = mending.mended(skeleton, self._function, shaders, equal, self._model.path)
+        parts, problems = patching.patched(skeleton, self._function, shaders, equal, self._model.path)
         for problem in problems:
             self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
         self._stop_at(("error",))

@@ -14,8 +14,7 @@ from math import prod
 from typing import NamedTuple
 
 from scenario_runner.content_cache import ContentCache, program_version
-from scenario_runner.conversion.mending import Shader
-from scenario_runner.conversion.model import CustomOperation
+from scenario_runner.conversion.model import CustomOperation, Shader
 from scenario_runner.custom_shader.attributes import Attributes, View
 from scenario_runner.diagnostics import Diagnostic
 

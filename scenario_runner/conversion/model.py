@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from scenario_runner.custom_shader.attributes import DOMAIN, Types, ValueType
+from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Types, ValueType
 from scenario_runner.formats import format_named
 
 
@@ -48,6 +48,14 @@ class CustomOperation(NamedTuple):
     def types(self) -> Types:
         """The types of the operands and of the results."""
         return [value.type for value in self.operands], [value.type for value in self.results]
+
+
+class Shader(NamedTuple):
+    """A shader of the function: the operation, its attributes, and how many workgroups its dispatch has."""
+
+    operation: CustomOperation
+    attributes: Attributes
+    workgroups: tuple[int, int, int]
 
 
 class Function(NamedTuple):

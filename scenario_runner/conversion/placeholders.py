@@ -2,7 +2,7 @@
 
 A placeholder binds operand *i* at the binding *i* (`equal_operands`), its result behind them, all as tensors, and its
 entry point names the shader. So the segments, numbers and rows of the skeleton tell which values each shader reads and
-writes, whatever its attributes are. `mending` puts these in. A model of nothing but shaders needs no converter:
+writes, whatever its attributes are. `patching` puts these in. A model of nothing but shaders needs no converter:
 `skeleton_of` makes its skeleton.
 
 A shader of several results has one placeholder for each: the converter gives the results of one operation to the
@@ -32,9 +32,10 @@ def entry_point(number: int, result: int = 0) -> str:
     return f"shader_{number}_{result}"
 
 
-def shader_number(entry_point: str) -> int:
-    """The number of the shader that a placeholder stands for."""
-    return int(entry_point.split("_")[1])
+def shader_and_result(entry_point: str) -> tuple[int, int]:
+    """The numbers of the shader and of its result that a placeholder stands for."""
+    _, shader, result = entry_point.split("_")
+    return int(shader), int(result)
 
 
 def with_placeholders(source: Source, model: Model, function: Function) -> Input:
@@ -130,7 +131,7 @@ def simplified(model: Input, path: str) -> Function:
     """
     (function,) = parse_text(dump(model, _SIMPLIFIED_BEFORE), path).functions
     shaders_by_number = {
-        shader_number(json.loads(shader.attributes)["entry_point"]): shader for shader in function.shaders
+        shader_and_result(json.loads(shader.attributes)["entry_point"])[0]: shader for shader in function.shaders
     }
     return function._replace(operations=tuple(shaders_by_number[number] for number in range(len(shaders_by_number))))
 

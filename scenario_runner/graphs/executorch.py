@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.flatbuffers import DamagedError, Tables
-from scenario_runner.graphs.model import ModelResource, Segment, Slot, Vgf
+from scenario_runner.graphs.model import ModelResource, Segment, Slot, Vgf, with_rows
 
 _BACKEND = "VgfBackend"
 _MOST_PROGRAM_BYTES = 64 << 20
@@ -165,20 +165,10 @@ def _resource(row: ModelResource, value: int | None, leader: int, written: set[i
 
 def _segment(segment: Segment, joined: Vgf) -> Segment:
     """A segment behind those of ``joined``."""
-    rows = len(joined.resources)
-
-    def slots(old: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        return tuple(replace(slot, resource_index=slot.resource_index + rows) for slot in old)
-
     return replace(
-        segment,
+        with_rows(segment, lambda row: len(joined.resources) + row),
         index=len(joined.segments) + segment.index,
         module_index=len(joined.modules) + segment.module_index,
-        descriptor_sets=tuple(
-            replace(descriptor_set, slots=slots(descriptor_set.slots)) for descriptor_set in segment.descriptor_sets
-        ),
-        inputs=slots(segment.inputs),
-        outputs=slots(segment.outputs),
         constants=tuple(
             replace(constant, constant_index=len(joined.constants) + constant.constant_index)
             for constant in segment.constants

@@ -5,8 +5,8 @@ Every cross reference is an index into a tuple of `Vgf`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
@@ -183,6 +183,20 @@ class Vgf:
         """Identify the value of a row: its alias group, or the row itself."""
         group = self.resources[index].alias_group
         return ("row", index) if group is None else ("group", group)
+
+
+def with_rows(segment: Segment, row: Callable[[int], int]) -> Segment:
+    """The segment with other resources behind its slots: ``row`` of the old ones."""
+
+    def moved(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+        return tuple(Slot(slot.binding, row(slot.resource_index)) for slot in slots)
+
+    return replace(
+        segment,
+        inputs=moved(segment.inputs),
+        outputs=moved(segment.outputs),
+        descriptor_sets=tuple(replace(each, slots=moved(each.slots)) for each in segment.descriptor_sets),
+    )
 
 
 def known_format(value: int) -> Format | None:
