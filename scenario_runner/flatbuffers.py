@@ -17,7 +17,7 @@ class Tables:
     """A FlatBuffer. Every offset is checked; the position of an absent field, table, vector or string is 0."""
 
     def __init__(self, read: Callable[[int, int], bytes], size_bytes: int) -> None:
-        """``read`` is given a position and a size, which lie within ``size_bytes``."""
+        """``read`` is given a size and a position, which lie within ``size_bytes``."""
         self._read = read
         self._size_bytes = size_bytes
         self._elements_left = size_bytes  # damaged vectors may overlap
@@ -25,13 +25,13 @@ class Tables:
     @classmethod
     def of(cls, content: bytes) -> Tables:
         """The tables of a FlatBuffer in memory."""
-        return cls(lambda at, size: content[at : at + size], len(content))
+        return cls(lambda size, at: content[at : at + size], len(content))
 
     def part(self, at: int, size: int) -> bytes:
         """``size`` bytes at a position."""
         if not 0 <= at <= self._size_bytes - size:
             raise DamagedError
-        return self._read(at, size)
+        return self._read(size, at)
 
     def number(self, at: int, format: str = "I") -> int:
         """The number at a position; ``format`` is a letter of `struct`."""

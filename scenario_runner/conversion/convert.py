@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Literal, NamedTuple
 
-from scenario_runner.conversion.converter import ConverterCall, ConverterFailedError, ConverterRefusedError
-from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, format_name_of_element
+from scenario_runner.conversion.converter import ConverterCall
+from scenario_runner.conversion.model import CustomOperation, Function, Model
 from scenario_runner.conversion.placeholders import equal_operands, simplified, with_placeholders
-from scenario_runner.conversion.source import Source, open_source, parse_model, refused
+from scenario_runner.conversion.problems import find_problems
+from scenario_runner.conversion.source import Source, converter_errors, open_source, parse_model
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.output import OutputFile, check_destination
@@ -69,8 +70,8 @@ def convert(
     if source.is_plain and function is None:
         converted = _without_shaders(source, converter_options)
     else:
-        conversion = _MixedConversion(source, function, converter_options)
-        converted = conversion.run(dispatch, strict, check=check, compiler=compiler, use_cache=use_cache)
+        examine_options = {"check": check, "compiler": compiler, "use_cache": use_cache}
+        converted = _with_shaders(source, function, converter_options, dispatch, strict, examine_options)
     if path is not None:
         with OutputFile(path, sum(len(part) for part in converted.parts)) as file:
             for part in converted.parts:
@@ -80,28 +81,65 @@ def convert(
 
 def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     """The model as the converter converts it."""
-    try:
-        with ConverterCall(source.input(), options) as call:
-            from scenario_runner.conversion import patching  # takes as long to import as many models to convert
+    with converter_errors(source), ConverterCall(source.input(), options) as call:
+        from scenario_runner.conversion import patching  # takes as long to import as many models to convert
 
-            content = call.result()
-    except (ConverterRefusedError, ConverterFailedError) as error:
-        raise refused(source, error) from error
-    except ScenarioRunnerError as error:
-        raise error.at(path=source.name) from error
+        content = call.result()
     if source.function is None:
         return ConvertedModel([content], ())
     return ConvertedModel(patching.with_names(content, source.function, source.name), ())
 
 
+def _with_shaders(
+    source: Source,
+    name: str | None,
+    converter_options: Sequence[str],
+    dispatch: Dispatch,
+    strict: bool,
+    examine_options: Mapping[str, Any],
+) -> ConvertedModel:
+    """The model with patched placeholders. Raises everything that is wrong, with ``strict`` also for warnings."""
+    model = parse_model(source)
+    function = _chosen(model, name)
+    findings = list(find_problems(model, function))
+    _stop_at(findings, model.path)
+    with ExitStack() as stack:
+        call = None
+        if not function.is_only_shaders:
+            with converter_errors(source, model, findings):
+                placeholders = with_placeholders(source, model, function)
+                call = stack.enter_context(ConverterCall(placeholders, converter_options))
+        from scenario_runner.conversion import examining, patching
+
+        shaders, found = examining.examine(list(_labels(model, function)), dispatch, **examine_options)
+        findings += found
+        _stop_at(findings, model.path, strict=strict)
+        equal = equal_operands(function)
+        if call is None:
+            skeleton = patching.skeleton_of(function)
+        else:
+            with converter_errors(source, model, findings):
+                skeleton, equal = patching.skeleton_in(
+                    call.result(),
+                    function,
+                    equal,
+                    lambda: simplified(with_placeholders(source, model, function), model.path),
+                    model.path,
+                )
+    parts, problems = patching.patched(skeleton, function, shaders, equal, model.path)
+    for problem in problems:
+        message = f"the shaders do not fit together: {problem.pointer}: {problem.message}"
+        findings.append(Diagnostic("SR-CUSTOM-036", "error", None, message, path=model.path))
+    _stop_at(findings, model.path)
+    return ConvertedModel(parts, _placed(findings, model.path).problems if findings else ())
+
+
 def _chosen(model: Model, name: str | None) -> Function:
     """The function to convert."""
     names = [function.name for function in model.functions]
-    name_of_function = name
-    if name_of_function is None:
-        name_of_function = names[0] if len(names) == 1 else "main"
+    expected = name or (names[0] if len(names) == 1 else "main")
     for function in model.functions:
-        if function.name == name_of_function:
+        if function.name == expected:
             return function
     there_are = ", ".join(map(repr, names))
     if name is None:
@@ -109,178 +147,23 @@ def _chosen(model: Model, name: str | None) -> Function:
     raise UsageError(f"{model.path}: the model has no function {name!r:.100}; it has {there_are}")
 
 
-class _MixedConversion:
-    """One conversion; problems are collected in ``found``."""
+def _stop_at(findings: Iterable[Diagnostic], path: str, *, strict: bool = False) -> None:
+    severities = ("error", "warning") if strict else ("error",)
+    problems = [finding._replace(severity="error") for finding in findings if finding.severity in severities]
+    if problems:
+        raise _placed(problems, path)
 
-    def __init__(self, source: Source, function: str | None, converter_options: Sequence[str]) -> None:
-        self._source = source
-        self._model = parse_model(source)
-        self._function = _chosen(self._model, function)
-        self._converter_options = converter_options
-        self.found: list[Diagnostic] = []
 
-    def run(
-        self, dispatch: Dispatch, strict: bool, *, check: bool, compiler: str | None, use_cache: bool
-    ) -> ConvertedModel:
-        """Convert; raises everything that is wrong, with ``strict`` also for warnings."""
-        self._check_function()
-        self._stop_at(("error",))
-        with ExitStack() as stack:
-            call = None if self._function.is_only_shaders else stack.enter_context(self._call())
-            from scenario_runner.conversion import examining, patching
+def _placed(findings: Iterable[Diagnostic], path: str) -> ScenarioRunnerError:
+    """The error of findings, each of which begins with the path of the model."""
+    return error_of(findings).of_scenario(path)
 
-            shaders, findings = examining.examine(
-                list(self._labels()), dispatch, check=check, compiler=compiler, use_cache=use_cache
-            )
-            self.found += findings
-            self._stop_at(("error", "warning") if strict else ("error",))
-            equal = equal_operands(self._function)
-            if call is None:
-                skeleton = patching.skeleton_of(self._function)
-            else:
-                with self._refusals():
-                    converted = call.result()
-                    skeleton, equal = patching.skeleton_in(
-                        converted, self._function, equal, self._simplified, self._model.path
-                    )
-        parts, problems = patching.patched(skeleton, self._function, shaders, equal, self._model.path)
-        for problem in problems:
-            self._add("SR-CUSTOM-036", f"the shaders do not fit together: {problem.pointer}: {problem.message}")
-        self._stop_at(("error",))
-        return ConvertedModel(parts, self._placed(self.found).problems if self.found else ())
 
-    def _call(self) -> ConverterCall:
-        try:
-            return ConverterCall(with_placeholders(self._source, self._model, self._function), self._converter_options)
-        except ScenarioRunnerError as error:
-            raise error.at(path=self._model.path) from error
-
-    def _stop_at(self, severities: tuple[str, ...]) -> None:
-        problems = [finding for finding in self.found if finding.severity in severities]
-        if problems:
-            raise self._placed([problem._replace(severity="error") for problem in problems])
-
-    def _placed(self, findings: Sequence[Diagnostic]) -> ScenarioRunnerError:
-        """The error of findings, each of which begins with the path of the model."""
-        return error_of(findings).of_scenario(self._model.path)
-
-    def _add(
-        self,
-        code: str,
-        message: str,
-        help: str | None = None,
-        *,
-        at: CustomOperation | None = None,
-        severity: Literal["error", "warning", "note"] = "error",
-    ) -> None:
-        line = at.line if at is not None and self._model.is_users_text else None
-        self.found.append(Diagnostic(code, severity, None, message, help, self._model.path, line))
-
-    def _check_function(self) -> None:
-        function = self._function
-        others = [each.name for each in self._model.functions if each is not function]
-        if others:
-            names = ", ".join(map(repr, others))
-            message = f"only the function {function.name!r} is converted, not {names}"
-            self._add("SR-CUSTOM-037", message, "choose another one with --function", severity="note")
-        for operation in function.nested:
-            if operation.is_shader:
-                message = f"the shader {operation.name!r} is inside of a region of another operation"
-                help = "only operations of the function itself can become segments: move it out of the region"
-                self._add("SR-CUSTOM-038", message, help, at=operation)
-        read = {operand.name for shader in function.shaders for operand in shader.operands}
-        for argument in function.arguments:
-            if argument.name not in read and format_name_of_element(argument.type.element) is None:
-                message = f"the argument {argument.shown_name} has the type {argument.type.text}"
-                message += ", whose elements no Vulkan format holds"
-                self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type")
-        for operation in function.operations:
-            if operation.is_shader:
-                self._check_types(operation)
-            else:
-                self._check_domain(operation)
-        self._check_order()
-
-    def _check_domain(self, operation: CustomOperation) -> None:
-        message = (
-            f"the custom operation {operation.name!r} has the domain {operation.domain!r:.100}, which is not that of "
-            "Vulkan shaders: it is left to the converter"
-        )
-        help = "shaders have the domain_name 'com.arm.VulkanCustomShader'"
-        self._add("SR-CUSTOM-035", message, help, at=operation, severity="warning")
-
-    def _check_types(self, operation: CustomOperation) -> None:
-        for direction, values in (("operand", operation.operands), ("result", operation.results)):
-            for number, value in enumerate(values):
-                what = f"{direction} {number} of the shader {operation.name!r} has the type {value.type.text}"
-                if format_name_of_element(value.type.element) is None:
-                    message = f"{what}, whose elements no Vulkan format holds"
-                    self._add("SR-CUSTOM-034", message, "expected a tensor of a TOSA type", at=operation)
-                elif value.type.static_shape is None:
-                    message = f"{what}, but a shader needs a shape of which all sizes are known"
-                    self._add("SR-CUSTOM-034", message, "give the model static shapes", at=operation)
-        if not operation.results:
-            self._add("SR-CUSTOM-034", f"the shader {operation.name!r} has no result", at=operation)
-
-    def _check_order(self) -> None:
-        """Check that values are made once, before they are used, and returned as declared, where no converter does."""
-        function = self._function
-        if not function.is_only_shaders:
-            return
-        known: dict[str, str] = {}
-        results = {result.name for operation in function.operations for result in operation.results}
-        steps: list[tuple[CustomOperation | None, Sequence[Value], Sequence[Value]]] = [(None, (), function.arguments)]
-        steps += [(operation, operation.operands, operation.results) for operation in function.operations]
-        steps.append((None, function.returned, ()))
-        for at, reads, makes in steps:
-            for number, value in enumerate(reads):
-                where = f"operand {number} of the shader {at.name!r}" if at else f"the returned value {number}"
-                shown, help = value.shown_name, None
-                if value.name not in known and value.name in results:
-                    message = f"{where} is {shown}, which is made by the same operation or a later one"
-                    help = "the operations of a model are in the order of their execution, and form no cycle"
-                elif value.name not in known:
-                    message = f"{where} is {shown}, which nothing defines"
-                elif known[value.name] != value.type.text:
-                    message = f"{where} is {shown} as {value.type.text}, but {shown} is {known[value.name]}"
-                else:
-                    continue
-                self._add("SR-CUSTOM-030", message, help, at=at)
-            for value in makes:
-                if value.name in known:
-                    message = f"the value {value.shown_name} is defined twice"
-                    self._add("SR-CUSTOM-030", message, "give it another name", at=at)
-                known[value.name] = value.type.text
-        returned, declared = (
-            f"({', '.join(type.text for type in types)})"
-            for types in ([value.type for value in function.returned], function.result_types)
-        )
-        if returned != declared and not any(finding.severity == "error" for finding in self.found):
-            message = f"the function {function.name!r} has the results {declared}, but returns {returned}"
-            self._add("SR-CUSTOM-030", message)
-
-    def _labels(self) -> Iterator[tuple[str, CustomOperation]]:
-        """Name each shader as messages do: its name, with the line where there are several of that name."""
-        shaders = self._function.shaders
-        names = [shader.name for shader in shaders]
-        for number, shader in enumerate(shaders):
-            label = shader.name or "custom operation"
-            if names.count(shader.name) > 1 or not shader.name:
-                label += f", line {shader.line}" if self._model.is_users_text else f", shader {number}"
-            yield label, shader
-
-    def _simplified(self) -> Function:
-        return simplified(with_placeholders(self._source, self._model, self._function), self._model.path)
-
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Errors of the converter become those of the model."""
-        try:
-            yield
-        except (ConverterRefusedError, ConverterFailedError) as error:
-            # what was left to the converter may be the reason
-            left = [each for each in self.found if each.code == "SR-CUSTOM-035"]
-            why = refused(self._source, error, has_lines=self._model.is_users_text)
-            raise error_of([*why.problems, *left]) from error
-        except ScenarioRunnerError as error:
-            raise error.at(path=self._model.path) from error
+def _labels(model: Model, function: Function) -> Iterator[tuple[str, CustomOperation]]:
+    """Name each shader as messages do: its name, with the line where there are several of that name."""
+    names = [shader.name for shader in function.shaders]
+    for number, shader in enumerate(function.shaders):
+        label = shader.name or "custom operation"
+        if names.count(shader.name) > 1 or not shader.name:
+            label += f", line {shader.line}" if model.is_users_text else f", shader {number}"
+        yield label, shader

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
@@ -34,9 +34,7 @@ _ALIGNMENT = 16
 
 
 def _tables(content: bytes | SourceFile) -> Tables:
-    if isinstance(content, bytes):
-        return Tables.of(content)
-    return Tables(lambda at, size: content.read(size, at), content.size_bytes)
+    return Tables.of(content) if isinstance(content, bytes) else Tables(content.read, content.size_bytes)
 
 
 def _block(file: Tables) -> int:
@@ -206,7 +204,7 @@ class _Front:
 
 _BYTECODE = b"ML\xefR"
 _IS_ALIGNED, _OPERATIONS_SECTION, _HAS_PROPERTIES_AND_REGIONS = 0x80, 4, 0x50
-_IDENTIFIER_AT = 4
+_IDENTIFIER_AT, _START_BYTES = 4, 8
 
 
 class Source(NamedTuple):
@@ -225,19 +223,12 @@ class Source(NamedTuple):
 
     def content(self) -> bytes:
         """The bytes of the model. Raises FileError."""
-        if self.memory is not None:
-            return self.memory
-        with SourceFile(self.name) as file:
-            return file.read(file.size_bytes)
+        with self.opened() as content:
+            return _all_of(content)
 
-    @contextmanager
-    def opened(self) -> Iterator[bytes | SourceFile]:
+    def opened(self) -> AbstractContextManager[bytes | SourceFile]:
         """The same without reading all of a file."""
-        if self.memory is not None:
-            yield self.memory
-            return
-        with SourceFile(self.name) as file:
-            yield file
+        return SourceFile(self.name) if self.memory is None else nullcontext(self.memory)
 
     def input(self) -> Input:
         """The model as it is, for the converter."""
@@ -245,28 +236,24 @@ class Source(NamedTuple):
         return Input(is_flatbuffer, self.name) if self.memory is None else Input(is_flatbuffer, None, [self.memory])
 
 
+def _all_of(content: bytes | SourceFile) -> bytes:
+    return content if isinstance(content, bytes) else content.read(content.size_bytes)
+
+
 def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -> Source:
     """Look at a file or at the content of one. Raises FileError where it cannot be read or is a damaged FlatBuffer."""
-    if isinstance(model, bytes):
-        return _looked_at(Source(name, "text", False, model), model)
-    name = os.fspath(model)
-    with SourceFile(name) as file:
-        start = file.read(_IDENTIFIER_AT + len(_IDENTIFIER))
-        is_flatbuffer = start.endswith(_IDENTIFIER)
-        return _looked_at(Source(name, "text", False), file if is_flatbuffer else file.read(file.size_bytes))
-
-
-def _looked_at(source: Source, content: bytes | SourceFile) -> Source:
-    """The source with what its content tells. Of a FlatBuffer, which may be large, little is in memory at a time."""
-    if isinstance(content, bytes) and content.startswith(_BYTECODE):
-        is_plain = b"custom" not in content and _is_one_operation(content)
-        return source._replace(form="bytecode", is_plain=is_plain)
-    if not isinstance(content, bytes) or content[_IDENTIFIER_AT:].startswith(_IDENTIFIER):
-        try:
-            function, problem = parse_flatbuffer(content)
-        except DamagedError as error:
-            raise unreadable(source.name, str(error)) from None
-        return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function, problem=problem)
+    source = Source(name, "text", False, model) if isinstance(model, bytes) else Source(os.fspath(model), "text", False)
+    with source.opened() as file:
+        start = file[:_START_BYTES] if isinstance(file, bytes) else file.read(_START_BYTES)
+        if start[_IDENTIFIER_AT:] == _IDENTIFIER:  # it may be large: little of it is in memory at a time
+            try:
+                function, problem = parse_flatbuffer(file)
+            except DamagedError as error:
+                raise unreadable(source.name, str(error)) from None
+            return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function, problem=problem)
+        content = _all_of(file)
+    if content.startswith(_BYTECODE):
+        return source._replace(form="bytecode", is_plain=b"custom" not in content and _is_one_operation(content))
     return source._replace(is_plain=content.count(b"func.func") == 1 and b"custom" not in content)
 
 
@@ -311,27 +298,47 @@ def _is_one_operation(content: bytes) -> bool:
         return False
 
 
-def refused(
-    source: Source, error: ConverterRefusedError | ConverterFailedError, *, has_lines: bool = True
-) -> ScenarioRunnerError:
-    """The error for a model that the converter does not convert. ``has_lines`` says that it got the user's lines."""
+@contextmanager
+def converter_errors(source: Source, model: Model | None = None, findings: Iterable[Diagnostic] = ()) -> Iterator[None]:
+    """Errors of the converter become those of the model that it does not convert.
+
+    ``model`` is what it was given in place of the source itself. Of the ``findings`` so far, what was left to the
+    converter may be the reason.
+    """
+    try:
+        yield
+    except (ConverterRefusedError, ConverterFailedError) as error:
+        left = [finding for finding in findings if finding.code == "SR-CUSTOM-035"]
+        raise error_of([_refusal(source, error, model), *left]) from error
+    except NotUnderstoodError as error:
+        raise unreadable(source.name, f"is not understood: {error}") from error
+    except ScenarioRunnerError as error:
+        raise error.at(path=source.name) from error
+
+
+def _refusal(source: Source, error: ConverterRefusedError | ConverterFailedError, model: Model | None) -> Diagnostic:
     if source.problem:
-        return unreadable(source.name, source.problem)
+        return _problem(source.name, source.problem)
     if isinstance(error, ConverterFailedError):
-        return error.at(path=source.name)
+        return error.at(path=source.name).problems[0]
     if not error.is_invalid:
         message = f"the converter cannot lower this model: {error.reason}"
-        return error_of([Diagnostic("SR-CUSTOM-032", "error", None, message, path=source.name)])
+        return Diagnostic("SR-CUSTOM-032", "error", None, message, path=source.name)
     help = None
     if "does not dominate" in error.reason:
         help = "a value is used before it is made: the operations of a model form no cycle"
-    line = error.line if source.form == "text" and has_lines else None
-    return unreadable(source.name, f"is not a valid TOSA model: {error.reason}", help, line=line)
+    has_lines = source.form == "text" and (model is None or model.is_users_text)
+    line = error.line if has_lines else None
+    return _problem(source.name, f"is not a valid TOSA model: {error.reason}", help, line)
 
 
-def unreadable(path: str, message: str, help: str | None = None, *, line: int | None = None) -> ScenarioRunnerError:
+def _problem(path: str, message: str, help: str | None = None, line: int | None = None) -> Diagnostic:
+    return Diagnostic("SR-CUSTOM-030", "error", None, message, help, path=path, line=line)
+
+
+def unreadable(path: str, message: str, help: str | None = None) -> ScenarioRunnerError:
     """The error for a file that is no model."""
-    return error_of([Diagnostic("SR-CUSTOM-030", "error", None, message, help, path=path, line=line)])
+    return error_of([_problem(path, message, help)])
 
 
 def parse_model(source: Source) -> Model:
@@ -343,23 +350,15 @@ def parse_model(source: Source) -> Model:
     path = source.name
     if source.problem:
         raise unreadable(path, source.problem)
-    try:
-        if source.function is not None:
-            return Model(path, None, (source.function,), is_users_text=False)
-        if source.form == "bytecode":
-            return parse_text(dump(source.input()), path)._replace(is_users_text=False)
-        text = _decoded(source.content(), path)
-        try:
-            model = parse_text(text, path)
-        except NotUnderstoodError:
-            # It may be right all the same: as the converter writes it, it is read.
+    if source.function is not None:
+        return Model(path, None, (source.function,), is_users_text=False)
+    model = None
+    if source.form == "text":
+        with suppress(NotUnderstoodError):  # it may be right all the same: as the converter writes it, it is read
+            model = parse_text(_decoded(source.content(), path), path)
+    if model is None:
+        with converter_errors(source):
             model = parse_text(dump(source.input()), path)._replace(is_users_text=False)
-    except ConverterRefusedError as error:
-        raise refused(source, error) from error
-    except NotUnderstoodError as error:
-        raise unreadable(path, f"is not understood: {error}") from error
-    except ScenarioRunnerError as error:
-        raise error.at(path=path) from error
     if not model.functions:
         raise unreadable(path, "has no function", "expected a TOSA model: MLIR with a func.func, or a TOSA FlatBuffer")
     return model

@@ -82,7 +82,7 @@ CASES = {
     ),
     "a cycle of shaders": (
         model(shader("%1", ["%2"], [1, 0], name="A"), shader("%2", ["%1"], [1, 0], name="B")),
-        "model.mlir:2: operand 0 of the shader 'A' is %2, which is made by the same operation or a later one",
+        "model.mlir:2: operand 0 of the shader 'A' is %2, which nothing before it defines",
     ),
     "a cycle through a graph": (
         model(shader("%1", ["%2"], [1, 0], name="A"), add("%2", "%1", "%x")),
@@ -90,7 +90,7 @@ CASES = {
     ),
     "a value that nothing defines": (
         model(shader("%1", ["%q"], [1, 0], name="A")),
-        "model.mlir:2: operand 0 of the shader 'A' is %q, which nothing defines",
+        "model.mlir:2: operand 0 of the shader 'A' is %q, which nothing before it defines",
     ),
     "a value of another type": (
         changed().replace(f"%x: {GRID}", "%x: tensor<64xf32>"),
