@@ -51,6 +51,13 @@ class Element:
 
         return getattr(ml_dtypes, _ML_DTYPES[self.name])
 
+    @property
+    def limits(self) -> Any:
+        """The limits of a float, as `numpy.finfo` has them."""
+        import ml_dtypes
+
+        return ml_dtypes.finfo(self.type)  # type: ignore[no-untyped-call]
+
     def numbers(self, raw: Array) -> Array:
         """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
         if self.name in _ML_DTYPES:
@@ -64,11 +71,12 @@ class Element:
 
     def steps(self, first: Array, second: Array) -> Array:
         """Count the values of this kind between each two (units in the last place); for floats that are not NaN."""
-        bits = numpy.dtype(f"<i{self.size_bytes}")
-        least = numpy.iinfo(bits).min
-        # negative numbers count down from zero; both zeros are one value
-        one, other = (numpy.where(raw < 0, least - raw, raw) for raw in (first.view(bits), second.view(bits)))
-        return distance(one, other) >> self.unused_bits
+        values = []
+        for raw in (first, second):
+            bits = raw.view(f"<i{self.size_bytes}")
+            sign = bits >> (8 * self.size_bytes - 1)  # 0 or -1
+            values.append((bits & numpy.iinfo(bits.dtype).max ^ sign) - sign)  # both zeros are one value
+        return distance(*values) >> self.unused_bits
 
     def encoded(self, values: Sequence[int | float]) -> bytes:
         """The bytes of numbers, rounded to the nearest (halfway cases to the even one).

@@ -1,11 +1,11 @@
-"""Compare the bytes of an output with the expected ones in pieces of bounded size, and find the wrong elements."""
+"""Compare the bytes of an output with the expected ones in pieces of bounded size, and list the wrong elements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy
 
@@ -13,8 +13,8 @@ from scenario_runner.suite.expectations.outputs import Content
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.viewing.content import Array, Element, distance, errors_of
 
-_NARROWER: Final = 1 - 1e-6  # keeps the rounding of a bound from making a wrong element right
-_MANY: Final = 1 << 16  # fewer pairs of bytes are judged in less time than it takes to make the table of all
+_NARROWER: Final = 1 - 1e-6  # keeps the rounding of bounds from making a wrong element right
+_TABLE_MIN: Final = 1 << 16  # elements; fewer take less time than a table of all pairs of bytes
 
 
 class Rule(NamedTuple):
@@ -47,62 +47,39 @@ _BITWISE = Rule()
 
 
 def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """The indices of the wrong elements of a piece.
-
-    Floats that are certainly right are told by their bits as integers (`_doubtful`), the others are judged in double
-    precision.
-    """
+    """The indices of the wrong elements of a piece."""
     if rule.is_bitwise:
         return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
-    if element.is_float:
-        doubtful = _doubtful(actual, expected, element, rule)
-        if doubtful.size <= actual.size // 4:  # to take out more of them would cost more
-            return doubtful[~_of_elements(_right, actual, expected, doubtful, element, rule)]
-    return numpy.flatnonzero(~_of_elements(_right, actual, expected, slice(None), element, rule))
+    if not element.is_float:
+        return numpy.flatnonzero(~_right(actual, expected, element, rule))
+    if element.size_bytes == 1 and actual.size >= _TABLE_MIN:
+        return numpy.flatnonzero(_wrong_bytes(element, rule)[expected.astype("u2") << 8 | actual])
+    doubtful = numpy.flatnonzero(~_certainly_right(actual, expected, element, rule))
+    return doubtful[~_right(actual[doubtful], expected[doubtful], element, rule)]
 
 
-def _doubtful(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """The indices of the floats that may be wrong; the others are certainly right.
+def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
+    """Flags of floats that single precision, of 64 bits double precision, shows to be right with room for its rounding.
 
-    The bits without the sign count the steps (representable values) from zero. All steps of a binade have one size,
-    which doubles from each to the next; so ``atol`` steps in the ``least_binade`` are half of that in the next one.
-    Finite values of different sign are further apart by their bits than any bound: none is more than a binade has.
+    It is several times as fast as `_right`, which judges the others.
     """
-    bounds, size = _bounds(element, rule), element.size_bytes
-    sign, a, e = 1 << (8 * size - 1), actual.view(f"<i{size}"), expected.view(f"<i{size}")
-    apart = a - e
-    apart = numpy.abs(apart, out=apart).view(f"<u{size}")
-    magnitudes = expected.view(apart.dtype) & (sign - 1)
-    infinity, values = sign - (1 << bounds.fraction_bits), 1 << bounds.fraction_bits
-    furthest, greatest = int(apart.max()), int(magnitudes.max())
-    largest = max(greatest + bounds.most, int(a.max()), int(actual.view(apart.dtype).max()) - sign)
-    if largest < infinity and not rule.zero:
-        binade = max((greatest + furthest >> bounds.fraction_bits) - bounds.least_binade, 0)
-        if furthest <= max(bounds.always, bounds.atol >> binade):
-            return numpy.empty(0, numpy.intp)
-        if furthest <= bounds.normal:
-            small = numpy.flatnonzero(magnitudes < values)
-            # the error and the value of a denormal are whole numbers of the smallest steps
-            allowed = min(rule.rtol * _NARROWER, 1.0) * magnitudes[small]
-            return numpy.compress(apart[small] > allowed, small)
-    near = apart <= bounds.always
-    if bounds.atol:
-        binades = magnitudes + apart  # at least the magnitude of the actual value
-        binades >>= bounds.fraction_bits
-        numpy.maximum(binades, bounds.least_binade, out=binades)
-        binades -= bounds.least_binade
-        near |= apart <= numpy.right_shift(bounds.atol, binades, out=binades)
-    if bounds.normal > bounds.always:
-        near |= (apart <= bounds.normal) & (magnitudes >= values)
-    if rule.zero:
-        near &= magnitudes > bounds.zero_bits
-    if largest >= infinity:  # its bits are next to the zero of the other sign; no bound reaches it from below
-        near &= (magnitudes < infinity - bounds.most) & (a ^ e >= 0)
-    return numpy.flatnonzero(~near)
+    precision = "f8" if element.size_bytes == 8 else "f4"
+    a, e = (element.numbers(raw).astype(precision, copy=False) for raw in (actual, expected))
+    with numpy.errstate(all="ignore"):  # infinite values, and bounds beyond those of the type
+        magnitudes = numpy.abs(e)
+        bounds = magnitudes * numpy.asarray(rule.rtol, precision)
+        bounds += numpy.asarray(rule.atol, precision)
+        bounds *= numpy.asarray(_NARROWER, precision)
+        right = numpy.abs(a - e) < bounds  # false for infinite values, and where a denormal bound was rounded up
+        if rule.ulp:
+            near = element.steps(actual, expected) <= rule.ulp
+            near &= numpy.isfinite(a) & numpy.isfinite(e)
+            right |= near & (magnitudes * numpy.asarray(_NARROWER, precision) > rule.zero) if rule.zero else near
+    return numpy.asarray(right)
 
 
 def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """Flags of the elements that are right as numbers."""
+    """Flags of the elements that are right as numbers, in double precision; integers exactly."""
     with numpy.errstate(all="ignore"):  # about NaN that signal
         a, e = element.numbers(actual), element.numbers(expected)
         if element.is_float:
@@ -116,8 +93,8 @@ def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Arra
         else:
             right = errors <= math.floor(rule.atol)  # exact, also where a double is not
         if rule.ulp:
-            few = (element.steps(actual, expected) if element.is_float else errors) <= rule.ulp
-            right |= few & (magnitudes > rule.zero) if rule.zero else few
+            near = (element.steps(actual, expected) if element.is_float else errors) <= rule.ulp
+            right |= near & (magnitudes > rule.zero) if rule.zero else near
         if rule.zero:
             right |= (magnitudes <= rule.zero) & (errors <= rule.zero)
         if not element.is_float:
@@ -125,8 +102,8 @@ def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Arra
         right &= numpy.isfinite(a) & numpy.isfinite(e)
         right |= a == e
         if rule.denormals == "any":
-            small = numpy.maximum(numpy.abs(a), magnitudes) < _limits(element).smallest_normal
-            right |= small & ((a == 0) | (e == 0)) & (numpy.signbit(a) == numpy.signbit(e))
+            denormal = numpy.maximum(numpy.abs(a), magnitudes) < element.limits.smallest_normal
+            right |= denormal & ((a == 0) | (e == 0)) & (numpy.signbit(a) == numpy.signbit(e))
         if rule.nan == "error":
             right &= ~numpy.isnan(a)
         else:
@@ -134,67 +111,11 @@ def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Arra
     return numpy.asarray(right)
 
 
-def _limits(element: Element) -> Any:
-    """The limits of a float, as `numpy.finfo` has them."""
-    import ml_dtypes
-
-    return ml_dtypes.finfo(element.type)  # type: ignore[no-untyped-call]
-
-
-class _Bounds(NamedTuple):
-    """The steps by which two floats may differ and are certainly right: ``always``, or ``normal`` where the expected
-    value is not denormal, or ``atol`` in the ``least_binade``. No number is greater than that of the values in a
-    binade, from one power of two to the next."""
-
-    always: int
-    normal: int
-    atol: int
-    least_binade: int
-    fraction_bits: int
-    zero_bits: int
-
-    @property
-    def most(self) -> int:
-        return max(self.always, self.normal, self.atol)
-
-
 @lru_cache(8)
-def _bounds(element: Element, rule: Rule) -> _Bounds:
-    limits = _limits(element)
-    values = 1 << limits.nmant
-    # d steps from a normal value, which lead into the next binade at most, are an error of at most
-    # d / values / (1 - d / (2 * values)) of the value
-    near = min(rule.rtol * _NARROWER, 1.0) * values
-    mantissa, exponent = math.frexp(rule.atol)
-    exponent -= int(math.log2(limits.smallest_subnormal))  # in steps of denormal values
-    greatest_binade = (1 << (8 * element.size_bytes - 1 - limits.nmant)) - 1
-    least_binade = min(max(1, exponent - limits.nmant + 1), greatest_binade)
-    return _Bounds(
-        always=min(rule.ulp << element.unused_bits, values),
-        normal=int(near / (1 + near / (2 * values))),
-        atol=min(math.floor(math.ldexp(mantissa, exponent - least_binade + 1)), values),
-        least_binade=least_binade,
-        fraction_bits=limits.nmant,
-        zero_bits=int.from_bytes(element.encoded([rule.zero]), "little"),
-    )
-
-
-def _of_elements(
-    function: Callable[..., Array], actual: Array, expected: Array, at: Array | slice, element: Element, *more: Rule
-) -> Array:
-    """The result of a function for the elements at some indices; for bytes of large pieces from a table."""
-    if element.is_float and element.size_bytes == 1 and actual.size >= _MANY:
-        values: Array = _table(function, element, *more)[expected[at].astype("u2") << 8 | actual[at]]
-        return values
-    return function(actual[at], expected[at], element, *more)
-
-
-@lru_cache(8)
-def _table(function: Callable[..., Array], element: Element, *more: Rule) -> Array:
-    """The results for all pairs of bytes; an index has the actual value in the low byte, the expected one in the
-    other."""
+def _wrong_bytes(element: Element, rule: Rule) -> Array:
+    """Flags of all pairs of one-byte floats that are wrong, by ``expected << 8 | actual``."""
     values = numpy.arange(256, dtype="u1")
-    return function(numpy.tile(values, 256), numpy.repeat(values, 256), element, *more)
+    return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule)
 
 
 def element_errors(actual: Array, expected: Array, element: Element) -> Array:
@@ -203,7 +124,7 @@ def element_errors(actual: Array, expected: Array, element: Element) -> Array:
     return numpy.where(numpy.isnan(errors), numpy.inf, errors)
 
 
-PIECE_BYTES: Final = 1 << 18  # with what is computed of it, stays in the caches of the processor
+PIECE_BYTES: Final = 1 << 17  # with what is computed of it, stays in the caches of the processor
 _WORST_MAX: Final = 10
 
 
@@ -224,7 +145,7 @@ class Mismatch(NamedTuple):
 class _Piece(NamedTuple):
     """Elements ``first``, ``first + stride``, … of a plane; ``before`` are those of the planes before it.
 
-    ``expected`` is valid until the next piece is asked for.
+    ``expected`` is valid until the next piece is read.
     """
 
     plane: Plane
@@ -248,7 +169,8 @@ def compare(
             wrong = wrong[~ignored[piece.before + piece.first + wrong * piece.stride]]
         if wrong.size:
             count += wrong.size
-            worst = sorted(worst + _worst(piece, wrong, worst), key=lambda pair: -pair[0])[:_WORST_MAX]
+            least = worst[-1][0] if len(worst) == _WORST_MAX else -1.0
+            worst = sorted(worst + _worst(piece, wrong, least), key=lambda pair: -pair[0])[:_WORST_MAX]
     return Mismatch(
         count,
         sum(plane.element_count for plane in planes),
@@ -258,19 +180,16 @@ def compare(
     )
 
 
-def _worst(
-    piece: _Piece, wrong: Array, others: list[tuple[float, tuple[str, str, str]]]
-) -> list[tuple[float, tuple[str, str, str]]]:
-    """The errors and texts of the worst of the wrong elements of a piece, as far as they are worse than the others."""
-    errors = _of_elements(element_errors, piece.actual, piece.expected, wrong, piece.element)
-    if len(others) == _WORST_MAX:
-        greater = errors > others[-1][0]
-        wrong, errors = wrong[greater], errors[greater]
-    greatest = numpy.argsort(-errors, kind="stable")[:_WORST_MAX]
+def _worst(piece: _Piece, wrong: Array, least: float) -> list[tuple[float, tuple[str, str, str]]]:
+    """The errors and texts of the worst of the wrong elements of a piece, of errors greater than ``least``."""
+    errors = element_errors(piece.actual[wrong], piece.expected[wrong], piece.element)
+    greater = errors > least
+    wrong, errors = wrong[greater], errors[greater]
     worst = []
-    for at, error in zip(wrong[greatest].tolist(), errors[greatest].tolist(), strict=True):
-        expected, actual = (piece.element.text(values[at : at + 1]) for values in (piece.expected, piece.actual))
-        worst.append((error, (piece.plane.place(piece.first + at * piece.stride), expected, actual)))
+    for at in numpy.argsort(-errors, kind="stable")[:_WORST_MAX].tolist():
+        index = int(wrong[at])
+        expected, actual = (piece.element.text(values[index : index + 1]) for values in (piece.expected, piece.actual))
+        worst.append((float(errors[at]), (piece.plane.place(piece.first + index * piece.stride), expected, actual)))
     return worst
 
 
@@ -286,12 +205,8 @@ def _pieces(actual: memoryview, source: Content, planes: Sequence[Plane], *, wit
             source.read_into(memoryview(held), part.offset_bytes)
             raw = actual[part.offset_bytes : part.offset_bytes + part.size_bytes]
             if held != raw or with_equal:  # compares memory, as memoryview itself does not
-                if part.element is not None:
-                    a, e = (numpy.frombuffer(data, part.element.dtype) for data in (raw, held))
-                    yield _Piece(plane, part.element, a, e, first, 1, before)
-                else:
-                    pairs = list(zip(part.channels(raw), part.channels(held), strict=True))
-                    for number, (one, other) in enumerate(pairs):
-                        yield _Piece(plane, one.element, one.raw, other.raw, first + number, len(pairs), before)
+                pairs = list(zip(part.elements(raw), part.elements(held), strict=True))
+                for number, (a, e) in enumerate(pairs):
+                    yield _Piece(plane, a.element, a.raw, e.raw, first + number, len(pairs), before)
             first += part.element_count
         before += plane.element_count

@@ -60,11 +60,16 @@ class Plane(NamedTuple):
                 part=part._replace(height=height, row_count=count),
             )
 
-    def channels(self, data: memoryview | bytes | bytearray) -> list[Channel]:
+    def elements(self, data: memoryview | bytearray) -> list[Channel]:
+        """The bytes of this plane as flat channels: one of all elements where each has bytes of its own."""
+        if self.element is not None:
+            return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
+        return self.channels(data)
+
+    def channels(self, data: memoryview | bytearray) -> list[Channel]:
         """The bytes of this plane as flat channels; those of an image in the order R, G, B, A."""
         if self.image is None or self.part is None:
-            assert self.element is not None
-            return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
+            return self.elements(data)
         channels = channels_of(self.image.uid, self.image.format, self.part, data)
         return [channel._replace(raw=channel.raw.reshape(-1)) for channel in channels]
 
