@@ -19,10 +19,11 @@ from benchmarks.bounds import Bound, ratio
 from benchmarks.turns import in_turns, judged, shown
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.evaluation import check_output
+from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
+from scenario_runner.suite.expectations.reading import Expectations
 from scenario_runner.suite.expectations.validation import Bound as Expectation
-from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.viewing.content import ELEMENTS
 
 BOUND = Bound(must=3.0)
@@ -80,11 +81,12 @@ def _case(path: Path, size: int, dtype: str, keys: dict[str, Any]) -> tuple[Call
     output = Output("x", "x", BufferPlan("x", "", size), size)
     # compared with a denormal value a step is much
     allowed: dict[str, Any] = {"allowed_share": 0.02} if list(keys) == ["rtol"] else {}
-    expectation = Expectation(output, Expected(**keys, **allowed), str(path), None, element, Rule(**keys))
+    check = Check(outputs={"x": Expected(**keys, **allowed)})
+    expectation = Expectation(Expectations(check, check, "", ""), output, str(path), None, element)
 
     def compare() -> None:
-        check = check_output(expectation, actual.data.cast("B"))
-        assert check.status == "Pass", check.message
+        result = check_output(expectation, actual.data.cast("B"))
+        assert result.status == "Pass", result.message
 
     return lambda: np.load(path), compare
 

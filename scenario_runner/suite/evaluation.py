@@ -274,7 +274,8 @@ def _allowed_error(bound: Bound) -> str:
 
 
 def _origin(bound: Bound, key: str) -> str:
-    return f" ({bound.origins[key]})" if key in bound.origins else ""
+    entry = bound.expectations.origins(bound.output.name).get(key)
+    return f" ({entry})" if entry else ""
 
 
 def _measured(

@@ -32,17 +32,16 @@ from scenario_runner.suite.expectations.outputs import (
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import (
     Bound,
-    Replaced,
     bind,
-    bind_content,
+    bind_output,
     element_of_output,
-    path_of,
+    values_without_type,
 )
 from scenario_runner.suite.hashes import inputs_of
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.planes import planes_of
-from scenario_runner.viewing.content import ELEMENTS
+from scenario_runner.viewing.content import ELEMENTS, Element
 
 
 class Change(NamedTuple):
@@ -117,20 +116,15 @@ class _Update:
         self._expectations = expectations
         self._check = expectations.check
         self._files = files
-        self._outputs: dict[str, Output] = {}
         self._bound: dict[str, Bound] = {}
-        self._replaced: dict[str, Replaced] = {}
         self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
         self._by_path: dict[str, list[Change]] = {}  # those with a digest
         self.changes: list[Change] = []
 
     def sink(self, plan: Plan) -> ResultsSink:
-        """The receiver of the results; what no run can put right is raised first."""
-        repeat = self._check.repeat
-        self._outputs = outputs_of_plan(plan, repeat)
-        self._bound = bind(self._expectations, self._outputs, replaced=self._replaced)
-        captures = expects_frames(plan, (*self._bound, *self._replaced))
-        return ResultsSink(plan, repeat, self._take, captures=captures)
+        """The receiver of the results. Raises ExpectationError for names of no output."""
+        self._bound = bind(self._expectations, outputs_of_plan(plan, self._check.repeat), with_misfits=True)
+        return ResultsSink(plan, self._check.repeat, self._take, captures=expects_frames(plan, self._bound))
 
     def failed(self, error: ScenarioRunnerError) -> None:
         """The error of a run that is expected to end with one."""
@@ -156,42 +150,37 @@ class _Update:
             file.write(text)
 
     def _take(self, name: str, view: memoryview) -> None:
-        replaced, bound = self._replaced.get(name), self._bound.get(name)
-        if replaced is None and bound is None:
+        bound = self._bound.get(name)
+        if bound is None:
             return
-        output = self._outputs[name]
-        actual = view[: output.size_bytes]
-        expected = self._check.outputs.get(name)
-        if bound is not None:
+        expected, actual = bound.expected, view[: bound.output.size_bytes]
+        element = ELEMENTS["int8"]  # of a buffer whose type nothing gives, as in the file of its ``dst``
+        message = "; ".join(problem.message for problem in bound.misfits)
+        if not bound.misfits:
             check = check_output(bound, actual)
             if check.status != "Fail":
-                if bound.path is not None and (expected is None or expected.values is None):
-                    self._add(bound.path, output, "kept", "", actual)
+                if bound.path is not None and expected.values is None:
+                    self._add(bound.path, bound.output, "kept", "", actual)
                 return
-            message = check.message
-        else:
-            message = "; ".join(problem.message for problem in replaced.misfits) if replaced is not None else ""
-        self._check_passes(output, bound, actual)
-        if expected is not None and expected.sha256 is not None:
+            element, message = bound.element, check.message
+        rebound = self._rebound(bound, element, actual)
+        if expected.sha256 is not None:
             self._set(self._pointer(name, "sha256"), name, hashlib.sha256(actual).hexdigest(), message)
-        elif expected is not None and expected.values is not None:
-            self._set(self._pointer(name, "values"), name, self._as_values(name, actual), message)
+        elif expected.values is not None:
+            self._set(self._pointer(name, "values"), name, self._as_values(rebound, actual), message)
         else:
-            self._write(output, bound, actual, message)
+            self._write(rebound, actual, message)
 
-    def _check_passes(self, output: Output, bound: Bound | None, actual: memoryview) -> None:
-        """Refuse content that would not pass once it is expected."""
-        expected = self._check.outputs.get(output.name)
-        if expected is not None and expected.sha256 is not None:
-            return
-        # what `write_output` writes
-        element = bound.element if bound is not None else element_of_output(output, expected) or ELEMENTS["int8"]
-        check = check_output(bind_content(self._expectations, expected, output, held_content(actual, element)), actual)
-        if check.status == "Fail":
+    def _rebound(self, bound: Bound, element: Element, actual: memoryview) -> Bound:
+        """Bind an output to its own content. Refuse content that would not pass once it is expected."""
+        rebound = bind_output(self._expectations, bound.output, bound.path, held_content(actual, element))
+        if rebound.misfits:
+            raise ExpectationError(rebound.misfits)
+        if rebound.expected.sha256 is None and (check := check_output(rebound, actual)).status == "Fail":
             message = f"this run would not pass even with its own content expected: {check.message}"
             help = "correct these keys of the expectation, or the scenario"
-            pointer = f"/outputs/{escape(output.name)}"
-            raise ExpectationError(self._expectations.problem("SR-EXPECT-012", pointer, message, help))
+            raise ExpectationError(rebound.problem("SR-EXPECT-012", "", message, help))
+        return rebound
 
     def _pointer(self, name: str, key: str) -> str:
         """The place of a key of an output: in the entry of ``when`` that counts, if it is there."""
@@ -206,34 +195,27 @@ class _Update:
         self._values[self._expectations.pointer + pointer] = value
         self.changes.append(Change(path, name, "changed", message))
 
-    def _as_values(self, name: str, actual: memoryview) -> Any:
+    def _as_values(self, bound: Bound, actual: memoryview) -> Any:
         """The bytes of an output as values of JSON, in arrays as they were."""
-
-        expected = self._check.outputs[name]
-        element = element_of_output(self._outputs[name], expected)
+        element = element_of_output(bound.output, bound.expected)
         if element is None:
-            message = "'dtype' does not say what the values are"
-            raise ExpectationError(self._expectations.problem("SR-EXPECT-003", self._pointer(name, "values"), message))
-        return decoded(actual, element, shape_of(expected.values))
+            raise ExpectationError(values_without_type(bound))
+        return decoded(actual, element, shape_of(bound.expected.values))
 
-    def _write(self, output: Output, bound: Bound | None, actual: memoryview, message: str) -> None:
-
-        expected = self._check.outputs.get(output.name)
-        replaced = self._replaced.get(output.name)
-        path = bound.path if bound is not None else replaced.path if replaced is not None else None
-        path = path or path_of(self._expectations, expected, output)
+    def _write(self, bound: Bound, actual: memoryview, message: str) -> None:
+        output, folder = bound.output, self._expectations.expected_folder
+        path = bound.path or os.path.join(folder, *output.file_name.split("/")) + extension_of(output)
         if not can_hold(path, output):
             message = f"cannot hold the output {output.name!r:.100}: its format, or all of its levels"
             help = f"expect a {extension_of(output)} file: remove this one, or name another"
             raise ExpectationError(Diagnostic("SR-EXPECT-008", "error", None, message, help, path=path))
         if os.path.realpath(path) in map(os.path.realpath, inputs_of(self._item)):
             raise ExpectationError(_overwritten(path, self._item.id))
-        check_destination(path)  # so that a dry run says the same
+        check_destination(path)  # so that a dry run refuses the same
         is_written = any(change.kind != "kept" for change in self._by_path.get(path, ()))
         self._add(path, output, "changed" if os.path.lexists(path) else "new", message, actual)
         if self._files is not None and not is_written:
-            element = bound.element if bound is not None else element_of_output(output, expected)
-            write_output(path, output, element, actual, self._files.create)
+            write_output(path, output, bound.element, actual, self._files.create)
 
     def _add(
         self, path: str, output: Output, kind: Literal["new", "changed", "kept"], message: str, actual: memoryview

@@ -74,6 +74,10 @@ class Expectations(NamedTuple):
             return {}
         return dict.fromkeys(changed[name].model_fields_set, f"when[{self.condition}]")
 
+    def path_to(self, name: str) -> str:
+        """The path of a file that a key names."""
+        return os.path.normpath(os.path.join(self.folder, name))
+
     @property
     def expects_failure(self) -> bool:
         """Return whether the run must end with an error."""

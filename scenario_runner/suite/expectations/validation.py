@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError
 from scenario_runner.files.codec import all_codecs, is_known
+from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.scenario.model_base import close_match, listed
 from scenario_runner.suite.expectations.model import Output as Expected
@@ -19,7 +20,6 @@ from scenario_runner.suite.expectations.outputs import (
     Outputs,
     element_of_tensor,
     encoded,
-    extension_of,
     held_content,
     open_content,
     outputs_of_scenario,
@@ -35,46 +35,64 @@ from scenario_runner.viewing.reading import has_numbers
 
 _PLAIN = Expected()
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
-_REPLACED = ("SR-EXPECT-005", "SR-EXPECT-007", "SR-EXPECT-008")
-_BY_VALUE = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "nan", "metrics"})  # what numbers decide, not bytes
-_NOT_REPLACED = ("/dtype", "/mask", "/border")  # keys with misfits of these codes that no other content puts right
+_BY_VALUE = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "nan", "metrics"})  # decided by numbers, not bytes
 
 
 class Bound(NamedTuple):
-    """One output and what it must hold.
+    """One output and what it must hold, or the ``misfits`` of the two.
 
-    ``path`` is the expected file; ``content`` is held where there is none. Both are None where it is told by its
-    SHA-256, or not checked. ``element`` is what a buffer or a tensor holds.
+    ``path`` is the expected file; ``content`` is held where the expectations have it as values. Both are None where it
+    is told by its SHA-256, or not checked. ``element`` is what a buffer or a tensor holds.
     """
 
+    expectations: Expectations
     output: Output
-    expected: Expected
     path: str | None = None
     content: Content | None = None
     element: Element = ELEMENTS["uint8"]
-    rule: Rule = Rule()
-    mask: str | None = None
-    origins: Mapping[str, str] = {}  # the entry of 'when' that has set a key
+    misfits: tuple[Diagnostic, ...] = ()
+
+    @property
+    def expected(self) -> Expected:
+        """The keys of the output."""
+        return self.expectations.check.outputs.get(self.output.name, _PLAIN)
+
+    @property
+    def resource(self) -> ResourcePlan:
+        """The resource, once a plan tells what it is like."""
+        assert self.output.resource is not None
+        return self.output.resource
+
+    @property
+    def rule(self) -> Rule:
+        """The rule for single elements."""
+        expected = self.expected
+        return Rule(
+            expected.atol or 0.0,
+            expected.rtol or 0.0,
+            expected.ulp or 0,
+            expected.zero or 0.0,
+            expected.denormals or "exact",
+            expected.nan or ("equal" if expected.model_fields_set & _BY_VALUE - {"metrics"} else None),
+        )
 
     def opened(self) -> Content:
         """The expected content, open. Raises FileError."""
         if self.content is not None:
             return self.content
         assert self.path is not None
-        assert self.output.resource is not None
-        return open_content(self.path, self.output.resource, self.output.size_bytes)
+        return open_content(self.path, self.resource, self.output.size_bytes)
 
     @property
     def planes(self) -> tuple[Plane, ...]:
         """The planes into which its bytes are split as elements."""
-        assert self.output.resource is not None
-        return planes_of(self.output.resource, self.output.size_bytes, self.element)
+        return planes_of(self.resource, self.output.size_bytes, self.element)
 
     @property
     def compared_planes(self) -> tuple[Plane, ...]:
         """The same for a comparison: where every byte must be equal, blocks are not decoded."""
-        resource = self.output.resource
-        if self.needs_numbers or resource is None or resource.kind != "image" or not resource.format.is_compressed:
+        resource = self.resource
+        if self.needs_numbers or resource.kind != "image" or not resource.format.is_compressed:
             return self.planes
         return blocks_of(resource, self.output.size_bytes)
 
@@ -85,18 +103,16 @@ class Bound(NamedTuple):
 
     def ignored(self) -> Array | None:
         """A flag for each element that does not count; None where all count. Raises FileError and ValueError."""
-        if self.mask is None and not self.expected.border:
+        mask, border = self.expected.mask, self.expected.border
+        if mask is None and not border:
             return None
+        return ignored_elements(self.planes, None if mask is None else self.expectations.path_to(mask), border or 0)
 
-        return ignored_elements(self.planes, self.mask, self.expected.border or 0)
-
-
-class Replaced(NamedTuple):
-    """Expected content that a run gives anew: the file of the folder that it is in, where there is one, and what is
-    wrong with it."""
-
-    path: str | None
-    misfits: list[Diagnostic]
+    def problem(self, code: str, key: str, message: str, help: str | None = None) -> Diagnostic:
+        """An error at a key ("/file") of the output, or at the whole of it ("")."""
+        if self.expectations.text is None and not key:
+            message = f"{self.output.name!r}: {message}"
+        return self.expectations.problem(code, f"/outputs/{escape(self.output.name)}{key}", message, help)
 
 
 def bind(
@@ -104,22 +120,21 @@ def bind(
     outputs: Outputs,
     files: dict[str, list[str]] | None = None,
     *,
-    replaced: dict[str, Replaced] | None = None,
+    with_misfits: bool = False,
 ) -> dict[str, Bound]:
     """Bind the expectations of every output, by name; empty where nothing is expected of any.
 
-    Raises ExpectationError with every misfit. Where ``replaced`` is given, it gets those that new content puts right,
-    by the name of the output.
+    Raises ExpectationError with every problem. With ``with_misfits`` those of single outputs are left in them, for an
+    update: a missing expectation is one, so that each output that must have one is there.
     """
     check = expectations.check
     problems: list[Diagnostic] = []
-    found: dict[str, Bound] = {}
+    bounds: dict[str, Bound] = {}
     if expectations.expects_failure:
-        return found
+        return bounds
     files = expected_files(expectations.expected_folder) if files is None else files
-
-    if not check.outputs and not files and replaced is None:
-        return found
+    if not check.outputs and not files and not with_misfits:
+        return bounds
     stored = _stored(expectations, files, outputs, problems)
     for name in check.outputs:
         if name not in outputs and not outputs.leaves_out(name):
@@ -128,28 +143,20 @@ def bind(
         problems.append(_left_out(expectations, outputs))
     frames_count = any(outputs[name].is_frame for name in (*stored, *check.outputs) if name in outputs)
     for name, output in outputs.items():
-        expected = check.outputs.get(name)
-        misfits: list[Diagnostic] = []
         if name in stored and (doubtful := _doubtful(name, stored[name], expectations)) is not None:
             problems.append(doubtful)
-        elif expected is not None or name in stored:
-            path = stored[name][0] if name in stored else None
-            bound = _Binder(expectations, output, expected or _PLAIN, path, misfits).bound()
-            if bound is not None:
-                found[name] = bound._replace(origins=expectations.origins(name))
-            if replaced is not None and misfits and all(map(_is_replaced, misfits)):
-                replaced[name] = Replaced(path, misfits)
-            else:
-                problems += misfits
+            continue
+        if name in check.outputs or name in stored:
+            bound = bind_output(expectations, output, stored[name][0] if name in stored else None)
         elif not output.is_frame or frames_count:
-            misfits = [_missing(expectations, output)]
-            if replaced is None:
-                problems += misfits
-            else:
-                replaced[name] = Replaced(None, misfits)
+            bound = Bound(expectations, output, misfits=(_missing(expectations, output),))
+        else:
+            continue
+        bounds[name] = bound
+        problems += () if with_misfits else bound.misfits
     if problems:
         raise ExpectationError(problems)
-    return found
+    return bounds
 
 
 def _stored(
@@ -158,8 +165,8 @@ def _stored(
     """The files in the folder of the expected ones that no key names, by the outputs that they are of."""
     check = expectations.written
     by_file = {output.file_name: output.name for output in outputs.values()}
-    every = [*check.outputs.values(), *(each for condition in check.when for each in condition.outputs.values())]
-    named = {_path(expectations, name) for each in every for name in (each.file, each.mask) if name is not None}
+    entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
+    named = {expectations.path_to(name) for entry in entries for name in (entry.file, entry.mask) if name is not None}
     stored: dict[str, list[str]] = {}
     for stem, paths in files.items():
         name = by_file.get(stem)
@@ -169,41 +176,6 @@ def _stored(
         elif unnamed and not outputs.leaves_out(stem):
             problems.append(_stray(unnamed[0], stem, by_file))
     return stored
-
-
-def bind_content(expectations: Expectations, expected: Expected | None, output: Output, content: Content) -> Bound:
-    """An output with this content in the place of what is expected. Raises ExpectationError with every misfit."""
-    problems: list[Diagnostic] = []
-    bound = _Binder(expectations, output, expected or _PLAIN, None, problems, content).bound()
-    if bound is None:
-        raise ExpectationError(problems)
-    return bound
-
-
-def _is_replaced(misfit: Diagnostic) -> bool:
-    return misfit.code in _REPLACED and not (misfit.pointer or "").endswith(_NOT_REPLACED)
-
-
-def path_of(expectations: Expectations, expected: Expected | None, output: Output) -> str:
-    """The file that the expected content of an output is, or would be, in."""
-    if expected is not None and expected.file is not None:
-        return _path(expectations, expected.file)
-
-    return os.path.join(expectations.expected_folder, *output.file_name.split("/")) + extension_of(output)
-
-
-def element_of_output(output: Output, expected: Expected | None) -> Element | None:
-    """The element type of an output, where it or its expectation says so."""
-    resource = output.resource
-    if resource is None or resource.kind == "buffer":
-        return None if expected is None or expected.dtype is None else ELEMENTS[expected.dtype]
-    if resource.kind == "tensor":
-        return element_of_tensor(resource)
-    return planes_of(resource, output.size_bytes, ELEMENTS["uint8"])[0].element
-
-
-def _path(expectations: Expectations, name: str) -> str:
-    return os.path.normpath(os.path.join(expectations.folder, name))
 
 
 def _unknown(expectations: Expectations, name: str, outputs: Mapping[str, Output]) -> Diagnostic:
@@ -227,15 +199,14 @@ def _stray(path: str, stem: str, by_file: Mapping[str, str]) -> Diagnostic:
 
 
 def _doubtful(name: str, paths: list[str], expectations: Expectations) -> Diagnostic | None:
-    """Report problems of the files of an output in the folder. There is one file, where no key says what it holds."""
-
+    """The problem of the files of an output in the folder: expected is one, and no key with other content."""
     path, *others = paths
-    output = expectations.written.outputs.get(name, _PLAIN)
-    keys = [key for key in ("file", "values", "sha256") if getattr(output, key) is not None]
-    unknown = next((each for each in paths if not is_known(each)), None)
+    expected = expectations.written.outputs.get(name, _PLAIN)
+    keys = [key for key in ("file", "values", "sha256") if getattr(expected, key) is not None]
+    unknown = next((path for path in paths if not is_known(path)), None)
     if unknown is not None:
-        expected = ", ".join(codec.extension for codec in all_codecs())
-        message = f"is named like the output {name!r}, but is none of the files that can be compared: {expected}"
+        known = ", ".join(codec.extension for codec in all_codecs())
+        message = f"is named like the output {name!r}, but is none of the files that can be compared: {known}"
         return Diagnostic("SR-EXPECT-008", "error", None, message, "convert it, or move it elsewhere", path=unknown)
     if others or keys:
         other = repr(os.path.basename(others[0])) if others else f"the key {keys[0]!r}"
@@ -251,160 +222,147 @@ def _missing(expectations: Expectations, output: Output) -> Diagnostic:
     return expectations.problem("SR-EXPECT-005", "/outputs", message, help)
 
 
-class _Binder:
-    """Binds one output; what is wrong goes into ``problems``."""
+def bind_output(
+    expectations: Expectations, output: Output, stored: str | None = None, content: Content | None = None
+) -> Bound:
+    """Bind one output to the file ``stored`` in the folder, or to what its keys name; ``content`` replaces both."""
+    bound = Bound(expectations, output, stored, content)
+    if bound.expected.file is not None:
+        bound = bound._replace(path=expectations.path_to(bound.expected.file))
+    try:
+        return _completed(bound)
+    except ExpectationError as error:
+        return bound._replace(misfits=error.problems)
 
-    def __init__(
-        self,
-        expectations: Expectations,
-        output: Output,
-        expected: Expected,
-        stored: str | None,
-        problems: list[Diagnostic],
-        content: Content | None = None,
-    ) -> None:
-        self._expectations = expectations
-        self._output = output
-        self._expected = expected
-        self._stored = stored
-        self._problems = problems
-        self._content = content  # in the place of what is expected
-        self._pointer = f"/outputs/{escape(output.name)}"
 
-    def bound(self) -> Bound | None:
-        """The output with what it must hold; None where something is wrong, or unknown before a run."""
-        output, expected = self._output, self._expected
-        if expected.sha256 is not None and expected.model_fields_set - {"sha256"}:  # an entry of 'when' has made it so
-            others = ", ".join(sorted(map(repr, expected.model_fields_set - {"sha256"})))
-            self._add(
-                "SR-EXPECT-006", "/sha256", f"a digest says only that bytes are equal, so that {others} cannot count"
-            )
-            return None
-        if expected.unchecked or expected.sha256 is not None:
-            return Bound(output, expected)
-        element = None if output.resource is None else self._element()
-        if output.resource is not None and element is None and expected.dtype is not None:
-            return None
-        path = self._stored if expected.file is None else _path(self._expectations, expected.file)
-        if path is None and expected.values is None and self._content is None:
-            self._add("SR-EXPECT-005", "", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
-            return None
-        if output.resource is None:
-            if expected.values is None and path is not None and not os.path.isfile(path):
-                self._add("SR-EXPECT-007", "/file", f"{path}: does not exist", close_files_help(path))
-            return None
-        is_held = self._content is not None or path is None or expected.values is not None
-        content = self._content or (self._held(element) if is_held else self._opened(path or ""))
-        if content is None:
-            return None
-        if element is None and output.resource.kind == "buffer":
-            element = content.element
-            if element is None and expected.model_fields_set - {"file"}:
-                self._add("SR-EXPECT-008", "", "has elements that are no numbers", "'dtype' says what they are")
-                return None
-            by_value = sorted(map(repr, expected.model_fields_set & _BY_VALUE))
-            if element is not None and element.name == "int8" and by_value:
-                message = f"has elements of one byte (int8), as every file of a buffer that a run writes; {by_value[0]}"
-                help = "'dtype' says what the elements are: 'float32' for instance, or 'int8' where they are that"
-                self._add("SR-EXPECT-008", "", f"{message} would be taken of single bytes", help)
-                return None
-        rule = Rule(
-            expected.atol or 0.0,
-            expected.rtol or 0.0,
-            expected.ulp or 0,
-            expected.zero or 0.0,
-            expected.denormals or "exact",
-            expected.nan or ("equal" if expected.model_fields_set & _BY_VALUE - {"metrics"} else None),
-        )
-        mask = None if expected.mask is None else _path(self._expectations, expected.mask)
-        bound = Bound(output, expected, path, content if is_held else None, element or ELEMENTS["uint8"], rule, mask)
-        return bound if self._is_complete(bound) else None
+def _completed(bound: Bound) -> Bound:
+    """The binding with its content and element. Raises ExpectationError with its misfits."""
+    output, expected = bound.output, bound.expected
+    if expected.sha256 is not None and expected.model_fields_set - {"sha256"}:  # an entry of 'when' has made it so
+        others = ", ".join(sorted(map(repr, expected.model_fields_set - {"sha256"})))
+        message = f"a digest says only that bytes are equal, so that {others} cannot count"
+        raise ExpectationError(bound.problem("SR-EXPECT-006", "/sha256", message))
+    if expected.unchecked or expected.sha256 is not None:
+        return bound
+    if bound.path is None and expected.values is None and bound.content is None:
+        message = "has neither 'file', 'values' nor 'sha256', and no file in 'expected'"
+        raise ExpectationError(bound.problem("SR-EXPECT-005", "", message))
+    if output.resource is None:
+        if expected.values is None and bound.path is not None and not os.path.isfile(bound.path):
+            message, help = f"{bound.path}: does not exist", close_files_help(bound.path)
+            raise ExpectationError(bound.problem("SR-EXPECT-007", "/file", message, help))
+        return bound
+    element = _declared_element(bound)
+    if bound.content is None and expected.values is not None:
+        bound = bound._replace(content=_values(bound))
+    try:
+        with bound.opened() as content:
+            stored_element = content.element
+    except FileError as error:
+        raise ExpectationError(_file_problems(bound, error, "/file")) from None
+    if element is None and output.resource.kind == "buffer":
+        element = stored_element
+        _check_element(bound, element)
+    bound = bound._replace(element=element or ELEMENTS["uint8"])
+    misfits = [*_misfits_of_ignored(bound), *_misfits_of_numbers(bound)]
+    if misfits:
+        raise ExpectationError(misfits)
+    return bound
 
-    def _element(self) -> Element | None:
-        """The type of the bytes, as far as the output or ``dtype`` say so; a misfit of the two is a problem."""
-        resource, dtype = self._output.resource, self._expected.dtype
-        assert resource is not None
-        element = None if dtype is None else ELEMENTS[dtype]
-        if resource.kind == "buffer":
-            if element is not None and self._output.size_bytes % element.size_bytes:
-                size = self._output.size_bytes
-                self._add("SR-EXPECT-008", "/dtype", f"the output has {size} bytes, no whole number of {dtype}")
-                return None
-            return element
-        if resource.kind == "tensor":
-            known = element_of_tensor(resource)
-            if element not in (None, known):
-                self._add("SR-EXPECT-008", "/dtype", f"is {dtype!r}, but the tensor is {known.name!r}")
-                return None
-            return known
-        if element is not None:
-            self._add("SR-EXPECT-008", "/dtype", f"an image has the type of its format, {resource.format.name}")
-        return None
 
-    def _held(self, element: Element | None) -> Content | None:
-        """The content that stands in the expectations themselves."""
-        resource = self._output.resource
-        assert resource is not None
-        if resource.kind == "image":
-            planes = planes_of(resource, self._output.size_bytes, ELEMENTS["uint8"])
-            if len(planes) > 1 or planes[0].element is None:
-                message = f"values of {resource.format.name} cannot be written as numbers"
-                self._add("SR-EXPECT-008", "/values", message, "give a 'file'")
-                return None
-            element = planes[0].element
-        if element is None:
-            self._add("SR-EXPECT-003", "/values", "say nothing of their type", "give 'dtype', such as 'float32'")
-            return None
-        try:
-            data = encoded(self._expected.values, element, self._output.size_bytes // element.size_bytes)
-        except ValueError as error:
-            self._add("SR-EXPECT-008", "/values", str(error))
-            return None
-        return held_content(data, element)
+def element_of_output(output: Output, expected: Expected) -> Element | None:
+    """The element type of an output, where it or its expectation says so."""
+    resource = output.resource
+    if resource is None or resource.kind == "buffer":
+        return None if expected.dtype is None else ELEMENTS[expected.dtype]
+    if resource.kind == "tensor":
+        return element_of_tensor(resource)
+    planes = planes_of(resource, output.size_bytes, ELEMENTS["uint8"])
+    return planes[0].element if len(planes) == 1 else None
 
-    def _opened(self, path: str) -> Content | None:
-        assert self._output.resource is not None
-        try:
-            with open_content(path, self._output.resource, self._output.size_bytes) as content:
-                return content
-        except FileError as error:
-            self._file_problems(error, "/file")
-            return None
 
-    def _file_problems(self, error: FileError, key: str) -> None:
-        for problem in error.problems:
-            code = "SR-EXPECT-008" if problem.code in _MISFITS else "SR-EXPECT-007"
-            if getattr(self._expected, key[1:]) is None:  # the file in the folder, which nothing names
-                self._problems.append(problem._replace(code=code))
-            else:
-                self._add(code, key, f"{problem.path}: {problem.message}", problem.help)
+def _declared_element(bound: Bound) -> Element | None:
+    """The type of the bytes, as far as the output or ``dtype`` say so; a misfit of the two is an error."""
+    resource, dtype = bound.resource, bound.expected.dtype
+    element = element_of_output(bound.output, bound.expected)
+    if dtype is None:
+        return None if resource.kind == "image" else element
+    message = ""
+    if resource.kind == "buffer" and bound.output.size_bytes % ELEMENTS[dtype].size_bytes:
+        message = f"the output has {bound.output.size_bytes} bytes, no whole number of {dtype}"
+    elif resource.kind == "tensor" and element is not None and element.name != dtype:
+        message = f"is {dtype!r}, but the tensor is {element.name!r}"
+    elif resource.kind == "image":
+        message = f"an image has the type of its format, {resource.format.name}"
+    if message:
+        raise ExpectationError(bound.problem("SR-EXPECT-008", "/dtype", message))
+    return element
 
-    def _is_complete(self, bound: Bound) -> bool:
-        """Return whether mask, border and metrics fit the output."""
-        count = len(self._problems)
-        if bound.mask is not None or bound.expected.border:
-            try:
-                bound.ignored()
-            except FileError as error:
-                self._file_problems(error, "/mask")
-            except ValueError as error:
-                self._add("SR-EXPECT-008", "/mask" if bound.mask is not None else "/border", str(error))
-        resource = bound.output.resource
-        image = resource if resource is not None and resource.kind == "image" else None
-        if bound.needs_numbers and image is not None and not has_numbers(image.format):
-            keys = ", ".join(repr(key) for key in Expected.model_fields if key in bound.expected.model_fields_set)
-            message = f"blocks of {image.format.name} are not decoded to numbers, which {keys} would need"
-            self._add("SR-EXPECT-009", "", message, "let a shader copy them into an uncompressed image")
-        if bound.expected.metrics is not None:
-            for name in bound.expected.metrics.model_fields_set:
-                for code, message, help in METRICS[name].misfits(bound.planes):
-                    self._add(code, f"/metrics/{name}", message, help)
-        return len(self._problems) == count
 
-    def _add(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
-        if self._expectations.text is None and not pointer:
-            message = f"{self._output.name!r}: {message}"
-        self._problems.append(self._expectations.problem(code, self._pointer + pointer, message, help))
+def _values(bound: Bound) -> Content:
+    """The content that stands in the expectations themselves."""
+    element = element_of_output(bound.output, bound.expected)
+    if element is None and bound.resource.kind == "image":
+        message = f"values of {bound.resource.format.name} cannot be written as numbers"
+        raise ExpectationError(bound.problem("SR-EXPECT-008", "/values", message, "give a 'file'"))
+    if element is None:
+        raise ExpectationError(values_without_type(bound))
+    try:
+        data = encoded(bound.expected.values, element, bound.output.size_bytes // element.size_bytes)
+    except ValueError as error:
+        raise ExpectationError(bound.problem("SR-EXPECT-008", "/values", str(error))) from None
+    return held_content(data, element)
+
+
+def values_without_type(bound: Bound) -> Diagnostic:
+    """The error for values of a buffer whose type no key gives."""
+    return bound.problem("SR-EXPECT-003", "/values", "say nothing of their type", "give 'dtype', such as 'float32'")
+
+
+def _file_problems(bound: Bound, error: FileError, key: str) -> Iterator[Diagnostic]:
+    for problem in error.problems:
+        code = "SR-EXPECT-008" if problem.code in _MISFITS else "SR-EXPECT-007"
+        if getattr(bound.expected, key[1:]) is None:  # the file in the folder, which nothing names
+            yield problem._replace(code=code)
+        else:
+            yield bound.problem(code, key, f"{problem.path}: {problem.message}", problem.help)
+
+
+def _check_element(bound: Bound, element: Element | None) -> None:
+    """Refuse a file of a buffer without ``dtype`` whose elements its keys cannot be applied to."""
+    expected = bound.expected
+    if element is None and expected.model_fields_set - {"file"}:
+        message, help = "has elements that are no numbers", "'dtype' says what they are"
+        raise ExpectationError(bound.problem("SR-EXPECT-008", "", message, help))
+    keys = sorted(map(repr, expected.model_fields_set & _BY_VALUE))
+    if element is not None and element.name == "int8" and keys:
+        message = f"has elements of one byte (int8), as every file of a buffer that a run writes; {keys[0]}"
+        help = "'dtype' says what the elements are: 'float32' for instance, or 'int8' where they are that"
+        raise ExpectationError(bound.problem("SR-EXPECT-008", "", f"{message} would be taken of single bytes", help))
+
+
+def _misfits_of_ignored(bound: Bound) -> Iterator[Diagnostic]:
+    """Problems of the mask and the border."""
+    try:
+        bound.ignored()
+    except FileError as error:
+        yield from _file_problems(bound, error, "/mask")
+    except ValueError as error:
+        key = "/border" if bound.expected.mask is None else "/mask"
+        yield bound.problem("SR-EXPECT-008", key, str(error))
+
+
+def _misfits_of_numbers(bound: Bound) -> Iterator[Diagnostic]:
+    """Keys that need other numbers than the output has, and metrics that cannot be computed of it."""
+    resource, fields = bound.resource, bound.expected.model_fields_set
+    if bound.needs_numbers and resource.kind == "image" and not has_numbers(resource.format):
+        keys = ", ".join(repr(key) for key in Expected.model_fields if key in fields)
+        message = f"blocks of {resource.format.name} are not decoded to numbers, which {keys} would need"
+        yield bound.problem("SR-EXPECT-009", "", message, "let a shader copy them into an uncompressed image")
+    if bound.expected.metrics is not None:
+        for name in bound.expected.metrics.model_fields_set:
+            for code, message, help in METRICS[name].misfits(bound.planes):
+                yield bound.problem(code, f"/metrics/{name}", message, help)
 
 
 def check(item: Item) -> list[Diagnostic]:
