@@ -17,10 +17,10 @@ from scenario_runner.suite.expectations.outputs import extension_of, held_conten
 from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.suite.tolerance.elements import compare, element_errors
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.content import Channel, Content, image
+from scenario_runner.viewing.content import Channel, Content
 from scenario_runner.viewing.difference import error_map
 from scenario_runner.viewing.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
-from scenario_runner.viewing.reading import channels_of, is_decodable
+from scenario_runner.viewing.reading import is_decodable
 
 if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[Any]]
@@ -127,13 +127,17 @@ def _has_colors(plane: Plane) -> bool:
 def _content(plane: Plane, data: memoryview) -> Content:
 
     piece = data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes]
-    if plane.image is not None and plane.part is not None:
-        return image("", "", channels_of(plane.image.uid, plane.image.format, plane.part, piece))
-    (channel,) = plane.channels(piece)
-    array = channel.raw.reshape(plane.shape)
-    arrays = [array[..., at] for at in range(array.shape[-1])] if _has_colors(plane) else [array]
-    channels = (Channel(str(at), each, channel.element) for at, each in enumerate(arrays))
-    return Content("a.npy", "", tuple(channels), _has_colors(plane))
+    channels = plane.channels(piece)
+    if plane.image is not None:
+        shape = plane.shape[:2]
+        return Content(
+            "", "", tuple(part._replace(raw=part.raw.reshape(shape)) for part in channels), len(channels) > 1
+        )
+    (channel,) = channels
+    if not _has_colors(plane):
+        return Content("a.npy", "", (channel._replace(raw=channel.raw.reshape(plane.shape)),), False)
+    colors = numpy.moveaxis(channel.raw.reshape(plane.shape), -1, 0)
+    return Content("a.npy", "", tuple(Channel(str(at), raw, channel.element) for at, raw in enumerate(colors)), True)
 
 
 def _write_errors(

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
-from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.codec import all_codecs
-from scenario_runner.files.source import file_error
+from scenario_runner.errors import UsageError
+from scenario_runner.formats import Format
 
 Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -84,7 +83,8 @@ class Element:
         Raises ValueError for a number that no value of this kind is.
         """
         if not self.is_float:
-            least, greatest = (0, 1) if self.name == "bool" else _limits(self.dtype)
+            limits = numpy.iinfo("u1" if self.name == "bool" else self.dtype)
+            least, greatest = int(limits.min), 1 if self.name == "bool" else int(limits.max)
             for value in values:
                 if not least <= value <= greatest or value != int(value):
                     raise ValueError(f"{value!r:.60} is no value of {self.name}: {least} to {greatest}")
@@ -121,16 +121,24 @@ ELEMENTS = {
 }
 
 
-def element_of(kind: str, size_bytes: int) -> Element | None:
-    """The numbers of NumPy's ``kind`` and size, or None; raw bytes (V) are what files hold for bfloat16 and float8."""
-    if kind == "V":
-        return {1: ELEMENTS["float8_e4m3"], 2: ELEMENTS["bfloat16"]}.get(size_bytes)
-    return next((element for element in ELEMENTS.values() if element.dtype[1:] == f"{kind}{size_bytes}"), None)
+# Where two have one type, the first one: it is NumPy's own. Raw bytes are what files hold for bfloat16 and float8.
+_BY_DTYPE = {element.dtype[1:]: element for element in reversed(ELEMENTS.values())}
+_BY_DTYPE |= {"V1": ELEMENTS["float8_e4m3"], "V2": ELEMENTS["bfloat16"]}
 
 
-def _limits(dtype: str) -> tuple[int, int]:
-    limits = numpy.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+def element_of(dtype: str) -> Element | None:
+    """The numbers of a NumPy type such as "<f4" or "f4"; None where there are none."""
+    return _BY_DTYPE.get(dtype.lstrip("<|"))
+
+
+def element_of_format(format: Format) -> Element:
+    """The numbers of a format whose items are one of `ELEMENTS`."""
+    element = ELEMENTS.get(_BY_NUMERIC.get(format.numeric, "")) or element_of(format.numpy_dtype or "")
+    assert element is not None, "only formats of blocks have other items"
+    return element
+
+
+_BY_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
 
 
 def distance(one: Array, other: Array) -> Array:
@@ -232,20 +240,6 @@ class Content:
             shown = ", ".join(channel.name for channel in self.channels[:8]) + (", …" if len(names) > 8 else "")
             raise UsageError(f"--channel {name!r}: {self.path} has the channels {shown or 'of an empty array'}")
         return replace(self, channels=(self.channels[index],), first_channel=index)
-
-
-def image(path: str, title: str, channels: tuple[Channel, ...]) -> Content:
-    """An image of these channels, which share height and width."""
-    return Content(path, title, channels, len(channels) > 1)
-
-
-def no_level(path: str, count: int, level: int) -> FileError:
-    """The error for a mip level that a file does not have."""
-    has = f"{count} mip levels" if count > 1 else "one mip level"
-    others = [codec.extension for codec in all_codecs() if codec.holds_levels]
-    return file_error(
-        path, f"has {has}, so that there is no level {level}", help=f"{' and '.join(others)} files may have more levels"
-    )
 
 
 _CORNER = 4

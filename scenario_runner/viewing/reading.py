@@ -15,13 +15,12 @@ from math import prod
 import numpy
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.codec import Codec, codec_of
+from scenario_runner.files.codec import Codec, all_codecs, codec_of
 from scenario_runner.files.dds_header import format_header
 from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, format_named
-from scenario_runner.plan.records import ImagePart
-from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Content, Element, element_of, image, no_level
+from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Content, Element, element_of, element_of_format
 
 
 def read_content(
@@ -39,14 +38,22 @@ def read_content(
 
         return read_image(path, codec, mip)
     if mip:
-        raise no_level(path, 1, mip)
+        raise _no_level(path, 1, mip)
     return _read_array(path, element, shape)
+
+
+def _no_level(path: str, count: int, level: int) -> FileError:
+    has = f"{count} mip levels" if count > 1 else "one mip level"
+    others = " and ".join(codec.extension for codec in all_codecs() if codec.holds_levels)
+    return file_error(
+        path, f"has {has}, so that there is no level {level}", help=f"{others} files may have more levels"
+    )
 
 
 def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:
     header = read_header(path)
-    stored = element_of(header.kind, header.item_size_bytes)
-    if stored is None and element is None:
+    stored = element or element_of(f"{header.kind}{header.item_size_bytes}")
+    if stored is None:
         raise file_error(
             path,
             f"holds items of the type {header.descr!r}, expected integers, floats, bool or raw bytes of one or two",
@@ -62,13 +69,10 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
         array = array.reshape(-1).view(element.dtype)
         if shape is None and not resized:
             array = array.reshape(header.shape)
-        stored = element
     else:
-        assert stored is not None
         array = array.view(stored.dtype)
     if shape is not None:
         array = array.reshape(_whole_shape(path, shape, array.size))
-    assert stored is not None
     title = f"{stored.name}, shape {tuple(array.shape)}"
     if array.ndim < 3:
         return Content(path, title, (Channel("all", array, stored),), False)
@@ -101,27 +105,26 @@ _UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)  # by Pillow
 
 def read_image(path: str, codec: Codec, mip: int) -> Content:
     """One level of an image file that says which format its texels have. Raises FileError."""
-    format, width, height, count = codec.read_header(path)
+    format, file_width, file_height, count = codec.read_header(path)
     assert format is not None
     if mip >= count:
-        raise no_level(path, count, mip)
-    parts: list[Array] = []
-    with codec.open_image(path, format, width, height, count) as reader:
+        raise _no_level(path, count, mip)
+    width, height = max(1, file_width >> mip), max(1, file_height >> mip)
+    channels: tuple[Channel, ...] = ()
+    with codec.open_image(path, format, file_width, file_height, count) as reader:
         for aspect in format.aspects:
             data = numpy.empty(reader.level_size_bytes(mip, aspect), "u1")
             reader.read_into(data.data, mip, aspect=aspect)
-            parts.append(data)
-    width, height = max(1, width >> mip), max(1, height >> mip)
+            channels += channels_of(path, format, aspect, width, height, data)
     name, channel_names = codec.shown_format(format)
     title = f"{width}x{height} texels of {name}"
     if count > 1:
         title += f", level {mip} of {count}"
     if format.is_compressed:
         title += ", decoded to 8 bits a channel"
-    channels = _channels(path, format, width, height, parts)
     if channel_names is not None:
         channels = tuple(channel._replace(name=name) for channel, name in zip(channels, channel_names, strict=True))
-    return image(path, title, channels)
+    return Content(path, title, channels, len(channels) > 1)
 
 
 def is_decodable(format: Format) -> bool:
@@ -135,47 +138,27 @@ def has_numbers(format: Format) -> bool:
     return not format.is_compressed or format.numeric in ("unorm", "srgb")
 
 
-def channels_of(
-    name: str, format: Format, part: ImagePart, data: memoryview | bytes | bytearray
-) -> tuple[Channel, ...]:
-    """The channels of one part of an image, from the bytes that a device hands back. Raises FileError."""
-    array = numpy.frombuffer(data, "u1")
-    if "depth" in format.aspects or "stencil" in format.aspects:
-        return (_depth(part.aspect, format, array, part.width, part.height),)
-    return _channels(name, format, part.width, part.height, [array])
-
-
-def _channels(path: str, format: Format, width: int, height: int, parts: list[Array]) -> tuple[Channel, ...]:
+def channels_of(name: str, format: Format, aspect: str, width: int, height: int, data: Array) -> tuple[Channel, ...]:
+    """The channels of one aspect of an image, from the bytes that a device hands back. Raises FileError."""
     if format.is_compressed:
-        return _decoded(path, format, width, height, parts[0].tobytes())
-    if "depth" in format.aspects or "stencil" in format.aspects:
-        return tuple(
-            _depth(aspect, format, part, width, height) for aspect, part in zip(format.aspects, parts, strict=True)
-        )
+        return _decoded(name, format, width, height, data.tobytes())
+    if aspect == "stencil":
+        return (Channel("stencil", data.reshape(height, width), ELEMENTS["uint8"]),)
     assert format.numpy_dtype is not None
-    array = parts[0].view(format.numpy_dtype).reshape(height, width, format.numpy_items)
+    array = data.view(format.numpy_dtype).reshape(height, width, -1)
+    if aspect == "depth" and format.numpy_dtype == "<u4":
+        return (Channel("depth", array[..., 0] & 0xFF_FFFF, _narrow("uint32", 8)),)
+    if aspect == "depth":
+        return (Channel("depth", array[..., 0], element_of_format(format)),)
     if format.is_packed:
         return _unpacked(format, array[..., 0])
-    element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
-    assert element is not None
+    element = element_of_format(format)
     is_color = format.numeric in ("unorm", "srgb")
     channels = {
         name: Channel(name, array[..., number], element, (0, (1 << bits) - 1) if is_color else None)
         for number, (name, bits) in enumerate(zip(format.channels, format.channel_bits, strict=True))
     }
     return tuple(channels[name] for name in "RGBA" if name in channels)
-
-
-def _depth(aspect: str, format: Format, part: Array, width: int, height: int) -> Channel:
-    if aspect == "stencil":
-        return Channel("stencil", part.reshape(height, width), ELEMENTS["uint8"])
-    assert format.numpy_dtype is not None
-    array = part.view(format.numpy_dtype).reshape(height, width)
-    if format.numpy_dtype == "<u4":
-        return Channel("depth", array & 0xFF_FFFF, _narrow("uint32", 8))
-    element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
-    assert element is not None
-    return Channel("depth", array, element)
 
 
 @cache
@@ -221,24 +204,17 @@ def _decoded(path: str, format: Format, width: int, height: int, data: bytes) ->
     from PIL import Image
 
     plain = format_named(format.name.replace("_SRGB_", "_UNORM_"))  # Pillow does not know all the others
+    help = "let a shader copy the texels into an uncompressed image"
+    error = file_error(path, f"holds blocks of {format.name!r}, which cannot be shown", help=help)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about large images: this one is as large as its file says
             with Image.open(io.BytesIO(format_header(plain, width, height, 1) + data), formats=("DDS",)) as picture:
-                array = numpy.asarray(picture)
-    except Exception as error:  # Pillow raises whatever its parsers run into
-        raise _undecodable(path, format) from error
-    array = array.reshape(height, width, -1)
+                array = numpy.asarray(picture).reshape(height, width, -1)
+    except Exception as failure:  # Pillow raises whatever its parsers run into
+        raise error from failure
     if array.dtype != numpy.uint8 or array.shape[2] < len(format.channels):
-        raise _undecodable(path, format)
+        raise error
     return tuple(
         Channel(name, array[..., number], ELEMENTS["uint8"], (0, 255)) for number, name in enumerate(format.channels)
-    )
-
-
-def _undecodable(path: str, format: Format) -> FileError:
-    return file_error(
-        os.fspath(path),
-        f"holds blocks of {format.name!r}, which cannot be shown",
-        help="let a shader copy the texels into an uncompressed image",
     )

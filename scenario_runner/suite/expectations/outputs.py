@@ -20,7 +20,7 @@ from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.resource_files import FileNames, create_resource_file
 from scenario_runner.scenario import Scenario
-from scenario_runner.viewing.content import ELEMENTS, Element, element_of, trimmed
+from scenario_runner.viewing.content import Element, element_of, element_of_format, trimmed
 
 Take: TypeAlias = Callable[[str, memoryview], None]
 MOST_CAPTURES: Final = 100_000
@@ -240,9 +240,6 @@ def write_output(
         writer.write(data)
 
 
-_ELEMENT_OF_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
-
-
 class Content(NamedTuple):
     """Bytes that can be read: ``read_into`` fills its first argument with those from an offset on, or raises FileError.
 
@@ -281,7 +278,7 @@ def open_content(path: str, resource: ResourcePlan, size_bytes: int) -> Content:
     except BaseException:
         reader.close()
         raise
-    element = element_of(reader.header.kind, reader.header.item_size_bytes)
+    element = element_of(f"{reader.header.kind}{reader.header.item_size_bytes}")
 
     def read_into(destination: memoryview, offset: int) -> None:
         reader.read_into(destination, offset, len(destination))
@@ -313,8 +310,8 @@ def _image_content(path: str, plan: ImagePlan, size_bytes: int) -> Content:
 def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int) -> None:
     header = reader.header
     if resource.kind == "tensor":
-        known = element_of_tensor(resource)
-        element = element_of(header.kind, header.item_size_bytes)
+        known = element_of_format(resource.format)
+        element = element_of(f"{header.kind}{header.item_size_bytes}")
         fits = element == known or (header.kind in "Vui" and header.item_size_bytes == known.size_bytes)
         if not fits or trimmed(header.shape) != trimmed(resource.shape):
             raise file_error(
@@ -326,17 +323,6 @@ def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int
     if header.data_size_bytes != size_bytes:
         message = f"holds {header.data_size_bytes} bytes, but the output has {size_bytes} bytes"
         raise file_error(path, message, code="SR-FILE-002")
-
-
-def element_of_tensor(resource: Any) -> Element:
-    """The type of a tensor's elements."""
-    name = _ELEMENT_OF_NUMERIC.get(resource.format.numeric)
-    if name is not None:
-        return ELEMENTS[name]
-    dtype: str = resource.format.numpy_dtype
-    element = element_of(dtype[1], int(dtype[2:]))
-    assert element is not None, "every format of a tensor has elements of one kind"
-    return element
 
 
 def encoded(values: Any, element: Element, count: int) -> bytes:

@@ -18,7 +18,6 @@ from scenario_runner.suite.expectations.outputs import (
     Content,
     Output,
     Outputs,
-    element_of_tensor,
     encoded,
     held_content,
     open_content,
@@ -30,7 +29,7 @@ from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.metrics import METRICS
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.text import close_files_help
-from scenario_runner.viewing.content import ELEMENTS, Array, Element
+from scenario_runner.viewing.content import ELEMENTS, Array, Element, element_of_format
 from scenario_runner.viewing.reading import has_numbers
 
 _PLAIN = Expected()
@@ -276,7 +275,7 @@ def element_of_output(output: Output, expected: Expected) -> Element | None:
     if resource is None or resource.kind == "buffer":
         return None if expected.dtype is None else ELEMENTS[expected.dtype]
     if resource.kind == "tensor":
-        return element_of_tensor(resource)
+        return element_of_format(resource.format)
     planes = planes_of(resource, output.size_bytes, ELEMENTS["uint8"])
     return planes[0].element if len(planes) == 1 else None
 

@@ -14,7 +14,7 @@ from scenario_runner.files.source import file_error
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import ImagePart
 from scenario_runner.plan.special_records import ImagePlan
-from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Element, element_of
+from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Element, element_of_format
 from scenario_runner.viewing.reading import channels_of, read_content
 
 
@@ -70,7 +70,9 @@ class Plane(NamedTuple):
         """The bytes of this plane as flat channels; those of an image in the order R, G, B, A."""
         if self.image is None or self.part is None:
             return self.elements(data)
-        channels = channels_of(self.image.uid, self.image.format, self.part, data)
+        part = self.part
+        raw = numpy.frombuffer(data, "u1")
+        channels = channels_of(self.image.uid, self.image.format, part.aspect, part.width, part.height, raw)
         return [channel._replace(raw=channel.raw.reshape(-1)) for channel in channels]
 
     def flags_of(self, flags: Array, number: int) -> Array:
@@ -127,7 +129,7 @@ def _of_part(image: ImagePlan, part: ImagePart, is_one_of_many: bool) -> Plane:
     if "depth" in format.aspects or "stencil" in format.aspects:
         count = 1
     elif not format.is_packed and not format.is_compressed and format.numpy_dtype is not None:
-        element = element_of(format.numpy_dtype[1], int(format.numpy_dtype[2:]))
+        element = element_of_format(format)
         count = format.numpy_items
     elif format.is_packed:
         count -= "E" in format.channels
