@@ -14,10 +14,9 @@ from scenario_runner.checks.resources import check_image, check_tensor, describe
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.scenario import Binding
 from scenario_runner.spirv import DescriptorBinding, Interface
-from scenario_runner.spirv.index import Index
+from scenario_runner.spirv.index import SOURCE, Index
 from scenario_runner.spirv.interface import push_constants_read
 
-_SOURCE = 3  # OpSource
 _HLSL = 5  # SPIR-V specification, "Source Language"
 
 
@@ -40,13 +39,7 @@ def check_registers(index: Index, uid: str, variables: Sequence[DescriptorBindin
 
 def _is_from_hlsl(index: Index) -> bool:
     """Return whether the module says that its source was HLSL."""
-    words = index.words
-    at = index.memory_model or 0
-    while at < len(words) and words[at] >> 16 and not 18 < words[at] & 0xFFFF < 40:  # up to the first type
-        if words[at] & 0xFFFF == _SOURCE and words[at] >> 16 > 1:
-            return words[at + 1] == _HLSL
-        at += words[at] >> 16
-    return False
+    return any(index.words[at + 1] == _HLSL for at in index.offsets[SOURCE])
 
 
 # The resource that a scenario binds to each kind of variable.

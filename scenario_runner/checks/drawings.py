@@ -79,7 +79,7 @@ def check_stages(vertex: Stage, fragment: Stage, pointer: str) -> tuple[list[Dia
 
 def _check_modes(fragment: Stage) -> list[Diagnostic]:
     entry = fragment.entry
-    modes = {entry.source.words[at + 2] for at in entry.source.execution_modes.get(entry.function, ())}
+    modes = {entry.source.words[at + 2] for at in entry.source.execution_modes(entry.function)}
     wrong = []
     if _ORIGIN_LOWER_LEFT in modes:
         wrong.append("has the execution mode OriginLowerLeft, which Vulkan does not allow")

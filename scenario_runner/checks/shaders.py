@@ -151,7 +151,7 @@ def module_features(entry: EntryPoint, uid: str) -> list[Need]:
     features = []
     if stores is not None and any(binding.writes and binding.writable for binding in entry.interface.bindings):
         features.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))
-    if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes.get(entry.function, ())):
+    if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes(entry.function)):
         features.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
     for id in index.variables:
         at = index.definitions[id]

@@ -83,7 +83,7 @@ class GraphModule:
 
     def _inferred(self, entry: GraphEntryPoint, inputs: Sequence[Shape | None]) -> FixedGraph:
         index = self.module.source
-        at = index.graph_entry_points[self.module.graph_entry_points.index(entry)]
+        at = index.offsets[op.GRAPH_ENTRY_POINT][self.module.graph_entry_points.index(entry)]
         body = GraphBody(self.module, index.words[at + 1], inputs)
         body.read()
         return body.fixed(at, [(output.set, output.binding) for output in entry.outputs])
@@ -97,7 +97,9 @@ class GraphBody:
         self._index = module.source
         self._words = module.source.words
         self._declarations = declarations_of(module.source)
-        self._tosa = {id for id in self._index.imports if self._text(id) == INSTRUCTION_SET}
+        self._tosa = {
+            id for id in self._index.imports if self._index.text(self._index.definitions[id], 2) == INSTRUCTION_SET
+        }
         self._graph, self._inputs = graph, inputs
         self._places = dict(self._index.definitions)
         # Of each value: one shape, or several where it is a structure of tensors.
@@ -274,10 +276,6 @@ class GraphBody:
     def _numbers(self, id: int, user: int) -> tuple[int, ...]:
         value = self._declarations.value(id, user)
         return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
-
-    def _text(self, id: int) -> str:
-        at = self._index.definitions[id]
-        return self._index.string(at + 2, at + self._index.count(at))
 
     def _name(self, at: int) -> str:
         """Return the name of the operator at a word, empty for one of another instruction set."""

@@ -139,9 +139,7 @@ class Access:
                 if storage_class == UNIFORM_CONSTANT:
                     self._handles.add(id)
         for id in index.imports:
-            at = index.definitions[id]
-            name = index.string(at + 2, at + index.count(at))
-            if name.startswith(("NonSemantic.", "DebugInfo", "OpenCL.DebugInfo")):
+            if index.text(index.definitions[id], 2).startswith(("NonSemantic.", "DebugInfo", "OpenCL.DebugInfo")):
                 self._quiet_sets.add(id)
 
     def variables(self, function: int) -> dict[int, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -25,21 +26,15 @@ _BOUND_WORD: Final = 3
 MAX_BOUND: Final = 0x3FFFFF
 """Largest id bound: SPIR-V specification, section "Universal Limits"."""
 
-# Opcodes outside functions that are read besides definitions → the words they have at least.
-_NOTES: Final = {
-    op.NAME: 3,
-    op.MEMBER_NAME: 4,
-    op.EXTENSION: 2,
-    op.MEMORY_MODEL: 3,
-    op.ENTRY_POINT: 4,
-    op.EXECUTION_MODE: 3,
-    op.EXECUTION_MODE_ID: 3,
-    op.CAPABILITY: 2,
-    op.DECORATE: 3,
-    op.MEMBER_DECORATE: 4,
-    op.GROUP_DECORATE: 2,
-    op.GROUP_MEMBER_DECORATE: 2,
-    op.GRAPH_ENTRY_POINT: 3,
+SOURCE: Final = 3  # OpSource
+
+# Opcode → the words it has at least: of everything outside functions that is read.
+_LEAST_WORDS: Final = {
+    **{opcode: least for opcode, (_, least) in op.DEFINITIONS.items()},
+    **dict.fromkeys((op.CAPABILITY, op.EXTENSION, op.GROUP_DECORATE, op.GROUP_MEMBER_DECORATE), 2),
+    **dict.fromkeys((SOURCE, op.NAME, op.DECORATE, op.MEMORY_MODEL), 3),
+    **dict.fromkeys((op.EXECUTION_MODE, op.EXECUTION_MODE_ID, op.GRAPH_ENTRY_POINT), 3),
+    **dict.fromkeys((op.MEMBER_NAME, op.MEMBER_DECORATE, op.ENTRY_POINT), 4),
 }
 
 FIRST_VENDOR_OPCODE: Final = 4096
@@ -62,28 +57,23 @@ class Index:
         self.words, self.big_endian = self._words_of(data)
         self.version = self._version()
         self.bound = self._bound()
-        self.capabilities: list[int] = []
-        self.extensions: list[int] = []
-        self.imports: list[int] = []
-        self.memory_model: int | None = None
-        self.entry_points: list[int] = []
-        self.execution_modes: dict[int, list[int]] = {}
-        self.names: dict[int, int] = {}
-        self.member_names: dict[int, dict[int, int]] = {}
-        self.decorations: dict[int, dict[int, int]] = {}
-        self.member_decorations: dict[int, dict[int, dict[int, int]]] = {}
-        self.groups: dict[int, list[int]] = {}
-        self.member_groups: dict[int, dict[int, list[int]]] = {}
+        self.offsets: defaultdict[int, list[int]] = defaultdict(list)
+        """Those of the instructions with an opcode, outside functions."""
         self.definitions: dict[int, int] = {}
         self.unknown: dict[int, int] = {}
-        self.spec_constants: list[int] = []
-        self.variables: list[int] = []
         self.functions: dict[int, int] = {}
-        self.graph_entry_points: list[int] = []
-        self.graph_constants: list[int] = []
         self.graphs: dict[int, int] = {}
         self._kept: dict[object, Any] = {}
         self._scan_functions(self._scan_head())
+        words, offsets = self.words, self.offsets
+        self.capabilities = [words[at + 1] for at in offsets[op.CAPABILITY]]
+        self.imports = [words[at + 1] for at in offsets[op.EXT_INST_IMPORT]]
+        self.variables = [words[at + 2] for at in (*offsets[op.VARIABLE], *offsets[op.UNTYPED_VARIABLE])]
+        self._names = {words[at + 1]: at for at in reversed(offsets[op.NAME])}
+        self._member_names = {(words[at + 1], words[at + 2]): at for at in reversed(offsets[op.MEMBER_NAME])}
+        self.decorations: dict[int, dict[int, int]] = {}
+        self._member_decorations: dict[tuple[int, int], dict[int, int]] = {}
+        self._read_decorations()
 
     def _words_of(self, data: bytes | bytearray | memoryview) -> tuple[array[int], bool]:
         size = data.nbytes if isinstance(data, memoryview) else len(data)
@@ -122,7 +112,7 @@ class Index:
         """Read everything before the first function or graph; return where that begins."""
         words = self.words
         end = len(words)
-        definitions, variables, bound = self.definitions, self.variables, self.bound
+        definitions, bound = self.definitions, self.bound
         at = HEADER_WORDS
         while at < end:
             word = words[at]
@@ -130,77 +120,51 @@ class Index:
             opcode = word & 0xFFFF
             if not count or at + count > end:
                 raise self._bad_count(at)
-            form = op.DEFINITIONS.get(opcode)
-            if form is not None:
-                slot, least = form
+            least = _LEAST_WORDS.get(opcode)
+            if least is not None:
                 if count < least:
                     raise self.too_short(at, least)
-                id = words[at + slot]
-                if not 0 < id < bound:
-                    raise self.error(f"the instruction at word {at} defines the id {id}, the id bound is {bound}")
-                if id in definitions:
-                    raise self.error(f"the id {id} is defined at word {definitions[id]} and again at word {at}")
-                definitions[id] = at
-                if slot == 2:
-                    if opcode == op.VARIABLE or opcode == op.UNTYPED_VARIABLE:
-                        variables.append(id)
-                    elif op.SPEC_CONSTANT_TRUE <= opcode <= op.SPEC_CONSTANT:
-                        self.spec_constants.append(id)
-                    elif opcode == op.GRAPH_CONSTANT:
-                        self.graph_constants.append(id)
-                elif opcode == op.EXT_INST_IMPORT:
-                    self.imports.append(id)
+                self.offsets[opcode].append(at)
+                if opcode in op.DEFINITIONS:
+                    id = words[at + op.DEFINITIONS[opcode][0]]
+                    if not 0 < id < bound:
+                        raise self.error(f"the instruction at word {at} defines the id {id}, the id bound is {bound}")
+                    if id in definitions:
+                        raise self.error(f"the id {id} is defined at word {definitions[id]} and again at word {at}")
+                    definitions[id] = at
             elif opcode == op.FUNCTION or opcode == op.GRAPH:
                 break
-            elif opcode in _NOTES:
-                if count < _NOTES[opcode]:
-                    raise self.too_short(at, _NOTES[opcode])
-                self._note(opcode, at, count)
             elif opcode >= FIRST_VENDOR_OPCODE and count > 1:
                 # Perhaps a type of an extension that is newer than this reader.
                 self.unknown.setdefault(words[at + 1], at)
             at += count
         return at
 
-    def _note(self, opcode: int, at: int, count: int) -> None:
+    def _read_decorations(self) -> None:
+        words, offsets = self.words, self.offsets
+        for at in offsets[op.DECORATE]:
+            self._decorate(self.decorations.setdefault(words[at + 1], {}), at, 2)
+        for at in offsets[op.MEMBER_DECORATE]:
+            self._decorate(self._member_decorations.setdefault((words[at + 1], words[at + 2]), {}), at, 3)
+        # The decorations of a group come before it, those of its members may come anywhere.
+        for at in offsets[op.GROUP_DECORATE]:
+            group = self.decorations.get(words[at + 1], {})
+            for id in words[at + 2 : at + self.count(at)]:
+                self.decorations[id] = group | self.decorations.get(id, {})
+        for at in offsets[op.GROUP_MEMBER_DECORATE]:
+            group = self.decorations.get(words[at + 1], {})
+            operands = words[at + 2 : at + self.count(at)]
+            for member in zip(operands[::2], operands[1::2], strict=False):
+                self._member_decorations[member] = group | self._member_decorations.get(member, {})
+
+    def _decorate(self, decorations: dict[int, int], at: int, place: int) -> None:
+        """Add the decoration in the word ``place`` of an instruction, where it is one that is read."""
         words = self.words
-        target = words[at + 1]
-        if opcode == op.DECORATE:
-            least = DECORATION_WORDS.get(words[at + 2])
-            if least is not None:
-                if count < least:
-                    raise self.too_short(at, least)
-                self.decorations.setdefault(target, {})[words[at + 2]] = words[at + 3] if least > 3 else 1
-        elif opcode == op.MEMBER_DECORATE:
-            least = DECORATION_WORDS.get(words[at + 3])
-            if least is not None:
-                if count <= least:
-                    raise self.too_short(at, least + 1)
-                members = self.member_decorations.setdefault(target, {})
-                members.setdefault(words[at + 2], {})[words[at + 3]] = words[at + 4] if least > 3 else 1
-        elif opcode == op.NAME:
-            self.names.setdefault(target, at + 2)
-        elif opcode == op.MEMBER_NAME:
-            self.member_names.setdefault(target, {}).setdefault(words[at + 2], at + 3)
-        elif opcode == op.GROUP_DECORATE:
-            for decorated in words[at + 2 : at + count]:
-                self.groups.setdefault(decorated, []).append(target)
-        elif opcode == op.GROUP_MEMBER_DECORATE:
-            for position in range(at + 2, at + count - 1, 2):
-                member_groups = self.member_groups.setdefault(words[position], {})
-                member_groups.setdefault(words[position + 1], []).append(target)
-        elif opcode == op.CAPABILITY:
-            self.capabilities.append(target)
-        elif opcode == op.EXTENSION:
-            self.extensions.append(at)
-        elif opcode == op.MEMORY_MODEL:
-            self.memory_model = at
-        elif opcode == op.ENTRY_POINT:
-            self.entry_points.append(at)
-        elif opcode == op.GRAPH_ENTRY_POINT:
-            self.graph_entry_points.append(at)
-        else:
-            self.execution_modes.setdefault(target, []).append(at)
+        least = DECORATION_WORDS.get(words[at + place])
+        if least is not None:
+            if self.count(at) < least + place - 2:
+                raise self.too_short(at, least + place - 2)
+            decorations[words[at + place]] = words[at + place + 1] if least > 3 else 1
 
     def _scan_functions(self, at: int) -> None:
         """Check word counts and ends of functions, and note where functions and graphs begin."""
@@ -225,7 +189,7 @@ class Index:
             elif opcode == op.GRAPH_ENTRY_POINT:
                 if count < 3:
                     raise self.too_short(at, 3)
-                self.graph_entry_points.append(at)
+                self.offsets[opcode].append(at)
             at += count
         if at != end:
             # Only the last instruction can reach past the end, so nothing above read further than `end` unchecked.
@@ -272,9 +236,9 @@ class Index:
         """Return the number of words of the instruction at an offset."""
         return self.words[at] >> 16
 
-    def string(self, at: int, end: int) -> str:
-        """Return the text of the literal from word ``at`` of an instruction that ends before word ``end``."""
-        return self.string_and_end(at, end)[0]
+    def text(self, at: int, word: int) -> str:
+        """Return the text of the literal at a word of the instruction at an offset."""
+        return self.string_and_end(at + word, at + self.count(at))[0]
 
     def string_and_end(self, at: int, end: int) -> tuple[str, int]:
         """Return the text of a literal and the offset after it; bytes that are not UTF-8 become U+FFFD."""
@@ -286,30 +250,26 @@ class Index:
 
     def name_of(self, id: int) -> str:
         """Return the OpName of an id; empty when it has none."""
-        at = self.names.get(id)
-        return self.string(at, at - 2 + self.count(at - 2)) if at is not None else ""
+        at = self._names.get(id)
+        return "" if at is None else self.text(at, 2)
 
     def member_name_of(self, struct: int, member: int) -> str:
         """Return the OpMemberName of a structure's member; empty when it has none."""
-        at = self.member_names.get(struct, {}).get(member)
-        return self.string(at, at - 3 + self.count(at - 3)) if at is not None else ""
+        at = self._member_names.get((struct, member))
+        return "" if at is None else self.text(at, 3)
 
     def decorations_of(self, id: int) -> dict[int, int]:
         """Return decoration → literal (1 for one without), OpGroupDecorate included."""
-        return self._with_groups(self.decorations.get(id, {}), self.groups.get(id, ()))
+        return self.decorations.get(id, {})
 
     def member_decorations_of(self, struct: int, member: int) -> dict[int, int]:
         """Return decoration → literal (1 for one without) of a member, OpGroupMemberDecorate included."""
-        own = self.member_decorations.get(struct, {}).get(member, {})
-        return self._with_groups(own, self.member_groups.get(struct, {}).get(member, ()))
+        return self._member_decorations.get((struct, member), {})
 
-    def _with_groups(self, own: dict[int, int], groups: Sequence[int]) -> dict[int, int]:
-        if not groups:
-            return own
-        merged: dict[int, int] = {}
-        for group in groups:
-            merged.update(self.decorations.get(group, {}))
-        return merged | own
+    def execution_modes(self, function: int) -> list[int]:
+        """Return the offsets of the execution modes of an entry point, by the id of its function."""
+        offsets = (*self.offsets[op.EXECUTION_MODE], *self.offsets[op.EXECUTION_MODE_ID])
+        return [at for at in offsets if self.words[at + 1] == function]
 
     def error(self, message: str, code: str = SpirvError.code) -> SpirvError:
         """Make an error whose message begins with the module's name."""

@@ -127,7 +127,7 @@ class Interface(NamedTuple):
                 if len(size) != 3:
                     raise index.error(f"the workgroup size {id} has {len(size)} components, not 3")
                 return size[0], size[1], size[2]
-        for at in index.execution_modes.get(self.function, ()):
+        for at in index.execution_modes(self.function):
             mode = words[at + 2]
             if mode not in (_LOCAL_SIZE, _LOCAL_SIZE_ID):
                 continue

@@ -29,6 +29,8 @@ from scenario_runner.spirv.interface import Interface, read_interface
 from scenario_runner.spirv.stage_interface import StageInterface, read_stage_interface
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Tensor
 
+_SPEC_CONSTANTS = (op.SPEC_CONSTANT_TRUE, op.SPEC_CONSTANT_FALSE, op.SPEC_CONSTANT)
+
 
 @dataclass(frozen=True)
 class EntryPoint:
@@ -174,9 +176,10 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
     """
     index = Index(data, name)
     words = index.words
-    if index.memory_model is None:
+    if not index.offsets[op.MEMORY_MODEL]:
         raise index.error("the module has no OpMemoryModel instruction")
     declarations = declarations_of(index)
+    models = index.offsets[op.MEMORY_MODEL][-1]
     return Module(
         name=name,
         version=index.version,
@@ -185,28 +188,25 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
         capabilities=tuple(
             [enumerant_name(CAPABILITIES, number, "Capability") for number in dict.fromkeys(index.capabilities)]
         ),
-        extensions=tuple([_text(index, at) for at in index.extensions]),
-        ext_inst_imports=tuple([_text(index, index.definitions[id], 2) for id in index.imports]),
-        addressing_model=enumerant_name(ADDRESSING_MODELS, words[index.memory_model + 1], "AddressingModel"),
-        memory_model=enumerant_name(MEMORY_MODELS, words[index.memory_model + 2], "MemoryModel"),
+        extensions=tuple([index.text(at, 1) for at in index.offsets[op.EXTENSION]]),
+        ext_inst_imports=tuple([index.text(at, 2) for at in index.offsets[op.EXT_INST_IMPORT]]),
+        addressing_model=enumerant_name(ADDRESSING_MODELS, words[models + 1], "AddressingModel"),
+        memory_model=enumerant_name(MEMORY_MODELS, words[models + 2], "MemoryModel"),
         entry_points=_read_entry_points(index),
         spec_constants=_read_spec_constants(declarations),
-        graph_entry_points=tuple([_read_graph_entry_point(declarations, at) for at in index.graph_entry_points]),
+        graph_entry_points=tuple(
+            [_read_graph_entry_point(declarations, at) for at in index.offsets[op.GRAPH_ENTRY_POINT]]
+        ),
         graph_constants=_read_graph_constants(declarations),
         source=index,
     )
-
-
-def _text(index: Index, at: int, word: int = 1) -> str:
-    """Return the literal string at a word of the instruction at an offset."""
-    return index.string(at + word, at + index.count(at))
 
 
 def _read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
     """Read the entry points in the order of the module."""
     words = index.words
     entry_points = []
-    for at in index.entry_points:
+    for at in index.offsets[op.ENTRY_POINT]:
         end = at + index.count(at)
         name, behind = index.string_and_end(at + 3, end)
         model = enumerant_name(EXECUTION_MODELS, words[at + 1], "ExecutionModel")
@@ -222,11 +222,11 @@ def _read_spec_constants(declarations: Declarations) -> tuple[SpecConstant, ...]
     """
     index = declarations.index
     spec_constants: dict[int, SpecConstant] = {}
-    for id in index.spec_constants:
+    for at in sorted(at for opcode in _SPEC_CONSTANTS for at in index.offsets[opcode]):
+        id = index.words[at + 2]
         spec_id = index.decorations_of(id).get(SPEC_ID)
         if spec_id is None:
             continue
-        at = index.definitions[id]
         default = declarations.value(id, at)
         scalar = declarations.type(index.words[at + 1], at)
         assert isinstance(scalar, Scalar)
@@ -240,8 +240,7 @@ def _read_graph_constants(declarations: Declarations) -> tuple[GraphConstant, ..
     """Read the module's graph constants by rising id; one id twice with two types is an error."""
     index, words = declarations.index, declarations.index.words
     constants: dict[int, GraphConstant] = {}
-    for id in index.graph_constants:
-        at = index.definitions[id]
+    for at in index.offsets[op.GRAPH_CONSTANT]:
         tensor = declarations.type(words[at + 1], at)
         if not isinstance(tensor, Tensor):
             raise index.error(f"the graph constant {words[at + 3]} has the type {tensor}, not a tensor", "SR-GRAPH-014")
