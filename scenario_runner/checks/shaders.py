@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import SpirvError
 from scenario_runner.scenario import SpecializationConstant
-from scenario_runner.spirv import Block, EntryPoint, Interface, Module
+from scenario_runner.spirv import EntryPoint, Interface, Module
 from scenario_runner.spirv.access import WORKGROUP
 from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
 from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
@@ -102,13 +102,13 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
     take."""
     findings: list[Diagnostic] = []
     needs: list[Need] = []
-    blocks: dict[tuple[int, bool], tuple[Block, str]] = {}
+    blocks: dict[tuple[int, bool], tuple[Struct, str]] = {}
     for binding in interface.bindings:
         if binding.block is not None:
             uniform = binding.kind == "uniform_buffer"
-            blocks[binding.block.struct.id, uniform] = (binding.block, binding.kind)
+            blocks[binding.block.id, uniform] = (binding.block, binding.kind)
     if interface.push_constants is not None:
-        blocks[interface.push_constants.struct.id, False] = (interface.push_constants, "push_constants")
+        blocks[interface.push_constants.id, False] = (interface.push_constants, "push_constants")
     for block, kind in blocks.values():
         uniform = kind == "uniform_buffer"
         if kind != "storage_buffer" and block.runtime_stride_bytes is not None:
@@ -187,7 +187,7 @@ def small_type_features(entry: EntryPoint, uid: str) -> list[Need]:
         blocks.append(("push_constants", interface.push_constants))
     features = {}
     for kind, block in blocks:
-        for bits in _widths(block.struct):
+        for bits in _widths(block):
             member, capabilities = _FEATURES.get((kind, bits), ("", declared))
             if member and capabilities.isdisjoint(declared):
                 words = kind.replace("_", " ").removesuffix("s")

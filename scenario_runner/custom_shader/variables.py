@@ -25,8 +25,8 @@ from scenario_runner.graphs.model import (
     descriptor_type_name,
 )
 from scenario_runner.scenario.model_base import shown
-from scenario_runner.spirv import Block, DescriptorBinding, Interface
-from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Vector
+from scenario_runner.spirv import DescriptorBinding, Interface
+from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 from scenario_runner.text import counted
 
 TYPE_OF_KIND: Final = {
@@ -81,7 +81,7 @@ def _check_variable(
 
 
 def _check_buffer(
-    view: View, variable: DescriptorBinding, block: Block, type: ValueType | None
+    view: View, variable: DescriptorBinding, block: Struct, type: ValueType | None
 ) -> Iterator[Diagnostic]:
     element = element_of(block)
     if element is not None and not _reads_as(element, view.format):
@@ -97,7 +97,7 @@ def _check_buffer(
         yield warning("SR-BIND-005", f"/{view.name}_binding", message)
 
 
-def element_of(block: Block) -> Scalar | None:
+def element_of(block: Struct) -> Scalar | None:
     """The numbers that the only member of a block holds; None for other blocks."""
     if len(block.members) != 1:
         return None
@@ -195,7 +195,7 @@ def check_push_constants(attributes: Attributes, interface: Interface) -> list[D
     return [error("SR-CUSTOM-015", _POINTER, message, help) for message in findings[:_MOST_FINDINGS]]
 
 
-def constants_of(block: Block) -> tuple[PushConstant, ...]:
+def constants_of(block: Struct) -> tuple[PushConstant, ...]:
     """The members of a push constant block, in the order of their offsets; without names where it has none."""
     members = sorted(block.members, key=lambda member: member.offset_bytes or 0)
     return tuple(PushConstant(member.name, member.size_bytes, member.offset_bytes or 0) for member in members)

@@ -53,7 +53,7 @@ class Changes:
                 if operation.kind in ("dispatch", "draw"):
                     for uid, variable in self._bound(operation):
                         if variable.block is not None:
-                            seen.setdefault(uid, set()).add(element_name(variable.block.struct))
+                            seen.setdefault(uid, set()).add(element_name(variable.block))
         return {uid: name for uid, names in seen.items() for name in names if name is not None and len(names) == 1}
 
     def _shared(self, uids: set[str]) -> frozenset[str]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from scenario_runner.spirv.interface import DescriptorBinding, Interface
 from scenario_runner.spirv.module import EntryPoint, GraphEntryPoint, Module, read_module
-from scenario_runner.spirv.types import Block, Image, Scalar, Struct, Tensor, Type
+from scenario_runner.spirv.types import Image, Scalar, Struct, Tensor, Type
 
 __all__ = [
-    "Block",
     "DescriptorBinding",
     "EntryPoint",
     "GraphEntryPoint",

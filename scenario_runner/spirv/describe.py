@@ -7,7 +7,7 @@ from typing import Any
 from scenario_runner.spirv.interface import DescriptorBinding
 from scenario_runner.spirv.module import EntryPoint, GraphEntryPoint, GraphResource, Module
 from scenario_runner.spirv.stage_interface import StageVariable
-from scenario_runner.spirv.types import Array, Block, Image, Member, RuntimeArray, Struct, Tensor, Type
+from scenario_runner.spirv.types import Array, Image, Member, RuntimeArray, Struct, Tensor, Type
 
 
 def describe(module: Module) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def _graph_resource(resource: GraphResource) -> dict[str, Any]:
     return {**_fields(resource, "name", "set", "binding"), **_tensor(resource.tensor)}
 
 
-def _block(block: Block | None) -> dict[str, Any] | None:
+def _block(block: Struct | None) -> dict[str, Any] | None:
     if block is None:
         return None
     return {
         **_fields(block, "name", "size_bytes", "runtime_stride_bytes"),
-        "members": _members(block.struct),
+        "members": _members(block),
     }
 
 

@@ -33,7 +33,6 @@ from scenario_runner.spirv.types import (
     ACCELERATION_STRUCTURE,
     SAMPLER,
     Array,
-    Block,
     Image,
     Opaque,
     RuntimeArray,
@@ -43,7 +42,6 @@ from scenario_runner.spirv.types import (
     Type,
     Vector,
     align_up,
-    block_of,
     extent_bytes,
     natural_size_and_alignment,
 )
@@ -86,7 +84,7 @@ class DescriptorBinding(NamedTuple):
     writes: bool
     image: Image | None = None
     tensor: Tensor | None = None
-    block: Block | None = None
+    block: Struct | None = None
     input_attachment_index: int | None = None
     variable: int = 0
     atomic: bool = False
@@ -105,7 +103,7 @@ class Interface(NamedTuple):
     """
 
     bindings: tuple[DescriptorBinding, ...]
-    push_constants: Block | None
+    push_constants: Struct | None
     workgroup_memory_bytes: int
     problems: tuple[str, ...]
     declarations: Declarations
@@ -167,10 +165,9 @@ class _InterfaceReader:
     def __init__(self, declarations: Declarations) -> None:
         self._declarations = declarations
         self._index = declarations.index
-        self._blocks: dict[int, Block] = {}
         self._workgroup: list[Type] = []
         self.bindings: list[DescriptorBinding] = []
-        self.push_constants: Block | None = None
+        self.push_constants: Struct | None = None
         self.problems: list[str] = []
 
     def add(self, id: int, storage_class: int, flags: int | None) -> None:
@@ -198,12 +195,6 @@ class _InterfaceReader:
         name = self._index.name_of(id) or (type.name if isinstance(type, Struct) else "")
         return f"the variable {name!r}" if name else f"the variable with the id {id}"
 
-    def _block(self, struct: Struct) -> Block:
-        block = self._blocks.get(struct.id)
-        if block is None:
-            block = self._blocks[struct.id] = block_of(struct)
-        return block
-
     def _add_push_constants(self, id: int, type: Type | None) -> None:
         if not isinstance(type, Struct):
             self.problems.append(f"{self._label(id, type)} holds push constants, but it is not a structure")
@@ -213,7 +204,7 @@ class _InterfaceReader:
                 "an entry point may use one"
             )
         else:
-            self.push_constants = self._block(type)
+            self.push_constants = type
 
     def _add_binding(self, id: int, storage_class: int, type: Type | None, flags: int | None) -> None:
         count: int | None = 1
@@ -257,7 +248,7 @@ class _InterfaceReader:
                 writes=bool(flags and flags & WRITE) and kind in _WRITABLE_KINDS,
                 image=type if isinstance(type, Image) else type.image if isinstance(type, SampledImage) else None,
                 tensor=type if isinstance(type, Tensor) else None,
-                block=self._block(type) if isinstance(type, Struct) else None,
+                block=type if isinstance(type, Struct) else None,
                 input_attachment_index=decorations.get(INPUT_ATTACHMENT_INDEX),
                 variable=id,
                 atomic=bool(flags and flags & (READ | WRITE) and not flags & PLAIN),
@@ -322,7 +313,7 @@ def push_constants_read(interface: Interface) -> int:
             continue
         if opcode in (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN) and count > 4 and words[at + 3] in variables:
             indices = [_constant(index, id) for id in words[at + 4 : at + count]]
-            read = max(read, _end(block.struct, indices))
+            read = max(read, _end(block, indices))
         else:
             read = block.size_bytes
     return min(read, block.size_bytes)

@@ -10,7 +10,6 @@ from typing import Final
 from scenario_runner.spirv.types import (
     POINTER_SIZE_BYTES,
     Array,
-    Block,
     Matrix,
     Pointer,
     RuntimeArray,
@@ -35,13 +34,13 @@ SCALAR: Final = "scalar"
 """Alignment that Vulkan asks of a block with the feature scalarBlockLayout."""
 
 
-def check_layout(block: Block, alignment: str) -> list[str]:
+def check_layout(block: Struct, alignment: str) -> list[str]:
     """List what is wrong with a block's layout, a sentence each, at most `MAX_FINDINGS`.
 
     ``alignment`` is `RELAXED_STD140`, `RELAXED` or `SCALAR`.
     """
     checker = _Checker(alignment)
-    checker.struct(block.struct, 0, block.name[:100] or "block")
+    checker.struct(block, 0, block.name[:100] or "block")
     return checker.findings
 
 

@@ -105,8 +105,10 @@ class Member(NamedTuple):
 class Struct(NamedTuple):
     """OpTypeStruct.
 
-    ``size_bytes`` reaches from byte 0 behind the last byte of any member: padding at the end does not count, and a
-    runtime array counts as no elements. ``block`` is "Block", "BufferBlock" or None.
+    ``size_bytes`` is what a buffer must have at least so that every member lies within it: from byte 0 to the end of
+    the last member. Padding at the end does not count, and a runtime array at the end counts as **no** elements.
+    ``members`` are in the order of the declaration, which need not be that of their offsets. ``block`` is "Block",
+    "BufferBlock" or None.
     """
 
     id: int
@@ -114,6 +116,16 @@ class Struct(NamedTuple):
     members: tuple[Member, ...]
     size_bytes: int
     block: str | None = None
+
+    @property
+    def runtime_stride_bytes(self) -> int | None:
+        """Bytes that every element of the runtime array at its end adds; None without one."""
+        type: Type = self
+        while isinstance(type, Struct) and type.members:
+            type = type.members[-1].type
+        if not isinstance(type, RuntimeArray):
+            return None
+        return extent_bytes(type.element) if type.stride_bytes is None else type.stride_bytes
 
     def __str__(self) -> str:
         return self.name or f"struct {self.id}"
@@ -179,22 +191,6 @@ class Opaque(NamedTuple):
 
     def __str__(self) -> str:
         return self.name
-
-
-class Block(NamedTuple):
-    """The structure of a buffer or of push constants.
-
-    ``size_bytes`` is what a buffer must have at least so that every member lies within it: from byte 0 to the end of
-    the last member. Padding at the end does not count, and a runtime array at the end counts as **no** elements.
-    ``runtime_stride_bytes`` is what every element of that array adds; None without one. ``members`` are in the order
-    of the declaration, which need not be that of their offsets.
-    """
-
-    name: str
-    size_bytes: int
-    runtime_stride_bytes: int | None
-    members: tuple[Member, ...]
-    struct: Struct
 
 
 SAMPLER: Final = Opaque("OpTypeSampler")
@@ -280,20 +276,3 @@ def natural_size_and_alignment(type: Type) -> tuple[int, int]:
 def align_up(value: int, alignment: int) -> int:
     """Round up to a multiple of ``alignment``."""
     return (value + alignment - 1) // alignment * alignment
-
-
-def block_of(struct: Struct) -> Block:
-    """Describe a structure as a block."""
-    return Block(struct.name, struct.size_bytes, _runtime_stride(struct), struct.members, struct)
-
-
-def _runtime_stride(struct: Struct) -> int | None:
-    """Return the stride of the runtime array at the end of a structure, or of the structure at its end."""
-    while struct.members:
-        type = struct.members[-1].type
-        if isinstance(type, RuntimeArray):
-            return extent_bytes(type.element) if type.stride_bytes is None else type.stride_bytes
-        if not isinstance(type, Struct):
-            return None
-        struct = type
-    return None

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.spirv import Block, Scalar, Struct, Type, read_module
+from scenario_runner.spirv import Scalar, Struct, Type, read_module
 from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
-from scenario_runner.spirv.types import Array, Matrix, Member, RuntimeArray, Vector, block_of, extent_bytes
+from scenario_runner.spirv.types import Array, Matrix, Member, RuntimeArray, Vector, extent_bytes
 
 Glsl = Callable[..., bytes]
 
@@ -21,7 +21,7 @@ MEMBERS = """
 """
 
 
-def declared_block(data: bytes) -> Block:
+def declared_block(data: bytes) -> Struct:
     block = read_module(data).entry_points[0].interface.bindings[0].block
     assert block is not None
     return block
@@ -53,7 +53,7 @@ def test_offsets_and_strides_are_those_of_the_disassembly(
     """Every Offset, MatrixStride, RowMajor and member name that spirv-dis prints for a structure is there."""
     data = glsl(shader(layout))
     text = disassemble(data)
-    structs = structs_within(declared_block(data).struct)
+    structs = structs_within(declared_block(data))
     assert len({struct.id for struct in structs}) == 2
     for struct in structs:
         printed: dict[str, dict[int, str]] = {"Offset": {}, "MatrixStride": {}, "RowMajor": {}, "ColMajor": {}}
@@ -187,10 +187,6 @@ def struct(*members: tuple[str, Type, int | None], name: str = "B", strides: dic
     return Struct(len(name), name, tuple(made), max(((m.offset_bytes or 0) + m.size_bytes for m in made), default=0))
 
 
-def block(*members: tuple[str, Type, int | None], strides: dict[str, int] | None = None) -> Block:
-    return block_of(struct(*members, strides=strides))
-
-
 PASSES = {"std140": {RELAXED_STD140, RELAXED, SCALAR}, "std430": {RELAXED, SCALAR}, "scalar": {SCALAR}}
 
 
@@ -206,79 +202,83 @@ def test_what_the_compiler_lays_out_passes_its_own_rules(glsl: Callable[..., byt
     "row",
     [
         (
-            block(("a", FLOAT, 2)),
+            struct(("a", FLOAT, 2)),
             SCALAR,
             "'B.a' of the type float32 is at offset 2, which is not a multiple of its scalar alignment 4",
         ),
-        (block(("a", VEC3, 4)), RELAXED),
+        (struct(("a", VEC3, 4)), RELAXED),
         (
-            block(("a", FLOAT, 0), ("b", VEC3, 8)),
+            struct(("a", FLOAT, 0), ("b", VEC3, 8)),
             RELAXED,
             "'B.b' of the type float32x3 straddles a multiple of 16: it begins 8 behind one",
         ),
-        (block(("a", FLOAT, 0), ("b", VEC3, 8)), SCALAR),
+        (struct(("a", FLOAT, 0), ("b", VEC3, 8)), SCALAR),
         (
-            block(("a", DVEC3, 8)),
+            struct(("a", DVEC3, 8)),
             RELAXED,
             "'B.a' of the type float64x3 is larger than 16 bytes and does not begin at a multiple of 16",
         ),
-        (block(("a", DVEC3, 8)), SCALAR),
+        (struct(("a", DVEC3, 8)), SCALAR),
         (
-            block(("a", VEC4, 0), ("b", FLOAT, 12)),
+            struct(("a", VEC4, 0), ("b", FLOAT, 12)),
             SCALAR,
             "'B.b' at offset 12 overlaps 'B.a', which takes bytes 0 to 15",
         ),
-        (block(("b", FLOAT, 4), ("a", VEC2, 0)), RELAXED, "'B.b' at offset 4 overlaps 'B.a', which takes bytes 0 to 7"),
-        (block(("a", FLOAT, None)), SCALAR, "'B.a' has no Offset decoration"),
-        (block(("a", Array(FLOAT, 4, None), 0)), SCALAR, "'B.a' is an array without an ArrayStride decoration"),
         (
-            block(("a", Array(FLOAT, 4, 4), 0)),
+            struct(("b", FLOAT, 4), ("a", VEC2, 0)),
+            RELAXED,
+            "'B.b' at offset 4 overlaps 'B.a', which takes bytes 0 to 7",
+        ),
+        (struct(("a", FLOAT, None)), SCALAR, "'B.a' has no Offset decoration"),
+        (struct(("a", Array(FLOAT, 4, None), 0)), SCALAR, "'B.a' is an array without an ArrayStride decoration"),
+        (
+            struct(("a", Array(FLOAT, 4, 4), 0)),
             RELAXED_STD140,
             "the ArrayStride 4 of 'B.a' is not a multiple of its extended alignment 16",
         ),
-        (block(("a", Array(FLOAT, 4, 4), 0)), RELAXED),
+        (struct(("a", Array(FLOAT, 4, 4), 0)), RELAXED),
         (
-            block(("a", Array(VEC4, 4, 8), 0)),
+            struct(("a", Array(VEC4, 4, 8), 0)),
             SCALAR,
             "the ArrayStride 8 of 'B.a' is smaller than its elements of 16 bytes",
         ),
         (
-            block(("a", Array(VEC3, 2, 12), 0)),
+            struct(("a", Array(VEC3, 2, 12), 0)),
             RELAXED,
             "the ArrayStride 12 of 'B.a' is not a multiple of its base alignment 16",
             "'B.a[]' of the type float32x3 straddles a multiple of 16: it begins 12 behind one",
         ),
-        (block(("a", RuntimeArray(VEC3, 12), 0)), SCALAR),
-        (block(("a", Matrix(VEC3, 2), 0)), SCALAR, "'B.a' is a matrix without a MatrixStride decoration"),
-        (block(("a", Matrix(VEC3, 2), 0), strides={"a": 12}), SCALAR),
+        (struct(("a", RuntimeArray(VEC3, 12), 0)), SCALAR),
+        (struct(("a", Matrix(VEC3, 2), 0)), SCALAR, "'B.a' is a matrix without a MatrixStride decoration"),
+        (struct(("a", Matrix(VEC3, 2), 0), strides={"a": 12}), SCALAR),
         (
-            block(("a", Matrix(VEC2, 2), 0), strides={"a": 8}),
+            struct(("a", Matrix(VEC2, 2), 0), strides={"a": 8}),
             RELAXED_STD140,
             "the MatrixStride 8 of 'B.a' is not a multiple of its extended alignment 16",
         ),
         (
-            block(("a", Matrix(VEC4, 2), 0), strides={"a": 8}),
+            struct(("a", Matrix(VEC4, 2), 0), strides={"a": 8}),
             SCALAR,
             "the MatrixStride 8 of 'B.a' is smaller than its float32x4 vectors",
         ),
         (
-            block(("s", struct(("x", VEC3, 0), name="Inner"), 0), ("b", FLOAT, 12)),
+            struct(("s", struct(("x", VEC3, 0), name="Inner"), 0), ("b", FLOAT, 12)),
             RELAXED,
             "'B.b' at offset 12 is in the padding behind 'B.s' of the type Inner; the first free offset is 16",
         ),
-        (block(("s", struct(("x", VEC3, 0), name="Inner"), 0), ("b", FLOAT, 12)), SCALAR),
+        (struct(("s", struct(("x", VEC3, 0), name="Inner"), 0), ("b", FLOAT, 12)), SCALAR),
         (
-            block(("s", struct(("x", FLOAT, 0), name="Inner"), 8)),
+            struct(("s", struct(("x", FLOAT, 0), name="Inner"), 8)),
             RELAXED_STD140,
             "'B.s' of the type Inner is at offset 8, which is not a multiple of its extended alignment 16",
         ),
         (
-            block(("s", struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner"), 8)),
+            struct(("s", struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner"), 8)),
             RELAXED,
             "'B.s.y' of the type float32x2 straddles a multiple of 16: it begins 12 behind one",
         ),
-        (block(("s", struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner"), 16)), RELAXED),
-        (block(("a", HALF, 0), ("b", Vector(HALF, 3), 2)), RELAXED),
+        (struct(("s", struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner"), 16)), RELAXED),
+        (struct(("a", HALF, 0), ("b", Vector(HALF, 3), 2)), RELAXED),
     ],
 )
 def test_each_rule(row: Any) -> None:
@@ -290,7 +290,7 @@ def test_each_rule(row: Any) -> None:
 def test_elements_of_arrays_are_looked_at_where_they_lie() -> None:
     """A vector that straddles in the second element only is found."""
     inner = struct(("x", FLOAT, 0), ("y", VEC2, 4), name="Inner")
-    assert check_layout(block(("s", Array(inner, 1, 24), 0)), RELAXED) == []
-    assert check_layout(block(("s", Array(inner, 2, 24), 0)), RELAXED) == [
+    assert check_layout(struct(("s", Array(inner, 1, 24), 0)), RELAXED) == []
+    assert check_layout(struct(("s", Array(inner, 2, 24), 0)), RELAXED) == [
         "'B.s[].y' of the type float32x2 straddles a multiple of 16: it begins 12 behind one"
     ]
