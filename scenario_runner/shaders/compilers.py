@@ -65,8 +65,6 @@ class Compiler(_Found):
     templates.
     """
 
-    __slots__ = ()
-
     flavour: ClassVar[str]
     languages: ClassVar[tuple[str, ...]]
     variable: ClassVar[str] = GLSLANG_VARIABLE
@@ -84,13 +82,8 @@ class Compiler(_Found):
         return [path for name in cls.programs for path in on_path(name)]
 
     @classmethod
-    def question(cls, path: str) -> list[str] | None:
-        """The command line that makes ``path`` say its version; None where it cannot be one of these."""
-        return None if is_library(path) else [path, "--version"]
-
-    @classmethod
     def version_in(cls, answer: str) -> str | None:
-        """The version in what the command line of `question` wrote; None where another program wrote it."""
+        """The version in what the command line of `version_command` wrote; None where another program wrote it."""
         raise NotImplementedError
 
     @property
@@ -130,11 +123,6 @@ def on_path(name: str) -> list[str]:
     return [os.path.join(folder, program) for folder in folders if folder]
 
 
-def is_library(path: str) -> bool:
-    """Tell a shared library by its name."""
-    return re.fullmatch(_LIBRARY, os.path.basename(path)) is not None
-
-
 def numbers(version: str) -> tuple[int, ...]:
     """The numbers in a version, for comparing."""
     return tuple(int(part[:9]) for part in _NUMBER.findall(version))
@@ -146,8 +134,6 @@ _STAGE = {"compute": "comp", "vertex": "vert", "fragment": "frag"}
 
 class Glslang(Compiler):
     """Khronos' glslangValidator, in newer packages called glslang."""
-
-    __slots__ = ()
 
     flavour = "glslang"
     languages = ("GLSL", "HLSL")
@@ -191,8 +177,6 @@ _DIFFERS = re.compile(rb'gl_Max|__FILE__|__LINE__|^[ \t]*#[ \t]*line\b[^\n]*"', 
 
 class Shaderc(Compiler):
     """Google's glslc."""
-
-    __slots__ = ()
 
     flavour = "shaderc"
     languages = ("GLSL",)
@@ -244,8 +228,6 @@ class Shaderc(Compiler):
 class ArmGlslc(Compiler):
     """GLSL of any kind, but always SPIR-V 1.6 and an entry point called main."""
 
-    __slots__ = ()
-
     flavour = "arm-glslc"
     languages = ("GLSL",)
 
@@ -280,8 +262,6 @@ _PROFILE = {"compute": "cs_6_2", "vertex": "vs_6_2", "fragment": "ps_6_2"}
 
 class Dxc(Compiler):
     """The program dxc."""
-
-    __slots__ = ()
 
     flavour = "dxc"
     languages = ("HLSL",)
@@ -331,8 +311,6 @@ def dxc_install_line() -> str:
 class DxcLibrary(Dxc):
     """libdxcompiler.so; its messages, options and modules are those of `Dxc`."""
 
-    __slots__ = ()
-
     flavour = "dxc-library"
     programs = ()
     many_at_once = True
@@ -344,14 +322,9 @@ class DxcLibrary(Dxc):
         return [os.path.join(folder, DXC_PLACE) for folder in sys.path if folder]
 
     @classmethod
-    def question(cls, path: str) -> list[str] | None:
-        """Our process is asked, which loads the library."""
-        return [*_process(path), "--version"] if is_library(path) and sys.executable else None
-
-    @classmethod
     def version_in(cls, answer: str) -> str | None:
         """Find the version in the words of our process."""
-        match = re.match(r"scenario-runner: dxcompiler library (.{1,120})", answer)
+        match = re.match(r"scenario-runner: DXC library (.{1,120})", answer)
         return match[1] if match else None
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
@@ -382,6 +355,12 @@ def _process(path: str) -> list[str]:
     # ours, the one that is imported is kept compiled, unless Python was told not to: compiling it takes 10 ms.
     flags = "-ISBc" if sys.dont_write_bytecode else "-ISc"
     return [sys.executable, flags, _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]
+
+
+def version_command(path: str) -> list[str]:
+    """The command line that makes a compiler say its version; a library is loaded by a process of ours."""
+    is_library = re.fullmatch(_LIBRARY, os.path.basename(path)) is not None
+    return [*(_process(path) if is_library else [path]), "--version"]
 
 
 COMPILERS: tuple[type[Compiler], ...] = (Dxc, DxcLibrary, Glslang, Shaderc, ArmGlslc)

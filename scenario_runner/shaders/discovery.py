@@ -10,6 +10,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Literal
 
 from scenario_runner.arm_glslc import install_line
@@ -23,6 +24,7 @@ from scenario_runner.shaders.compilers import (
     dxc_install_line,
     numbers,
     on_path,
+    version_command,
 )
 from scenario_runner.shaders.source import TARGETS, Assembled, BuildOptions, CompileRequest
 from scenario_runner.system_packages import install_here
@@ -39,11 +41,6 @@ _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
-# A suite asks for each of its scenarios: the last search is used again for so long.
-_SEARCHED_EVERY_S = 1.0
-
-_searches: dict[tuple[str | None, ...], tuple[list[Compiler], float]] = {}
-"""By what was asked for: what was found, and when, as time.monotonic tells it."""
 
 _VERSIONS = "compilers-2.tsv"  # in the folder of the caches; a line is a key of `_answers`, flavour and version
 _MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
@@ -67,18 +64,16 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    cache = ShaderCache(cache_dir) if use_cache else None
-    if compiler or any(map(os.environ.get, _NAMING)):
-        return _search(compiler, language, cache)
-    asked = (language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path)
-    if asked not in _searches or time.monotonic() - _searches[asked][1] > _SEARCHED_EVERY_S:
-        _searches[asked] = _search(None, language, cache), time.monotonic()
-    return list(_searches[asked][0])
+    if compiler or not use_cache or any(map(os.environ.get, _NAMING)):
+        return _search(compiler, language, ShaderCache(cache_dir) if use_cache else None)
+    second = int(time.monotonic())
+    return list(_search_of_second(second, language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path))
 
 
-def search_again() -> None:
-    """Forget what was found: compilers may just have been installed."""
-    _searches.clear()
+@lru_cache(8)
+def _search_of_second(second: int, language: str | None, cache_dir: str | None, *_: str | None) -> list[Compiler]:
+    """Search; a suite, which asks for each of its scenarios, uses the compilers for a second."""
+    return _search(None, language, ShaderCache(cache_dir))
 
 
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
@@ -188,24 +183,17 @@ def _ask(path: str) -> tuple[str, str, str]:
     that no known compiler gives."""
     from scenario_runner.program import Processes
 
-    answers: dict[tuple[str, ...], str] = {}
-    for kind in COMPILERS:
-        question = kind.question(path)
-        if question is None:
-            continue
-        if tuple(question) not in answers:
-            try:
-                done = Processes().run(question, folder=None, timeout_s=_PROBE_TIMEOUT_S)
-            except OSError as error:
-                return "", "", f"it cannot be started: {(error.strerror or str(error)).lower()}"
-            if done.failure:
-                return "", "", f"--version {done.failure}"
-            answers[tuple(question)] = done.output
-        version = kind.version_in(answers[tuple(question)])
+    try:
+        done = Processes().run(version_command(path), folder=None, timeout_s=_PROBE_TIMEOUT_S)
+    except OSError as error:
+        return "", "", f"it cannot be started: {(error.strerror or str(error)).lower()}"
+    if done.failure:
+        return "", "", f"--version {done.failure}"
+    for kind in COMPILERS if done.code == 0 else ():
+        version = kind.version_in(done.output)
         if version is not None:
             return kind.flavour, version, ""
-    answer = " ".join(answers.values()).strip()[:80]
-    return "other", "", f"--version says {answer!r}"
+    return "other", "", f"--version says {done.output.strip()[:80]!r}"
 
 
 TENSORS = b"GL_ARM_tensors"

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         _say(f"error: {error}\n".encode())
         return 2
     if rest == ["--version"]:
-        _say(f"scenario-runner: dxcompiler library {_version(compiler)}\n".encode())
+        _say(f"scenario-runner: DXC library {_version(compiler)}\n".encode())
         return 0
     includes = _Object()
     utilities.call(9, includes.out())  # IDxcUtils::CreateDefaultIncludeHandler
