@@ -62,9 +62,7 @@ class Parser(argparse.ArgumentParser):
         """The options or words that may have been meant by those that argparse refuses."""
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
         if choice:
-            return did_you_mean(
-                close_names(choice[1], (alternative.strip(" '") for alternative in choice[2].split(",")), most=1)
-            )
+            return did_you_mean(close_names(choice[1], re.findall(r"[^ ',]+", choice[2]), most=1))
         meant = []
         if message.startswith("unrecognized arguments: "):
             options = {option.lstrip("-"): option for option in self.option_names() if option.startswith("--")}
@@ -148,6 +146,14 @@ def add(group: argparse._ActionsContainer, names: str, help: str, **settings: An
     return group.add_argument(*words, help=help, **settings)
 
 
+def subcommand(commands: Any, name: str, work: str, purpose: str, description: str = "") -> Parser:
+    """Add the parser of a subcommand. Its description is ``purpose`` as a sentence, unless there is one."""
+    description = description or f"{purpose[0].upper()}{purpose[1:]}."
+    parser: Parser = commands.add_parser(name, help=purpose, description=description)
+    parser.set_defaults(work=work)
+    return parser
+
+
 def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
     """The choice of the device, and for how long to wait for it."""
     add(group, "--device D", "index, UUID or part of the name of the device to use")
@@ -173,8 +179,7 @@ def add_checking_options(group: argparse._ActionsContainer) -> None:
     add_sandbox_option(group)
     add(group, "--validation", "load the Khronos validation layer; its errors fail the run")
     add(group, "--validation-report", "load the validation layer; its errors are shown, and the run succeeds")
-    hazards = "load the validation layer, and let it look for hazards (synchronization validation) as well"
-    add(group, "--validation-sync", hazards)
+    add(group, "--validation-sync", "load the validation layer, with its synchronization validation as well")
 
 
 def add_compiler_options(group: argparse._ActionsContainer) -> None:
@@ -186,14 +191,12 @@ def add_compiler_options(group: argparse._ActionsContainer) -> None:
 def add_logging_option(group: argparse._ActionsContainer) -> None:
     """--log-level, as the reference runner has it."""
     levels = ("debug", "info", "warning", "error")
-    least = "least level of messages on standard error (default: warning)"
-    add(group, "--log-level", least, choices=levels, default="warning")
+    add(group, "--log-level", "least level of messages (default: warning)", choices=levels, default="warning")
 
 
 def add_label_option(group: argparse._ActionsContainer) -> None:
     """--debug-labels, also by the reference runner's name."""
-    labels = "give tools names of objects and labels of frames and commands, also where no layer is loaded"
-    add(group, "--debug-labels --enable-gpu-debug-markers", labels)
+    add(group, "--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer")
 
 
 def add_report_options(group: argparse._ActionsContainer) -> None:

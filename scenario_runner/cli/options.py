@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from scenario_runner.cli.arguments import (
@@ -32,6 +32,7 @@ from scenario_runner.cli.arguments import (
     positive_seconds,
     seed,
     shape,
+    subcommand,
     typed,
     value_range,
     whole_number,
@@ -62,9 +63,15 @@ ITEM_TIMEOUT_S: Final = 60.0
 _COUNT, _NUMBER = whole_number(1), whole_number(0)
 
 
+_COMMANDS: dict[str, tuple[str, Callable[[Parser], None]]] = {}
+"""The work of each command, as "module:function" of this package, and the function that adds its options."""
+
+
 def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None = None) -> argparse.Namespace:
-    """The options of a command. ``work`` is what does it, as "module:function" of this package, and ``argv`` are the
-    arguments as they are. The help of ``run`` lists all ``commands``. Raises UsageError."""
+    """Parse the options of a command: ``work`` is what does it, ``argv`` are the arguments as they are.
+
+    The help of ``run`` lists all ``commands``. Raises UsageError.
+    """
     parser = parser_of(command)
     if commands is not None and command == "run":
         parser.commands = commands
@@ -74,27 +81,36 @@ def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None 
 
 
 def parser_of(command: str) -> Parser:
-    """The parser of a command."""
-    name = command.replace("-", "_")
-    parser = Parser(prog=f"scenario-runner {command}")
-    parser.set_defaults(work=f"{name}:main")
-    globals()[f"_{name}"](parser)
+    """The parser of a command. Its description is the docstring of the function that adds its options."""
+    work, add_options = _COMMANDS[command]
+    parser = Parser(prog=f"scenario-runner {command}", description=add_options.__doc__)
+    parser.set_defaults(work=work)
+    add_options(parser)
     return parser
 
 
+def _command(name: str, work: str) -> Callable[[Callable[[Parser], None]], Callable[[Parser], None]]:
+    """Register the function that adds the options of a command."""
+
+    def register(add_options: Callable[[Parser], None]) -> Callable[[Parser], None]:
+        _COMMANDS[name] = work, add_options
+        return add_options
+
+    return register
+
+
+@_command("run", "run:main")
 def _run(parser: Parser) -> None:
+    """Run GPU workloads described in JSON, or models, on a Vulkan device."""
     parser.prog = "scenario-runner"
     parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
-    parser.description = "Run GPU workloads described in JSON, or models, on a Vulkan device."
     add(parser, "files FILE", "scenario files (JSON), run one after the other, or a model", nargs="*")
-    versions = "print versions as JSON and exit"
-    parser.add_argument("--version", "-v", action="store_const", const="about:versions", dest="work", help=versions)
+    add(parser, "--version -v", "print versions as JSON", action="store_const", const="about:versions", dest="work")
 
     group = parser.add_argument_group("device")
     add_device_options(group)
     add_feature_options(group)
-    devices = "list the Vulkan devices and exit"
-    group.add_argument("--list-devices", action="store_const", const="run:list_devices", dest="work", help=devices)
+    add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="run:list_devices", dest="work")
     crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
 
@@ -125,11 +141,9 @@ def _add_run_tools(parser: Parser) -> None:
     group = parser.add_argument_group("shaders and caches")
     add_compiler_options(group)
     add(group, "--pipeline-caching", "keep the driver's pipelines in a file for the next process")
-    folder = "with --pipeline-caching: an existing folder for the files (default: in the user's cache folder)"
-    add(group, "--cache-path DIR", folder)
+    add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: in the user's cache)")
     add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the scenario's file first")
-    miss = "with --pipeline-caching: fail where a pipeline is not in the file that was loaded"
-    add(group, "--fail-on-pipeline-cache-miss", miss)
+    add(group, "--fail-on-pipeline-cache-miss", "with --pipeline-caching: fail where the file lacks a pipeline")
 
     group = parser.add_argument_group("debugging")
     after = "with --dump-dir: write what the command (its number, or a range such as 2-5) changed, or a resource"
@@ -148,8 +162,7 @@ def _add_run_tools(parser: Parser) -> None:
     group = parser.add_argument_group("timing and measurements")
     for option, purpose in TIMING_FILES.items():
         add(group, f"{option} FILE", purpose)
-    measured = "write the device's measurements of shaders (VK_ARM_shader_instrumentation) as JSON"
-    add(group, "--shader-instrumentation FILE", measured)
+    add(group, "--shader-instrumentation FILE", "write measurements of shaders (VK_ARM_shader_instrumentation)")
     for option, purpose in GRAPH_REPORTS.items():
         add(group, f"{option} DIR", f"{purpose}, into an existing folder")
     add(group, "--neural-statistics-mode", "which statistics are written (default: 1)", type=int, choices=(0, 1))
@@ -160,15 +173,14 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--pause-on-exit", "wait for Enter at the end")
 
 
+@_command("validate", "validate:main")
 def _validate(parser: Parser) -> None:
-    parser.description = "Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."
+    """Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
-    formats = ("text", "json", "sarif")
-    add(parser, "--format", "format of the findings (default: text)", choices=formats, default="text")
+    add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
     add(parser, "--hazards", "look for missing barriers between commands as well")
     add(parser, "--strict", "warnings are errors")
-    report = "compare with the limits and features of the device in a report of 'doctor --json'"
-    add(parser, "--against REPORT", report)
+    add(parser, "--against REPORT", "compare with limits and features of a device of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
     add(parser, "--output DIR", "base of relative dst paths (default: the scenario's folder)")
     add_compiler_options(parser)
@@ -176,11 +188,11 @@ def _validate(parser: Parser) -> None:
     add_logging_option(parser)
 
 
+@_command("test", "test:main")
 def _test(parser: Parser) -> None:
-    parser.description = (
-        "Run scenarios with expectations, each in a process that may crash, and say which results are unexpected."
-        " PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input."
-    )
+    """Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
+    PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input.
+    """
     parser.epilog = (
         "exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line or a list is wrong; 17: items"
         " did not run, as this machine lacks a tool; others: see 'scenario-runner run --help' and docs/suites.md"
@@ -189,8 +201,7 @@ def _test(parser: Parser) -> None:
 
     group = parser.add_argument_group("which scenarios run")
     add(group, "--root DIR", "names are relative to DIR (default: here)", default=".")
-    named = "only those whose name matches one of these; FILE.txt: one a line"
-    add(group, "-t --include-tests REGEX", named, **SEVERAL)
+    add(group, "-t --include-tests REGEX", "run only matching names; FILE.txt: one a line", **SEVERAL)
     add(group, "--skips FILE", "do not run names that match a regular expression of these lists", **SEVERAL)
     add(group, "--flakes FILE", "accept failures of names that match one of these lists", **SEVERAL)
     add(group, "--baseline FILE", "expect 'name,status' of these lists, such as failures.csv", **SEVERAL)
@@ -203,8 +214,7 @@ def _test(parser: Parser) -> None:
     group = parser.add_argument_group("how they run")
     add(group, "--devices D,…", "'all', or indexes, UUIDs or names of devices", type=device_names, default=())
     add(group, "--jobs N", "processes for each device (default: what suits it)", type=jobs)
-    scheduler = "tcp://host:8786, the *.json of a scheduler, or local:N for N workers here"
-    add(group, "--cluster SCHEDULER", f"run on the workers of Dask: {scheduler}")
+    add(group, "--cluster SCHEDULER", "run on workers of Dask: tcp://host:8786, a scheduler's *.json, or local:N here")
     retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
     repeat = add(group, "--repeat N", "run each N times, or until it fails", type=_COUNT, default=1)
     add(group, "--fail-fast N", "start nothing more after N failures (1)", type=_COUNT, nargs="?", const=1)
@@ -215,11 +225,9 @@ def _test(parser: Parser) -> None:
 
     group = parser.add_argument_group("what is written")
     add(group, "--results DIR", "folder of journal.jsonl, results.csv and failures.csv")
-    evidence = "keep no more than MIB of files about the failures of an item (default: 64)"
-    add(group, "--max-evidence MIB", evidence, type=_NUMBER, default=64)
+    add(group, "--max-evidence MIB", "most of files about failures of an item (default: 64)", type=_NUMBER, default=64)
     add(group, "--resume", "keep the results in --results that are still valid")
-    anyway = "the same, and keep those of another device, driver, program, time limit or other options too"
-    add(group, "--resume-anyway", anyway)
+    add(group, "--resume-anyway", "the same, also for another device, driver, program, time limit or other options")
     add_report_options(group)
     add(group, "--update", "write expectations from this run, showing what changes")
     add(group, "--dry-run", "with --update: only show what would change")
@@ -239,10 +247,9 @@ def _test(parser: Parser) -> None:
     parser.set_defaults(run_actions=run_actions, repeated_actions=[*run_actions, retries, repeat])
 
 
+@_command("report", "report:main")
 def _report(parser: Parser) -> None:
-    parser.description = (
-        "Show the results in journals of 'scenario-runner test --results', merged where there are several."
-    )
+    """Show the results in journals of 'scenario-runner test --results', merged where there are several."""
     parser.epilog = (
         "exit codes: 0: nothing unexpected (with --compare: nothing new); 1: unexpected failures; 4: a journal"
         " cannot be read, or its suite did not end"
@@ -254,18 +261,18 @@ def _report(parser: Parser) -> None:
     add_report_options(parser)
 
 
+@_command("bench", "bench:main")
 def _bench(parser: Parser) -> None:
+    """Run scenarios many times; show what each dispatch and each phase takes. No result is written."""
     parser.usage = "scenario-runner bench FILE… [options]\n       scenario-runner bench --compare A.json B.json"
-    parser.description = "Run scenarios many times; show what each dispatch and each phase takes. No result is written."
     add(parser, "files FILE", "scenario files (JSON)", nargs="*")
-    before = f"runs before those that are measured (default {WARMUP})"
-    add(parser, "--warmup W", before, type=_NUMBER, default=WARMUP)
+    add(parser, "--warmup W", f"runs before the measured ones (default {WARMUP})", type=_NUMBER, default=WARMUP)
     add(parser, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT)
     add(parser, "--time S", "measure each scenario for S seconds instead", type=positive_seconds)
     add(parser, "--json FILE", "write every sample to FILE")
     add(parser, "--compare", "show what changed from A to B", nargs=2, metavar=("A.json", "B.json"))
-    ignored = f"with --compare: smaller changes are ignored (default {THRESHOLD_PERCENT:g})"
-    add(parser, "--threshold PERCENT", ignored, type=percentage)
+    threshold = f"with --compare: ignore smaller changes (default {THRESHOLD_PERCENT:g})"
+    add(parser, "--threshold PERCENT", threshold, type=percentage)
     add_device_options(parser)
     add_compiler_options(parser)
     add_checking_options(parser)
@@ -274,17 +281,17 @@ def _bench(parser: Parser) -> None:
     parser.set_defaults(disable_extension=(), enable_robustness_features=False)
 
 
+@_command("explain", "about:explain")
 def _explain(parser: Parser) -> None:
-    parser.set_defaults(work="about:explain")
-    parser.description = "Explain the codes of findings; without CODE, list all."
+    """Explain the codes of findings; without CODE, list all."""
     add(parser, "codes CODE", "a code, such as SR-BIND-003", nargs="*")
 
 
+@_command("view", "view:main")
 def _view(parser: Parser) -> None:
-    parser.description = (
-        "Show images and tensors (.dds, .png, .npy): in colour on a terminal, as numbers elsewhere. "
-        "The exit code of --diff is 0 where the files are equal and 1 where they differ."
-    )
+    """Show images and tensors (.dds, .png, .npy): in colour on a terminal, as numbers elsewhere.
+    The exit code of --diff is 0 where the files are equal and 1 where they differ.
+    """
     parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
     add(parser, "files FILE", "image or tensor to show", nargs="*")
     add(parser, "--diff", "compare two files, or the files of two folders", nargs=2, metavar=("A", "B"))
@@ -297,11 +304,11 @@ def _view(parser: Parser) -> None:
     add(parser, "--shape N,N,…", "shape of a .npy file; one length may be -1", type=shape)
 
 
+@_command("diff", "diff:main")
 def _diff(parser: Parser) -> None:
-    parser.description = (
-        "Say at which command and resource two dumps (run --dump-all DIR) of a scenario part first. "
-        "The exit code is 0 where they are equal and 1 where they differ."
-    )
+    """Find the first command and resource at which two dumps (run --dump-all DIR) of a scenario differ.
+    The exit code is 0 where they are equal and 1 where they differ.
+    """
     add(parser, "folders DIR", "a folder that --dump-all or --dump-dir named", nargs=2)
     add_tolerance_options(parser)
     types = "type of the bytes of a buffer, or of all buffers, such as float32 (default: what shaders see in them)"
@@ -309,13 +316,15 @@ def _diff(parser: Parser) -> None:
     add(parser, "--json", "print the result as JSON")
 
 
+@_command("shader", "shader:main")
 def _shader(parser: Parser) -> None:
-    parser.description = "Show the interfaces of shaders."
+    """Show the interfaces of shaders."""
     commands = parser.add_subparsers(required=True, metavar="show")
-    show = commands.add_parser("show", help="print entry points, bindings, blocks and specialization constants")
-    show.description = (
-        "Print the interface of a shader. GLSL and HLSL are compiled first; of a .vgf file each module is printed."
+    purpose = "print entry points, bindings, blocks and specialization constants"
+    description = (
+        "Print the interface of a shader. GLSL and HLSL are compiled first; of a .vgf file each module is shown."
     )
+    show = subcommand(commands, "show", "shader:main", purpose, description)
     add(show, "file FILE", "a .spv, .vgf, .hlsl or GLSL file")
     add(show, "--json", "print everything that is known, as JSON")
     add(show, "--entry NAME", "entry point to compile (default: main)", default="main")
@@ -326,37 +335,31 @@ def _shader(parser: Parser) -> None:
     add_compiler_options(show)
 
 
+@_command("vgf", "vgf:show")
 def _vgf(parser: Parser) -> None:
-    parser.description = (
-        "Show VGF models (compiled ML models), make scenarios that run them, or take them out of"
-        " ExecuTorch programs (.pte)."
-    )
+    """Show VGF models (compiled ML models), make scenarios that run them, or take them out of ExecuTorch programs
+    (.pte).
+    """
     commands = parser.add_subparsers(required=True, metavar="show|scenario|extract")
-    show = commands.add_parser("show", help="print inputs, outputs, segments, shaders and constants of a model")
-    show.description = "Show inputs, outputs, segments, shaders and constants of a model."
-    show.set_defaults(work="vgf:show")
+    purpose = "print inputs, outputs, segments, shaders and constants of a model"
+    show = subcommand(commands, "show", "vgf:show", purpose)
     add(show, "file FILE", "the VGF file")
     add(show, "--json", "print everything except code and constant data, as JSON")
-    scenario = commands.add_parser("scenario", help="make a scenario that runs a model")
-    scenario.description = (
-        "Write a scenario that runs a model, to be edited: inputs from NAME.npy, outputs to NAME.npy."
-    )
-    scenario.set_defaults(work="vgf:write_scenario")
+    description = "Write a scenario that runs a model, to be edited: inputs from NAME.npy, outputs to NAME.npy."
+    scenario = subcommand(commands, "scenario", "vgf:write_scenario", "make a scenario that runs a model", description)
     add(scenario, "file FILE", "the VGF file")
     add(scenario, "--output JSON", "write to this file (default: standard output)")
-    extract = commands.add_parser("extract", help="write the models in a program")
-    extract.description = "Write the VGF models in an ExecuTorch program, several as FILE_1.vgf and so on."
-    extract.set_defaults(work="vgf:extract")
+    description = "Write the VGF models in an ExecuTorch program, several as FILE_1.vgf and so on."
+    extract = subcommand(commands, "extract", "vgf:extract", "write the models in a program", description)
     add(extract, "file FILE", "the program (.pte)")
     add(extract, "-o --output FILE", "write to this file (default: in the current folder, called like FILE)")
 
 
+@_command("convert", "conversion:convert")
 def _convert(parser: Parser) -> None:
-    parser.set_defaults(work="conversion:convert")
-    parser.description = (
-        "Convert a TOSA model to VGF. Custom operations of the domain com.arm.VulkanCustomShader become"
-        " compute segments; Arm's model-converter lowers all others."
-    )
+    """Convert a TOSA model to VGF. Custom operations of the domain com.arm.VulkanCustomShader become compute segments;
+    Arm's model-converter lowers all others.
+    """
     add(parser, "model MODEL", "MLIR text, MLIR bytecode or a TOSA FlatBuffer; - is standard input")
     add(parser, "-o --output FILE", "the VGF file to write; - is standard output", required=True)
     add(parser, "--function NAME", "the function to convert, where the model has several (default: main)")
@@ -372,29 +375,30 @@ def _convert(parser: Parser) -> None:
     add_compiler_options(parser)
 
 
+@_command("custom-op", "conversion:check")
 def _custom_op(parser: Parser) -> None:
-    parser.description = "Shaders of custom operations in TOSA models and their attributes."
+    """Shaders of custom operations in TOSA models and their attributes."""
     commands = parser.add_subparsers(required=True, metavar="check|attributes")
-    check = commands.add_parser("check", help="check attributes, and shaders against their attributes")
-    check.description = (
+    description = (
         "Check attributes, compile the shaders and compare them with their attributes. "
         "'scenario-runner explain CODE' explains a finding."
     )
-    attributes_or_model = (
+    purpose = "check attributes, and shaders against their attributes"
+    check = subcommand(commands, "check", "conversion:check", purpose, description)
+    files = (
         "a .json file with the attributes of one operation or a list of them (- is standard input), or a TOSA"
         " model, all of whose shaders are checked"
     )
-    check.set_defaults(work="conversion:check")
-    add(check, "files FILE", attributes_or_model, nargs="+")
+    add(check, "files FILE", files, nargs="+")
     add(check, "--json", "print the findings as JSON")
     add(check, "--strict", "warnings are errors")
     add_compiler_options(check)
-    attributes = commands.add_parser("attributes", help="print attributes that fit a shader")
-    attributes.description = (
+    description = (
         "Print attributes that fit a compute shader, made from its interface: what it writes are outputs,"
         " everything else are inputs. Check the formats and the order of inputs and outputs before use."
     )
-    attributes.set_defaults(work="conversion:write_attributes")
+    purpose = "print attributes that fit a shader"
+    attributes = subcommand(commands, "attributes", "conversion:write_attributes", purpose, description)
     add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file")
     add(attributes, "--entry-point NAME", "entry point (default: main)", default="main")
     number = "workgroup_sizes: the number of workgroups (default: the local size, for --dispatch cover-output)"
@@ -404,30 +408,29 @@ def _custom_op(parser: Parser) -> None:
     add_compiler_options(attributes)
 
 
+@_command("cache", "cache:show")
 def _cache(parser: Parser) -> None:
-    parser.description = "Show or clear what is kept for later runs."
+    """Show or clear what is kept for later runs."""
     commands = parser.add_subparsers(required=True, metavar="show|clear|path")
-    show = commands.add_parser("show", help="print the number and the size of the files of each kind")
-    show.set_defaults(work="cache:show")
+    show = subcommand(commands, "show", "cache:show", "print the number and the size of the files of each kind")
     add(show, "--json", "print it as JSON")
-    clear = commands.add_parser("clear", help="remove the files of some kinds, or of all")
-    clear.set_defaults(work="cache:clear")
+    clear = subcommand(commands, "clear", "cache:clear", "remove the files of some kinds, or of all")
     add(clear, "kinds KIND", ", ".join(KINDS_KEPT), nargs="*")
-    commands.add_parser("path", help="print the folder").set_defaults(work="cache:show_path")
+    subcommand(commands, "path", "cache:show_path", "print the folder")
 
 
+@_command("schema", "validate:schema")
 def _schema(parser: Parser) -> None:
-    parser.set_defaults(work="validate:schema")
-    parser.description = "Print a JSON Schema."
+    """Print a JSON Schema."""
     formats = "scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders"
     parser.add_argument("format", nargs="?", choices=("scenario", "custom-op"), default="scenario", help=formats)
 
 
+@_command("doctor", "doctor:main")
 def _doctor(parser: Parser) -> None:
-    parser.description = (
-        "Show what is installed on this machine for running scenarios, and what is missing. "
-        "The exit code is 0 when there is a usable device and a GLSL compiler, else 1."
-    )
+    """Show what is installed on this machine for running scenarios, and what is missing.
+    The exit code is 0 when there is a usable device and a GLSL compiler, else 1.
+    """
     add(parser, "--json", "print everything as JSON (docs/doctor.md has the keys)")
     fix = (
         "first install with pip what is missing and does not need root: the compiler for shaders with tensors,"
@@ -435,13 +438,12 @@ def _doctor(parser: Parser) -> None:
     )
     add(parser, "--fix", fix)
     add(parser, "--glslang PATH", "GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
-    limit = "time limit for the drivers (default: 30 seconds)"
-    add(parser, "--timeout S", limit, type=positive_seconds, default=30.0)
+    add(parser, "--timeout S", "time limit for the drivers (default: 30 seconds)", type=positive_seconds, default=30.0)
 
 
+@_command("completion", "about:completion")
 def _completion(parser: Parser) -> None:
-    parser.set_defaults(work="about:completion")
-    parser.description = "Print a script with which a shell completes commands and options."
+    """Print a script with which a shell completes commands and options."""
     parser.epilog = (
         'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish | source'
     )
