@@ -229,6 +229,11 @@ def typed(text: str) -> tuple[str | None, Any]:
     return (uid if equals else None), element(name)
 
 
+def value_of(options: argparse.Namespace, option: str) -> Any:
+    """The value of an option by its name, "--dump-dir"."""
+    return getattr(options, option[2:].replace("-", "_"))
+
+
 def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """The values of the options for devices, features, checking and compiling as arguments of Runner."""
     return {

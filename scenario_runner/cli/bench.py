@@ -19,19 +19,18 @@ from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_folder_to_write
 from scenario_runner.plan.plan import Plan
 from scenario_runner.progress import Clock
-from scenario_runner.run.timings import (
+from scenario_runner.run.samples import (
     MIN_SAMPLES,
     Change,
     Row,
     ScenarioSamples,
     Summary,
-    Timings,
     compare,
-    keyed,
     read_samples,
     samples_text,
     summary,
 )
+from scenario_runner.run.timings import Timings
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
 from scenario_runner.text import counted, one_line
@@ -47,19 +46,18 @@ _HOST_RESOLUTION_NS = 1000.0  # what the host's clock and its interruptions leav
 
 def show(samples: ScenarioSamples) -> None:
     """Print what one scenario took."""
-    print(f"{one_line(samples.scenario)}: {counted(samples.count, 'run')} on {samples.device}")
+    print(f"{one_line(samples.scenario)}: {counted(samples.runs, 'run')} on {samples.device}")
     if samples.why_none is not None:
         print(f"  {samples.why_none}")
     dispatches = [row for row in samples.rows if row.kind == "device"]
     if dispatches:
         note = ""
-        shown = dispatches
-        if len(dispatches) > _MOST_DISPATCHES + 1:  # and the row of them all
-            slowest = sorted(dispatches[:-1], key=lambda row: summary(row.samples).median)[-_MOST_DISPATCHES:]
-            kept = {id(row) for row in slowest}
-            shown = [row for row in dispatches[:-1] if id(row) in kept] + dispatches[-1:]
-            note = f", the slowest {_MOST_DISPATCHES} of {len(dispatches) - 1}"
-        _show_rows(f"on the device{note}", shown)
+        *numbered, total = enumerate(dispatches)
+        if len(numbered) > _MOST_DISPATCHES:
+            note = f", the slowest {_MOST_DISPATCHES} of {len(numbered)}"
+            numbered.sort(key=lambda pair: summary(pair[1].samples).median)
+            numbered = sorted(numbered[-_MOST_DISPATCHES:])
+        _show_rows(f"on the device{note}", [row for _, row in (*numbered, total)])
     _show_rows("on the host", [row for row in samples.rows if row.kind == "host"])
     if samples.once:
         once = ", ".join(f"{phase} {duration(value)}" for phase, value in samples.once.items() if value)
@@ -68,18 +66,18 @@ def show(samples: ScenarioSamples) -> None:
 
 def _show_rows(title: str, rows: Sequence[Row]) -> None:
     summaries = [summary(row.samples) for row in rows]
-    # the last row is the sum of the others: it has a scale of its own
-    greatest = max((each.p95 for each in summaries[:-1]), default=summaries[-1].p95)
+    greatest = max((times.p95 for times in summaries[:-1]), default=0.0)
     names = [_name(row) for row in rows]
     columns, marks = _PLOT_COLUMNS, ("-", "*")
     if is_terminal(sys.stdout):
         left = shutil.get_terminal_size().columns - max(map(len, [title, *names])) - _TIMES_COLUMNS
         columns, marks = min(max(left, _LEAST_PLOT_COLUMNS), _PLOT_COLUMNS), ("━", "●")
-    lines = [(title, "min", "median", "p95", "spread", "")]
-    for name, row, each in zip(names, rows, summaries, strict=True):
-        scale = greatest if row is not rows[-1] else each.p95
-        times = (duration(each.min), duration(each.median), duration(each.p95), f"{each.spread_percent:.1f} %")
-        lines.append((name, *times, _plot(each, scale, columns, marks)))
+    lines: list[Sequence[str]] = [(title, "min", "median", "p95", "spread", "")]
+    for name, times in zip(names, summaries, strict=True):
+        # the last row is the sum of the others: it has a scale of its own
+        scale = times.p95 if times is summaries[-1] else greatest
+        columns_of_times = (*map(duration, (times.min, times.median, times.p95)), f"{times.spread_percent:.1f} %")
+        lines.append((name, *columns_of_times, _plot(times, scale, columns, marks)))
     show_table(lines, right=range(1, 5))
 
 
@@ -87,12 +85,12 @@ def _name(row: Row) -> str:
     return one_line(row.name if row.command is None else f"{row.command} {row.name}")
 
 
-def _plot(each: Summary, greatest: float, columns: int, marks: tuple[str, str]) -> str:
+def _plot(times: Summary, greatest: float, columns: int, marks: tuple[str, str]) -> str:
     """A line from the least to the 95th percentile with a mark at the median; ``greatest`` is at the right end."""
     line, mark = marks
     last = columns - 1
     left, middle, right = (
-        min(round(last * value / greatest), last) if greatest > 0 else 0 for value in (each.min, each.median, each.p95)
+        min(round(last * value / (greatest or 1)), last) for value in (times.min, times.median, times.p95)
     )
     middle = min(max(middle, left), right)
     return " " * left + line * (middle - left) + mark + line * (right - middle)
@@ -109,54 +107,39 @@ def duration(nanoseconds: float) -> str:
 def _show_comparison(before_path: str, after_path: str, *, threshold_percent: float) -> int:
     """Print every change; returns 1 where something is slower, else 0. Raises FileError."""
     before, after = read_samples(before_path), read_samples(after_path)
-    pairs, alone = _pairs(before, after)
-    if not pairs:
+    if len(before) == len(after) == 1:
+        before[0].scenario = after[0].scenario  # two single scenarios belong together
+    old, new = ({samples.scenario: samples for samples in file} for file in (before, after))
+    if old.keys().isdisjoint(new):
         raise FileError(f"{before_path} and {after_path} have no scenario in common")
-    slower = 0
-    for one, other in pairs:
-        slower += _show(one, other, threshold_percent)
-    for name in alone:
+    slower = sum(_show(old[name], new[name], threshold_percent) for name in old if name in new)
+    for name in sorted(old.keys() ^ new.keys()):
         print(f"{one_line(name)}: only in one of the files")
     return _SLOWER_EXIT_CODE if slower else 0
 
 
-def _pairs(
-    before: list[ScenarioSamples], after: list[ScenarioSamples]
-) -> tuple[list[tuple[ScenarioSamples, ScenarioSamples]], list[str]]:
-    """The scenarios in both, by name, and the names of the others; two single scenarios belong together."""
-    if len(before) == len(after) == 1:
-        return [(before[0], after[0])], []
-    others = {later.scenario: later for later in after}
-    names = {earlier.scenario for earlier in before}
-    pairs = [(earlier, others[earlier.scenario]) for earlier in before if earlier.scenario in others]
-    return pairs, sorted(names ^ others.keys())
-
-
 def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: float) -> int:
     """Print the changes of one scenario; returns how many rows are slower."""
-    print(f"{one_line(after.scenario)}: {before.count} runs before, {after.count} after")
+    print(f"{one_line(after.scenario)}: {before.runs} runs before, {after.runs} after")
     if before.device != after.device:
         print(f"  the devices differ: {one_line(before.device)} before, {one_line(after.device)} after")
-    rows, others = dict(keyed(before)), dict(keyed(after))
+    rows, others = dict(before.keyed()), dict(after.keyed())
+    tick_ns = 2 * max(before.timestamp_period_ns, after.timestamp_period_ns)
     changes: list[tuple[str, Change]] = []
     for key, row in rows.items():
         if key in others:
-            resolution_ns = 2 * max(before.period_ns, after.period_ns) if row.kind == "device" else _HOST_RESOLUTION_NS
-            change = compare(
-                summary(row.samples),
-                summary(others[key].samples),
-                threshold_percent=threshold_percent,
-                resolution_ns=resolution_ns,
-            )
+            times = (summary(row.samples), summary(others[key].samples))
+            resolution_ns = tick_ns if row.kind == "device" else _HOST_RESOLUTION_NS
+            change = compare(*times, threshold_percent=threshold_percent, resolution_ns=resolution_ns)
             changes.append((f"{row.kind}: {_name(row)}", change))
     counts = Counter(change.verdict for _, change in changes)
-    lines = []
+    lines = [("", "before", "after", "change", "noise", "")]
     for name, change in changes:
         if change.verdict in ("slower", "faster"):
-            times = (duration(change.before.median), duration(change.after.median))
-            lines.append((name, *times, f"{change.percent:+.1f} %", duration(change.noise), change.verdict))
-    if lines:
-        show_table([("", "before", "after", "change", "noise", ""), *lines], right=range(1, 5))
+            medians = (duration(change.before.median), duration(change.after.median))
+            lines.append((name, *medians, f"{change.percent:+.1f} %", duration(change.noise), change.verdict))
+    if len(lines) > 1:
+        show_table(lines, right=range(1, 5))
     unknown = f", {counts['unknown']} with fewer than {MIN_SAMPLES} samples" if counts["unknown"] else ""
     lost = len(rows.keys() ^ others.keys())
     different = f", {lost} in one file alone" if lost else ""
@@ -207,7 +190,6 @@ def main(options: argparse.Namespace) -> int:
 
 def _measure(runner: Runner, path: str, options: argparse.Namespace) -> ScenarioSamples:
     """Plan the scenario once and run it again and again on one device."""
-
     samples = ScenarioSamples(path)
     before = Clock()
     with progress.measuring(before):
@@ -218,18 +200,20 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
     _check_file(options.json, prepared.plan)
     for span in before.spans:
         samples.once[span.phase] = samples.once.get(span.phase, 0.0) + span.own_ns
-    for turn in range(options.warmup):
+
+    def run() -> Timings:
         timings = Timings(warn=False)  # the table says it
         prepared.run(write_files=False, timings=timings)
+        return timings
+
+    for turn in range(options.warmup):
+        timings = run()
         if turn == 0:  # the device is opened and its pipelines are made in the first run alone
-            for phase in ("device", "pipelines"):
-                samples.once[phase] = timings.phases.get(phase, 0.0) * 1e9
+            samples.once |= {phase: timings.phases.get(phase, 0.0) * 1e9 for phase in ("device", "pipelines")}
     end = None if options.time is None else time.monotonic() + options.time
     count = REPEAT if options.repeat is None else options.repeat
-    while samples.count < count if end is None else samples.count == 0 or time.monotonic() < end:
-        timings = Timings(warn=False)
-        prepared.run(write_files=False, timings=timings)
-        samples.add(timings)
+    while samples.runs < count if end is None else samples.runs == 0 or time.monotonic() < end:
+        samples.add(run())
     return samples
 
 

@@ -4,80 +4,71 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from scenario_runner.cli.run_files import announce, run_files
-from scenario_runner.cli.run_outputs import RunOutputs
+from scenario_runner.cli.run_outputs import Streams
 from scenario_runner.errors import UsageError
 from scenario_runner.files.npy import read_header
 from scenario_runner.run.bare_model import BareModel
-from scenario_runner.scenario import Scenario
 
 
-def run_model(path: str, files: Sequence[str], options: argparse.Namespace) -> int:
-    """Run the model, the only one of the files; returns 0, or the exit code of what went wrong.
+def read_model(files: Sequence[str], options: argparse.Namespace) -> Streams:
+    """The scenario that runs a model, which is the only file, with the files of the options in it.
 
-    Raises FileError and UsageError."""
+    Outputs go to the current folder, unless the options say where. Raises FileError and UsageError.
+    """
     if len(files) > 1:
         raise UsageError(f"{files[0]} and {files[1]} are given", help="run models one by one")
-    streams = {path: _scenario(path, options)}
-    output = "." if options.output is None else options.output
-    outputs = RunOutputs([path], streams, output=output, capture_dir=options.capture_dir, folder_each=False)
-
-    announce(options)
-    paths = [path, *(pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants))]
-    return run_files([path], streams, outputs, options, is_model=True, sandbox_files=paths)
-
-
-def _scenario(path: str, options: argparse.Namespace) -> Scenario:
-    """The scenario of the template with the user's files in it."""
-    model = BareModel(path)
-    described, bodies, command, missing = model.described, model.bodies, model.command, model.missing
+    options.output = options.output or "."
+    options.folder_each = False
+    model = BareModel(files[0])
     for name, file in _pairs("--input", options.input):
         body = model.input(name, "--input")
         body["src"] = os.path.abspath(file)
         if body.get("size") == 0:  # a buffer of an unknown format, or with a dimension that the model leaves open
             body["size"] = read_header(body["src"]).data_size_bytes
     model.check_outputs()
-    if missing:
+    if model.missing:
         raise UsageError(
-            f"no file is given for the input {next(iter(missing.values())).label}",
-            help=" ".join(f"--input {port.name or port.binding}=FILE.npy" for port in missing.values()),
+            f"no file is given for the input {next(iter(model.missing.values())).label}",
+            help=" ".join(f"--input {port.name or port.binding}=FILE.npy" for port in model.missing.values()),
         )
-    by_target = {entry["target"]: entry["shader_ref"] for entry in command.get("shader_substitutions", ())}
-    for name, file in _pairs("--shader", options.shader):
-        if name not in by_target:
-            uid = f"shader of {name}"
-            described["resources"].append({"shader": {"uid": uid, "src": os.path.abspath(file)}})
-            command.setdefault("shader_substitutions", []).append({"shader_ref": uid, "target": name})
-            continue
-        body = bodies[by_target.pop(name)]
+    shader = _add_files(model, "--shader", options.shader, "shader", "shader_substitutions", ("shader_ref", "target"))
+    if shader is not None:
+        raise UsageError(f"the model has no code for the shader {shader!r}", help=f"give one: --shader {shader}=FILE")
+    constants = ("push_data_ref", "shader_target")
+    shader = _add_files(model, "--push-constants", options.push_constants, "raw_data", "push_constants", constants)
+    if shader is not None:
+        help = f"give them: --push-constants {shader}=FILE.npy"
+        raise UsageError(f"the shader {shader!r} takes push constants", help=help)
+    return {files[0]: model.scenario()}
+
+
+def _add_files(
+    model: BareModel, option: str, values: Sequence[str], kind: str, list_key: str, keys: tuple[str, str]
+) -> str | None:
+    """Put the files of an option for shaders into the scenario, as resources of this kind.
+
+    ``keys`` are those of the resource and of the shader in the entries of the command's list. Returns the first shader
+    that still needs a file.
+    """
+    ref_key, target_key = keys
+    uids = {entry[target_key]: entry[ref_key] for entry in model.command.get(list_key, ())}
+    for name, file in _pairs(option, values):
+        if name in uids:
+            body = model.bodies[uids.pop(name)]
+            body.pop("type", None)  # of a shader: by the file's extension
+        else:
+            body = {"uid": f"{option[2:].replace('-', ' ')} of {name}"}
+            model.described["resources"].append({kind: body})
+            model.command.setdefault(list_key, []).append({ref_key: body["uid"], target_key: name})
         body["src"] = os.path.abspath(file)
-        body.pop("type", None)  # by the file's extension
-    if by_target:
-        name = next(iter(by_target))
-        raise UsageError(f"the model has no code for the shader {name!r}", help=f"give one: --shader {name}=FILE")
-    push_data = {entry["shader_target"]: entry["push_data_ref"] for entry in command.get("push_constants", ())}
-    for name, file in _pairs("--push-constants", options.push_constants):
-        if name in push_data:
-            bodies[push_data.pop(name)]["src"] = os.path.abspath(file)
-            continue
-        uid = f"push constants of {name}"
-        described["resources"].append({"raw_data": {"uid": uid, "src": os.path.abspath(file)}})
-        command.setdefault("push_constants", []).append({"push_data_ref": uid, "shader_target": name})
-    if push_data:
-        name = next(iter(push_data))
-        raise UsageError(
-            f"the shader {name!r} takes push constants", help=f"give them: --push-constants {name}=FILE.npy"
-        )
-    return model.scenario()
+    return next(iter(uids), None)
 
 
-def _pairs(option: str, values: Sequence[str]) -> list[tuple[str, str]]:
-    pairs = []
+def _pairs(option: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
     for value in values:
-        name, equals, file = value.partition("=")
-        if not equals or not name or not file:
+        name, _, file = value.partition("=")
+        if not name or not file:
             raise UsageError(f"{option} {value!r}: expected NAME=FILE")
-        pairs.append((name, file))
-    return pairs
+        yield name, file

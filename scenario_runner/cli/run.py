@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from scenario_runner import log, progress
 from scenario_runner.cli import supervisor
+from scenario_runner.cli.arguments import value_of
 from scenario_runner.cli.messages import set_up_logging, show_error, write
 from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
-from scenario_runner.cli.run_files import announce, run_files
-from scenario_runner.cli.run_outputs import RunOutputs, read_streams
+from scenario_runner.cli.run_files import run_files, wait_for_enter
+from scenario_runner.cli.run_outputs import RunOutputs, Streams, read_streams
 from scenario_runner.errors import DeviceError, NoDeviceError, UsageError
 from scenario_runner.runner import is_model
 from scenario_runner.vulkan.device import Instance
@@ -53,36 +54,30 @@ def main(options: argparse.Namespace) -> int:
     After a crash of the process before this one, it says so and goes on with what is left (see `supervisor`).
     """
     _settle(options)
-    crash = supervisor.crash
     files = [*options.scenario, *options.files]
     if not files:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
     set_up_logging(options.log_level, lines=True)
-    model = next(filter(is_model, files), None)
-    if model is not None:
-        if crash is not None:
-            raise _crashed(crash, model)
-        from scenario_runner.cli.model import run_model
+    if any(map(is_model, files)):
+        from scenario_runner.cli.model import read_model
 
-        return run_model(model, files, options)
-    if options.input or options.shader or options.push_constants:
+        streams: Streams = read_model(files, options)
+    elif options.input or options.shader or options.push_constants:
         raise UsageError(
             "--input, --shader and --push-constants are for models, and no model was given",
             help="scenario-runner MODEL.vgf --input NAME=FILE",
         )
-    streams = read_streams(files)
-    outputs = RunOutputs(
-        files,
-        streams,
-        output=options.output,
-        capture_dir=options.capture_dir,
-        folder_each=options.folder_each,
-        frame_captures=options.capture_frame is not None,
-    )
+    else:
+        streams = read_streams(files)
+    outputs = RunOutputs(files, streams, options)
+    crash = supervisor.crash
     if crash is None:
         outputs.refuse_collisions()
         progress.files(len(files))
-        announce(options)
+        if options.dry_run and options.repeat > 1:
+            write("warning", "a dry run runs nothing, so --repeat is 1")
+        if options.wait_for_key_stroke_before_run:
+            wait_for_enter("press Enter to run")
         return run_files(files, streams, outputs, options)
     show_error(_crashed(crash, files[crash.file] if crash.file < len(files) else None))
     if crash.stack:
@@ -94,7 +89,7 @@ def _settle(options: argparse.Namespace) -> None:
     """Correct the options by each other, and warn of those without effect. Raises UsageError for contradictions."""
 
     def is_given(option: str) -> bool:
-        value = getattr(options, option[2:].replace("-", "_"))
+        value = value_of(options, option)
         return value is not None and value is not False  # 0 is a value
 
     if options.capture_frame is not None and options.capture_frame.lower().endswith((".json", ".vgf")):

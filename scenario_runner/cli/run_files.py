@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scenario_runner import progress
-from scenario_runner.cli.arguments import shared_arguments
+from scenario_runner.cli.arguments import shared_arguments, value_of
 from scenario_runner.cli.messages import show_error, write
 from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
-from scenario_runner.cli.run_outputs import RunOutputs
+from scenario_runner.cli.run_outputs import RunOutputs, Streams
 from scenario_runner.errors import DeviceError, ScenarioRunnerError
 from scenario_runner.plan.plan import Plan
+from scenario_runner.run.given_scenario import is_model
 from scenario_runner.runner import Runner
 from scenario_runner.text import counted, one_line
 
@@ -36,37 +37,22 @@ _TOOLS = (
 )
 
 
-def announce(options: argparse.Namespace) -> None:
-    """Say and wait for what comes before the first scenario."""
-    if options.dry_run and options.repeat > 1:
-        write("warning", "a dry run runs nothing, so --repeat is 1")
-    if options.wait_for_key_stroke_before_run:
-        _wait_for_enter("press Enter to run")
-
-
 def run_files(
-    files: Sequence[str],
-    streams: Mapping[str, Scenario | ScenarioRunnerError],
-    outputs: RunOutputs,
-    options: argparse.Namespace,
-    first: int = 0,
-    *,
-    is_model: bool = False,
-    sandbox_files: Sequence[str] = (),
+    files: Sequence[str], streams: Streams, outputs: RunOutputs, options: argparse.Namespace, first: int = 0
 ) -> int:
-    """Run the files from number ``first`` on; the exit code of the first that failed, of all files.
-
-    ``streams`` has the scenarios that are not read from their file; that of a model is no place that users know.
-    ``sandbox_files`` are in the sandbox, too.
-    """
+    """Run the files from number ``first`` on; returns the exit code of the first that failed, of all files."""
     if options.isolate and options.timeout is not None:
         progress.limit(options.timeout)
     code = progress.number(progress.CODE)
     tools = _tools(options, files[0])
-    arguments = shared_arguments(options) | {"sandbox_files": sandbox_files, "strict": options.strict}
-    if tools is not None:
-        arguments |= tools.arguments
-    runner = Runner(starting=options.starting, **arguments)
+    files_of_model = [pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants)]
+    runner = Runner(
+        starting=options.starting,
+        strict=options.strict,
+        sandbox_files=[*filter(is_model, files), *files_of_model],
+        **shared_arguments(options),
+        **(tools.arguments if tools else {}),
+    )
     has_captures = options.capture_dir is None or options.dry_run
     try:
         for file in files[first:]:
@@ -75,33 +61,44 @@ def run_files(
             try:
                 plan = _run_file(file, streams.get(file, file), runner, outputs, options, tools)
             except ScenarioRunnerError as error:
-                _show_failure(error.at(path=file) if is_model else error.of_scenario(file), file, outputs, options)
+                show_error(error.at(path=file) if is_model(file) else error.of_scenario(file))
+                note = None if options.dry_run else outputs.note_of_failure(file)
+                if note is not None:
+                    write("note", note, "--clean removes the outputs of earlier runs before a run")
                 code = code or error.exit_code
                 progress.ended(code)
                 if isinstance(error, DeviceError) and len(files) > 1:
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
-                    runner = Runner(**arguments)
                 continue
             has_captures = has_captures or any(frame.captures for frame in plan.frames)
             progress.ended(0)
             for path in runner.frame_captures[captured:]:
                 print(f"{one_line(file)}: captured {one_line(path)}", flush=True)
             if not options.quiet:
-                _summarise(file, plan, options, started, runner, name_outputs=is_model)
+                _summarise(file, plan, options, started, runner)
     finally:
-        if tools is not None and tools.timing is not None:
-            tools.timing.discard()
         progress.doing("closing the device")
         runner.close()
-        if tools is not None:
-            capture_code = tools.check_capture()
-            code = code or capture_code
+        if options.gfxr is not None:
+            code = code or _check_capture(options.gfxr)
         if options.pause_on_exit:
-            _wait_for_enter("press Enter to exit")
+            wait_for_enter("press Enter to exit")
     if not has_captures and not code:
         write("warning", "nothing was captured: no mark_boundary names a resource")
     return code
+
+
+def _check_capture(path: str) -> int:
+    """Check the file of gfxreconstruct, after the last instance. Returns the exit code of what is wrong with it."""
+    from scenario_runner.run.capture_tools import check_gfxreconstruct
+
+    try:
+        check_gfxreconstruct(path)
+    except ScenarioRunnerError as error:
+        show_error(error)
+        return error.exit_code
+    return 0
 
 
 def _run_file(
@@ -126,7 +123,7 @@ def _run_file(
         repeat=1 if options.dry_run else options.repeat,
         keep_state=options.repeat_keep_state,
         dry_run=options.dry_run,
-        timings=timing.timings if timing else None,
+        timings=timing,
         dump=None if tools is None else tools.dump,
     )
     if timing is not None:
@@ -134,33 +131,23 @@ def _run_file(
     return plan
 
 
-def _show_failure(error: ScenarioRunnerError, file: str, outputs: RunOutputs, options: argparse.Namespace) -> None:
-    """Print an error, and which outputs are those of an earlier run."""
-    show_error(error)
-    note = None if options.dry_run else outputs.note_of_failure(file)
-    if note is not None:
-        write("note", note, "--clean removes the outputs of earlier runs before a run")
-
-
 def _tools(options: argparse.Namespace, scenario: str) -> RunTools | None:
     """The tools that the options ask for: most runs need none of them."""
-    if all(getattr(options, name[2:].replace("-", "_")) in (None, False) for name in _TOOLS):
+    if all(value_of(options, option) in (None, False) for option in _TOOLS):
         return None
     from scenario_runner.cli.run_tools import RunTools
 
     return RunTools(options, scenario)
 
 
-def _summarise(
-    file: str, plan: Plan, options: argparse.Namespace, started: float, runner: Runner, *, name_outputs: bool
-) -> None:
+def _summarise(file: str, plan: Plan, options: argparse.Namespace, started: float, runner: Runner) -> None:
     """Print the line of a file that was run."""
     milliseconds = (time.perf_counter() - started) * 1e3
     ran = counted(plan.dispatch_count, "dispatch")
     done, wrote = "ok", counted(len(plan.outputs), "output")
     if options.dry_run:
         done, wrote = "checked (dry run)", counted(0, "output")
-    elif name_outputs:
+    elif is_model(file):
         wrote = one_line(", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs))
     if options.repeat > 1 and not options.dry_run:
         ran += f" x {options.repeat}"
@@ -168,7 +155,8 @@ def _summarise(
     print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
 
 
-def _wait_for_enter(prompt: str) -> None:
+def wait_for_enter(prompt: str) -> None:
+    """Wait for Enter, or for the end of standard input."""
     try:
         input(prompt)
     except EOFError:

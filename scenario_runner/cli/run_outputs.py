@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.output import marker_path
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
     from scenario_runner.scenario.syntax import DeclaredFiles
 
+Streams: TypeAlias = "dict[str, Scenario | ScenarioRunnerError]"
+"""Scenarios that are not read from their file when they are run, or what is wrong with them."""
 _MOST_SHOWN = 10
 
 
-def read_streams(files: Sequence[str]) -> dict[str, Scenario | ScenarioRunnerError]:
-    """The scenarios of standard input and pipes, which can be read only once; or what is wrong with them."""
-    read: dict[str, Scenario | ScenarioRunnerError] = {}
+def read_streams(files: Sequence[str]) -> Streams:
+    """Read the scenarios of standard input and pipes, which can be read only once."""
+    read: Streams = {}
     for file in files:
         if file not in read and is_stream(file):
             from scenario_runner.scenario import load
@@ -33,28 +36,20 @@ def read_streams(files: Sequence[str]) -> dict[str, Scenario | ScenarioRunnerErr
 
 
 class RunOutputs:
-    """``output`` and ``capture_dir`` are the folders that the command line names; with ``folder_each`` every scenario
-    gets one of its own in them, named by its path from the folder that is common to all. ``frame_captures`` tells that
-    RenderDoc captures."""
+    """The folders of the outputs and captures of scenarios.
 
-    def __init__(
-        self,
-        files: Sequence[str],
-        streams: Mapping[str, Scenario | ScenarioRunnerError],
-        *,
-        output: str | None,
-        capture_dir: str | None,
-        folder_each: bool,
-        frame_captures: bool = False,
-    ) -> None:
+    With --folder-each every scenario gets one of its own in them, named by its path from the folder that is common to
+    all.
+    """
+
+    def __init__(self, files: Sequence[str], streams: Streams, options: argparse.Namespace) -> None:
         self._files = list(dict.fromkeys(files))
         self._streams = streams
-        self._output = output
-        self._capture_dir = capture_dir
-        self._frame_captures = frame_captures
-        self._folders = _folders(self._files) if folder_each else {}
-        self._help = "run them one by one" + ("" if folder_each else ", or with --folder-each and --output")
-        if folder_each and output is None and capture_dir is None:
+        self._output, self._capture_dir = options.output, options.capture_dir
+        self._frame_captures = options.capture_frame is not None
+        self._folders = _folders(self._files) if options.folder_each else {}
+        self._help = "run them one by one" + ("" if options.folder_each else ", or with --folder-each and --output")
+        if options.folder_each and self._output is None and self._capture_dir is None:
             raise UsageError("--folder-each needs --output or --capture-dir", help="folders are made in those")
 
     def output_dir(self, file: str) -> str | None:

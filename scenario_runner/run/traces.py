@@ -6,11 +6,58 @@ Source: "Trace Event Format" of the Chromium project. Its times are microseconds
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
+from scenario_runner.errors import FileError, UnsupportedError, UsageError
+from scenario_runner.files.output import OutputSet
+from scenario_runner.plan.plan import Plan
 from scenario_runner.run.timings import Timings
+from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.timestamps import FrameTimes
+
+
+class TimingFiles(Timings):
+    """Measurements of a run that go into files. These are created before it, and get their names by `write`."""
+
+    def __init__(self, paths: Mapping[str, str], scenario: str) -> None:
+        """``paths`` are those of options, which are the keys of `WRITERS`.
+
+        Raises UsageError for contradictions and FileError for a file that cannot be written.
+        """
+        owners = {os.path.realpath(scenario): "the scenario"}
+        for option, path in paths.items():
+            owner = owners.setdefault(os.path.realpath(path), option)
+            if owner != option:
+                raise UsageError(f"{option}: {path} is also the file of {owner}", help="give each a file of its own")
+        super().__init__(warn=_PROFILE not in paths)
+        self._set = OutputSet()
+        self._files = {option: self._set.create(path) for option, path in paths.items()}
+
+    def starting(self, plan: Plan, device: Device, repeat: int, dry_run: bool) -> None:
+        """Refuse files that are the scenario's own, and a profile of a device that has no timestamps.
+
+        Raises FileError and UnsupportedError.
+        """
+        super().starting(plan, device, repeat, dry_run)
+        if self.why_none is not None and _PROFILE in self._files and not dry_run:
+            raise UnsupportedError(self.why_none, help=f"run without {_PROFILE}, or on a device that has them")
+        taken = {os.path.realpath(path): "reads it" for path in plan.reads}
+        for output in plan.outputs:
+            if output.destination is not None:
+                taken[os.path.realpath(output.destination)] = "has it as a dst"
+        for option, file in self._files.items():
+            if file.target in taken:
+                message = f"{option}: {file.path} is a file of the scenario, which {taken[file.target]}"
+                raise FileError(message, help="choose another file")
+
+    def write(self) -> None:
+        """Write the files, after a run that ended well. Raises FileError."""
+        with self._set:
+            for option, file in self._files.items():
+                file.write(WRITERS[option](self).encode())
+                file.commit()
 
 
 def profile(timings: Timings) -> str:
@@ -19,38 +66,34 @@ def profile(timings: Timings) -> str:
     Keys, their order and the units are the reference runner's: iterations of timestamps count from 1, those of memory
     from 0. A scenario without dispatches has an empty list, where the reference runner fails.
     """
-    parts = []
-    memory = list(_memory(timings))
-    if memory:
-        parts.append(_list("Memory Usage", memory))
+    content: dict[str, Any] = {}
+    if timings.session_memory:
+        content["Memory Usage"] = [
+            {
+                "Command name": name,
+                "Command type": "DataGraphDispatch",
+                "Iteration": iteration,
+                "Session memory [bytes]": size_bytes,
+            }
+            for iteration in range(timings.repeat)
+            for name, size_bytes in timings.session_memory
+        ]
     if not timings.dry_run:
-        parts.append(_list("Timestamps", list(_timestamps(timings))))
-        parts.append(f'    "Total execution time [ms]": {_total_ms(timings)!r}')
-    return "{\n" + ",\n".join(parts) + "\n}\n" if parts else "{}\n"
-
-
-def _list(key: str, items: list[str]) -> str:
-    return f'    "{key}": [\n' + ",\n".join(items) + "\n    ]" if items else f'    "{key}": []'
-
-
-def _timestamps(timings: Timings) -> Iterator[str]:
-    """The items as text: written one by one, ten thousand take a tenth of the time that the module json needs."""
-    names: dict[str, str] = {}
-    for dispatch in timings.dispatches:
-        name = names.get(dispatch.name)
-        if name is None:
-            name = names[dispatch.name] = json.dumps(dispatch.name)
-        yield f"""\
-        {{
-            "Command name": {name},
-            "Command type": "{dispatch.type}",
-            "Cycle count after command": {dispatch.end_ticks},
-            "Cycle count before command": {dispatch.begin_ticks},
-            "Cycle count for command": {dispatch.ticks},
-            "Iteration": {dispatch.iteration + 1},
-            "Time for command [ms]": {dispatch.time_ns / 1e6!r},
-            "Timestamp Period": {timings.period_ns!r}
-        }}"""
+        content["Timestamps"] = [
+            {
+                "Command name": dispatch.name,
+                "Command type": dispatch.type,
+                "Cycle count after command": dispatch.end_ticks,
+                "Cycle count before command": dispatch.begin_ticks,
+                "Cycle count for command": dispatch.ticks,
+                "Iteration": dispatch.iteration + 1,
+                "Time for command [ms]": dispatch.time_ns / 1e6,
+                "Timestamp Period": timings.period_ns,
+            }
+            for dispatch in timings.dispatches
+        ]
+        content["Total execution time [ms]"] = _total_ms(timings)
+    return json.dumps(content, indent=4) + "\n"
 
 
 def _total_ms(timings: Timings) -> float:
@@ -64,18 +107,6 @@ def _total_ms(timings: Timings) -> float:
     return ticks * timings.period_ns / 1e6
 
 
-def _memory(timings: Timings) -> Iterator[str]:
-    for iteration in range(timings.repeat):
-        for name, size_bytes in timings.session_memory:
-            yield f"""\
-        {{
-            "Command name": {json.dumps(name)},
-            "Command type": "DataGraphDispatch",
-            "Iteration": {iteration},
-            "Session memory [bytes]": {size_bytes}
-        }}"""
-
-
 _UNIT = "microseconds"
 _PIPELINES = {
     "compute pipeline": "Create Pipeline",
@@ -87,6 +118,12 @@ _CACHE = {
     "load": ("Load Pipeline Cache", "Load Pipeline Cache."),
     "store after setup": ("Save Pipeline Cache", "Save Pipeline Cache (setup)"),
     "store": ("Save Pipeline Cache", "Save Pipeline Cache"),
+}
+_STEPS = {
+    ("record", "reset query pool"): "Reset Query Pool",
+    ("record", "frame"): "Creating Command Buffer",
+    ("submit", "frame"): "Submit Commands",
+    ("wait", "frame"): "Wait for Fence",
 }
 # Of these the reference runner's "Time to Inference" consists.
 _BEFORE_INFERENCE = ("Scenario Setup", "Pipeline Setup", "Load Pipeline Cache")
@@ -127,15 +164,13 @@ def _counters(timings: Timings) -> Iterator[Counter]:
             yield category, name, span.own_ns
     if timings.dry_run:
         return
-    steps = {("record", "reset query pool"): 0, ("record", "frame"): 0, ("submit", "frame"): 0, ("wait", "frame"): 0}
-    took = [dict(steps) for _ in range(timings.repeat)]
+    took = [dict.fromkeys(_STEPS, 0) for _ in range(timings.repeat)]
     for span in spans:
-        if span.iteration is not None and (span.phase, span.what) in steps:
+        if span.iteration is not None and (span.phase, span.what) in _STEPS:
             took[span.iteration][span.phase, span.what] += span.own_ns
-    names = ("Reset Query Pool", "Creating Command Buffer", "Submit Commands", "Wait for Fence")
-    for iteration, duration in enumerate(took):
-        for name, nanoseconds in zip(names, duration.values(), strict=True):
-            yield "Run Scenario", f"{name}. Iteration: {iteration + 1}", nanoseconds
+    for iteration, durations in enumerate(took, 1):
+        for step, nanoseconds in durations.items():
+            yield "Run Scenario", f"{_STEPS[step]}. Iteration: {iteration}", nanoseconds
     after = [span for span in spans if span.iteration is None and span.phase in ("readback", "store")]
     yield "Save Results", "Save Resources", sum(span.own_ns for span in after)
 
@@ -152,12 +187,8 @@ def _models(timings: Timings) -> Iterator[Counter]:
 def _modules(timings: Timings) -> dict[str, str]:
     """The labels of pipelines whose shaders are parts of models, with the names of the modules."""
     assert timings.plan is not None, "written after a run"
-    pipelines = timings.plan.pipelines
-    return {
-        pipeline.label: pipeline.label.partition("/")[2]
-        for pipeline in pipelines
-        if pipeline.pointer.endswith("/graph")
-    }
+    labels = [pipeline.label for pipeline in timings.plan.pipelines if pipeline.pointer.endswith("/graph")]
+    return {label: label.partition("/")[2] for label in labels}
 
 
 def _loads(timings: Timings) -> Iterator[Counter]:
@@ -265,3 +296,12 @@ def host_ns(timings: Timings, times: FrameTimes, ticks: int) -> float:
     if times.calibration is None:
         return times.finished_ns - timings.ticks_between(ticks, times.ticks[-1]) * timings.period_ns
     return times.calibration.host_ns - timings.ticks_between(ticks, times.calibration.ticks) * timings.period_ns
+
+
+_PROFILE: Final = "--profiling-dump-path"
+WRITERS: Final[Mapping[str, Callable[[Timings], str]]] = {
+    _PROFILE: profile,
+    "--perf-counters-dump-path": counters,
+    "--trace": trace,
+}
+"""What writes the file of each option."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.run.timings import MIN_SAMPLES, compare, quantile, summary
+from scenario_runner.run.samples import MIN_SAMPLES, compare, summary
 
 GENERATOR = numpy.random.default_rng(7)
 
@@ -24,11 +24,6 @@ def test_summary(count: int) -> None:
     assert found.p95 == pytest.approx(numpy.percentile(samples, 95))
     assert found.mad == pytest.approx(numpy.median(numpy.abs(samples - median)))
     assert found.spread_percent == pytest.approx(100 * found.mad / median)
-
-
-def test_quantiles() -> None:
-    """The ends are the least and the greatest sample."""
-    assert [quantile([1.0, 2.0, 4.0], part) for part in (0, 0.25, 0.5, 1)] == [1.0, 1.5, 2.0, 4.0]
 
 
 def verdict(before: list[float], after: list[float], threshold_percent: float = 2.0, resolution_ns: float = 0) -> str:
