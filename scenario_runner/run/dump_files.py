@@ -6,12 +6,11 @@ The plan of a run with dumps is split at these points; dumps and captured frames
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from scenario_runner.errors import FileError
 from scenario_runner.files.codec import all_codecs, codec_for, create_image
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
@@ -23,8 +22,6 @@ from scenario_runner.run.output_files import FileWriter
 from scenario_runner.run.resource_files import FileNames, ResourceWriter
 from scenario_runner.scenario import Scenario
 
-_NO_HASH = "0" * 64
-
 
 class DumpRequest(NamedTuple):
     """A request of dumps: what each of ``wanted`` asks for, or with ``everything`` all after every command."""
@@ -35,18 +32,10 @@ class DumpRequest(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One file of a resource: its path below the folder, and how many of the bytes go there.
+    """One file of a resource: its entry in the index, and the NumPy type and shape of a .npy file."""
 
-    ``level`` and ``aspect`` are set where an image takes several files. ``array`` is the NumPy type and shape of a .npy
-    file.
-    """
-
-    path: str
-    size_bytes: int
-    shape: tuple[int, ...]
+    entry: dict[str, Any]
     array: tuple[str, tuple[int, ...]] | None
-    level: int | None = None
-    aspect: str | None = None
 
 
 class DumpFiles:
@@ -86,7 +75,7 @@ class DumpFiles:
         """Refuse a folder that cannot be written to, and files that the scenario has. Raises FileError."""
         index, taken = os.path.join(self._folder, INDEX), taken_files(self.whole)
         paths = [
-            os.path.join(self._folder, part.path)
+            self.path_of(part)
             for iteration in range(self._repeat)
             for point in self._points
             for uid in point.uids
@@ -113,17 +102,17 @@ class DumpFiles:
         number = self._next.get(iteration, 0)
         self._next[iteration] = number + 1
         point = self._points[number]
-        self._writer = ResourceWriter(self.whole, lambda uid: [_PartsWriter(self, iteration, point, uid)])
+        self._writer = ResourceWriter(
+            self.whole, lambda uid: [_PartsWriter(self, uid, self.parts(iteration, point, uid))]
+        )
         return self._writer
 
     def complete(self, entries: Sequence[dict[str, Any]]) -> None:
         """All files of a resource are there."""
         self._entries += entries
         if self._growing is None:
-            with suppress(FileError):
-                self._growing = GrowingIndex(os.path.join(self._folder, INDEX), self._head())
-        if self._growing is not None:
-            self._growing.add(entries)
+            self._growing = GrowingIndex(os.path.join(self._folder, INDEX), self._head())
+        self._growing.add(entries)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -140,55 +129,57 @@ class DumpFiles:
         commands = [command.kind for command in self._scenario.commands]
         return {"scenario": self.whole.name, "device": self._device(), "commands": commands}
 
-    def entries_of(self, iteration: int, point: DumpPoint, uid: str) -> Iterator[dict[str, Any]]:
-        """The entries of one resource, as they are before anything is written."""
-        plan = self.whole.resources[uid]
-        start = point.command == START
-        for part in self.parts(iteration, point, uid):
-            yield {
+    def parts(self, iteration: int, point: DumpPoint, uid: str) -> list[_Part]:
+        """The files of one resource at a point: one, unless no format of files can hold all of an image."""
+        plan: Any = self.whole.resources[uid]
+        name, command, kind, pointer = "start", None, None, None
+        if point.command != START:
+            command, kind = point.command, self._scenario.commands[point.command].kind
+            pointer = self._scenario.command_pointer(command)
+            digits = len(str(len(self._scenario.commands) - 1))
+            name = f"{command:0{digits}}_{kind}"
+        folders = [] if self._repeat == 1 else [f"iteration_{iteration}"]
+        folders += [name] if point.segment is None else [name, f"segment_{point.segment}"]
+        base = "/".join([*folders, self._file_names.of(uid)])
+
+        def part(suffix: str, array: Any, size_bytes: int, level: int | None = None, aspect: Any = None) -> _Part:
+            entry = {
                 "iteration": iteration,
-                "command": None if start else point.command,
-                "command_kind": None if start else self._scenario.commands[point.command].kind,
-                "pointer": None if start else self._scenario.command_pointer(point.command),
+                "command": command,
+                "command_kind": kind,
+                "pointer": pointer,
                 "segment": point.segment,
                 "segment_name": point.label or None,
                 "resource": uid,
                 "kind": plan.kind,
                 "format": None if plan.format is None else plan.format.name,
                 "element": self._elements.get(uid) if plan.kind == "buffer" else None,
-                "shape": list(part.shape),
+                "shape": [plan.height, plan.width] if array is None else list(array[1]),
                 "mips": plan.mips if plan.kind == "image" else None,
-                "mip": part.level,
-                "aspect": part.aspect,
-                "file": part.path.replace(os.sep, "/"),
-                "size_bytes": part.size_bytes,
-                "sha256": _NO_HASH,
+                "mip": level,
+                "aspect": aspect,
+                "file": base + suffix,
+                "size_bytes": size_bytes,
+                "sha256": "",
             }
+            return _Part(entry, array)
 
-    def parts(self, iteration: int, point: DumpPoint, uid: str) -> list[_Part]:
-        """The files of one resource at a point: one, unless no format of files can hold all of an image."""
-        digits = len(str(max(len(self._scenario.commands) - 1, 0)))
-        name = "start"
-        if point.command != START:
-            name = f"{point.command:0{digits}}_{self._scenario.commands[point.command].kind}"
-        folders = [] if self._repeat == 1 else [f"iteration_{iteration}"]
-        folders += [name] if point.segment is None else [name, f"segment_{point.segment}"]
-        base = os.path.join(*folders, self._file_names.of(uid))
-        plan: Any = self.whole.resources[uid]
         if plan.npy is not None:
-            return [_Part(base + codec_for(plan.kind).extension, plan.size_bytes, plan.npy[1], plan.npy)]
-        texels = plan.height, plan.width
+            return [part(codec_for(plan.kind).extension, plan.npy, plan.size_bytes)]
         for codec in all_codecs():
             if not codec.is_array and codec.holds(plan.format, plan.mips):
-                return [_Part(base + codec.extension, plan.size_bytes, texels, None)]
+                return [part(codec.extension, None, plan.size_bytes)]
         parts = []
-        for part in plan.parts:
-            descr, shape = plan.array_type(part)
-            path = base + (f".mip{part.level}" if plan.mips > 1 else "")
-            path += f".{part.aspect}" if len(plan.format.aspects) > 1 else ""
-            array = descr, (1, *shape)
-            parts.append(_Part(f"{path}.npy", part.size_bytes, array[1], array, part.level, part.aspect))
+        for layout in plan.parts:
+            descr, shape = plan.array_type(layout)
+            suffix = f".mip{layout.level}" if plan.mips > 1 else ""
+            suffix += f".{layout.aspect}" if len(plan.format.aspects) > 1 else ""
+            parts.append(part(f"{suffix}.npy", (descr, (1, *shape)), layout.size_bytes, layout.level, layout.aspect))
         return parts
+
+    def path_of(self, part: _Part) -> str:
+        """The path of a file."""
+        return os.path.join(self._folder, part.entry["file"])
 
     def open(self, part: _Part, uid: str) -> tuple[Any, list[HashedFile]]:
         """Open the writer of a part, and the file that it makes, now or when it has all. Raises FileError."""
@@ -198,32 +189,27 @@ class DumpFiles:
             files.append(HashedFile(path, size_bytes))
             return files[0]
 
-        path = os.path.join(self._folder, part.path)
         plan: Any = self.whole.resources[uid]
         if part.array is not None:
-            writer: Any = codec_for("buffer").create_array(path, *part.array, create)
-        else:
-            writer = create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
-        return writer, files
+            return codec_for("buffer").create_array(self.path_of(part), *part.array, create), files
+        size = (plan.width, plan.height)
+        return create_image(self.path_of(part), plan.format, *size, plan.plane_sizes_bytes, create=create), files
 
 
 class _PartsWriter:
     """Writes one resource at a point of the run: its bytes go to its parts, one after the other."""
 
-    def __init__(self, dump: DumpFiles, iteration: int, point: DumpPoint, uid: str) -> None:
+    def __init__(self, dump: DumpFiles, uid: str, parts: Sequence[_Part]) -> None:
         self._dump = dump
         self._uid = uid
-        self._parts = dump.parts(iteration, point, uid)
-        self._entries = list(dump.entries_of(iteration, point, uid))
-        self._writer: Any = None
-        self._made: list[HashedFile] = []
-        self._room = 0
+        self._entries = [part.entry for part in parts]
+        self._parts = list(parts)
         self._open_next()
 
     def _open_next(self) -> None:
-        part = self._parts.pop(0)
-        self._writer, self._made = self._dump.open(part, self._uid)
-        self._room = part.size_bytes
+        self._part = self._parts.pop(0)
+        self._writer, self._files = self._dump.open(self._part, self._uid)
+        self._room = self._part.entry["size_bytes"]
 
     def write(self, data: memoryview) -> None:
         while True:
@@ -239,7 +225,7 @@ class _PartsWriter:
     def _complete_part(self) -> None:
         writer, self._writer = self._writer, None
         writer.__exit__(None, None, None)
-        self._entries[len(self._entries) - len(self._parts) - 1]["sha256"] = self._made[0].digest.hexdigest()
+        self._part.entry["sha256"] = self._files[0].digest.hexdigest()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, BinaryIO, NamedTuple, get_type_hints
 
 from scenario_runner.files.source import file_error, read_file, reason_of
 from scenario_runner.text import close_files_help
@@ -56,54 +55,44 @@ class DumpIndex(NamedTuple):
 class GrowingIndex:
     """The index of a dump whose run goes on: whole after each `add`, so that it stays where the process is killed.
 
-    It takes the place of no file. Raises FileError where it cannot be made; what it has no room for, it leaves out.
+    It replaces no file. Files that it has no room for are left out.
     """
 
     def __init__(self, path: str, head: Mapping[str, Any]) -> None:
         before, self._tail = _around({**head, "complete": False})
-        self._path = path
-        self._end = len(before)
-        self._count = 0
-        self._descriptor = -1
-        try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
-            if os.write(self._descriptor, before + self._tail) != len(before + self._tail):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            self.remove()
-            raise file_error(path, f"cannot be written: {reason_of(error)}", code="SR-FILE-015") from error
+        self._separator = b"\n"
+        self._end = 0
+        self._file: BinaryIO | None = None
+        with suppress(OSError):
+            self._file = open(path, "xb", buffering=0)  # noqa: SIM115
+        self._append(before)
 
     def add(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """List more files."""
-        if self._descriptor < 0:
+        self._append(self._separator + _lines(entries))
+        self._separator = b",\n"
+
+    def _append(self, text: bytes) -> None:
+        if self._file is None:
             return
-        text = (b",\n" if self._count else b"\n") + _lines(entries)
         try:
-            os.lseek(self._descriptor, self._end, os.SEEK_SET)
-            if os.write(self._descriptor, text + self._tail) != len(text + self._tail):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError:  # what was there before has its room
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, self._end)
-                os.lseek(self._descriptor, self._end, os.SEEK_SET)
-                os.write(self._descriptor, self._tail)
-            self.close()
-            return
-        self._end += len(text)
-        self._count += len(entries)
+            self._file.seek(self._end)
+            if self._file.write(text + self._tail) == len(text + self._tail):
+                self._end += len(text)
+                return
+        except OSError:
+            pass
+        with suppress(OSError):  # what was there before has its room
+            self._file.truncate(self._end)
+            self._file.seek(self._end)
+            self._file.write(self._tail)
+        self.close()
 
     def close(self) -> None:
         """Leave it as it is."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def remove(self) -> None:
-        """Close it and remove its file, if it was made."""
-        if self._descriptor >= 0:
-            self.close()
-            with suppress(OSError):
-                os.unlink(self._path)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def index_text(head: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], *, complete: bool) -> bytes:
