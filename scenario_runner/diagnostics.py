@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from scenario_runner.text import one_line
@@ -62,6 +63,11 @@ def warning(code: str, pointer: str, message: str, help: str | None = None) -> D
 def note(code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
     """Make a diagnostic that only informs, at a place of the scenario."""
     return Diagnostic(code, "note", pointer, message, help)
+
+
+def warnings_as_errors(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The findings as --strict takes them."""
+    return [finding._replace(severity="error") if finding.severity == "warning" else finding for finding in findings]
 
 
 def escape(key: str) -> str:

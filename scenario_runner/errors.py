@@ -307,3 +307,8 @@ def error_of(problems: Iterable[Diagnostic]) -> ScenarioRunnerError:
     """The error that diagnostics become: its class is that of the first one's code."""
     diagnostics = tuple(problems)
     return error_class(diagnostics[0].code)(diagnostics)
+
+
+def exit_code_of(findings: Iterable[Diagnostic]) -> int:
+    """The exit code that a run ends with for the first error among findings; 0 without one."""
+    return next((error_class(finding.code).exit_code for finding in findings if finding.severity == "error"), 0)

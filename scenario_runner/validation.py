@@ -12,14 +12,13 @@ import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from urllib.parse import quote
 
-from scenario_runner.checks.bindings import Slot, slots_of
 from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work, find_hazards
 from scenario_runner.codes import CODES, Code
-from scenario_runner.diagnostics import Diagnostic, Severity
-from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class
+from scenario_runner.diagnostics import Diagnostic, Severity, warnings_as_errors
+from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class, exit_code_of
 from scenario_runner.files.source import confined
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.plan import AnyBarrier, Operation, Plan, ResourcePlan
@@ -63,11 +62,7 @@ class Validation(NamedTuple):
             "exit_code": self.exit_code,
             "resources": self.resources,
             "commands": self.commands,
-            "counts": {
-                "error": self.count("error"),
-                "warning": self.count("warning"),
-                "note": self.count("note"),
-            },
+            "counts": {severity: self.count(severity) for severity in get_args(Severity)},
             "findings": [finding.as_json() for finding in self.findings],
         }
 
@@ -88,7 +83,10 @@ class Options(NamedTuple):
 
 
 def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
-    """Find everything that is wrong with one scenario file, the text of the file included."""
+    """Find everything that is wrong with one scenario file, the text of the file included.
+
+    Raises LimitError, which says nothing about the scenario.
+    """
     options = options or Options()
     file = os.fspath(path)
     with ExitStack() as stack:
@@ -101,49 +99,31 @@ def validate_file(path: str | os.PathLike[str], options: Options | None = None) 
             scenario = load(file)
         except ScenarioRunnerError as error:
             return Validation(file, error.problems, 0, 0, error.exit_code)
-        return inspect(scenario, file, options)
+        findings = _findings(scenario, options)
+    unique: dict[tuple[object, ...], Diagnostic] = {}
+    for finding in findings:
+        unique.setdefault((finding.pointer, finding.message), finding)
+    in_order = sorted(unique.values(), key=lambda finding: (finding.line or 0, finding.column or 0))
+    counts = len(scenario.resources), len(scenario.commands)
+    return Validation(file, tuple(in_order), *counts, exit_code_of(findings))
 
 
-def inspect(scenario: Scenario, file: str, options: Options) -> Validation:
-    """Find everything that is wrong with a scenario that was read already.
-
-    Raises LimitError, which says nothing about the scenario.
-    """
-
+def _findings(scenario: Scenario, options: Options) -> list[Diagnostic]:
+    """The findings about a scenario, errors that a run would end with first."""
     examination = examine(scenario, options.compiler, options.output_dir)
-    findings: dict[tuple[object, ...], Diagnostic] = {}
-    exit_code = 0
-
-    def add(diagnostic: Diagnostic) -> None:
-        nonlocal exit_code
-        if options.strict and diagnostic.severity == "warning":
-            diagnostic = diagnostic._replace(severity="error")
-        if diagnostic.severity == "error":
-            exit_code = exit_code or error_class(diagnostic.code).exit_code
-        findings.setdefault((diagnostic.pointer, diagnostic.message), diagnostic)
-
-    for error in examination.problems.errors:
+    problems, plan = examination.problems, examination.plan
+    for error in problems.errors:
         if error_class(error.code) is LimitError:
             raise LimitError(error)
-        add(error)
-    for each in (*scenario.warnings, *examination.problems.warnings):
-        add(each)
-    for each in _more(scenario, examination, options):
-        add(scenario.placed(each))
-    if not exit_code:
-        for each in examination.problems.otherwise:
-            add(each)
-    in_order = sorted(findings.values(), key=lambda each: (each.line or 0, each.column or 0))
-    return Validation(file, tuple(in_order), len(scenario.resources), len(scenario.commands), exit_code)
-
-
-def _more(scenario: Scenario, examination: Examination, options: Options) -> Iterable[Diagnostic]:
-    if examination.plan is not None:
-        yield from _undecodable(examination.plan)
+    more = [] if plan is None else list(_undecodable(plan))
     if options.hazards:
-        yield from find_hazards(steps_of(scenario, examination))
-    if options.device is not None and examination.plan is not None:
-        yield from options.device.findings(examination.plan)
+        more += find_hazards(steps_of(scenario, examination))
+    if options.device is not None and plan is not None:
+        more += options.device.findings(plan)
+    findings = [*problems.errors, *scenario.warnings, *problems.warnings, *map(scenario.placed, more)]
+    strict = warnings_as_errors if options.strict else list
+    findings = strict(findings)
+    return findings if exit_code_of(findings) else findings + strict(problems.otherwise)
 
 
 def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
@@ -175,22 +155,19 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
             planned.setdefault(operation.command, []).append(operation)
     memory = _Memory(scenario, plan.resources)
     uses = _Uses(plan, examination.shaders, memory)
-    for index, each in enumerate(scenario.commands):
-        command: Any = each
+    for index, scenario_command in enumerate(scenario.commands):
+        command: Any = scenario_command
         pointer = scenario.command_pointer(index)
         operations = planned.get(index, ())
         if command.kind == "mark_boundary":
             yield Boundary()
-        elif command.kind == "dispatch_barrier":
-            for operation in operations:
-                if operation.kind == "barrier":
-                    yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
-        else:
-            if not operations:
-                yield Work(pointer, command.work, (), command.implicit_barrier)
-            for operation in operations:
-                if operation.kind != "barrier":
-                    yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
+        elif command.kind != "dispatch_barrier" and not operations:
+            yield Work(pointer, command.work, (), command.implicit_barrier)
+        for operation in operations:
+            if operation.kind != "barrier":
+                yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
+            elif command.kind == "dispatch_barrier":
+                yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
 
 
 class _Memory:
@@ -199,28 +176,28 @@ class _Memory:
 
     def __init__(self, scenario: Scenario, resources: Mapping[str, ResourcePlan]) -> None:
         self._resources = resources
+        self._uids = {resource.uid for resource in scenario.resources}
         # A value of a model may be seen in several ways; messages name the resource that the scenario binds for it.
-        declared = (resources[resource.uid] for resource in scenario.resources if resource.uid in resources)
-        self._declared: dict[tuple[str | None, int], ResourcePlan] = {}
-        self._uids = set()
-        for plan in declared:
-            self._uids.add(plan.uid)
-            if plan.group is not None:
+        self._declared: dict[tuple[str, int], ResourcePlan] = {}
+        for resource in scenario.resources:
+            plan = resources.get(resource.uid)
+            if plan is not None and plan.group is not None:
                 self._declared.setdefault((plan.group, plan.offset_bytes), plan)
 
     def use(
         self, uid: str, level: int | None, stage: str, reads: bool, writes: bool, atomic: bool = False
-    ) -> Iterator[Use]:
-        """The use of a resource, of an image one mip level or all (None); nothing for one that is not planned."""
+    ) -> list[Use]:
+        """The use of a resource, of an image one mip level or all (None); none for one that is not planned."""
         plan = self._resources.get(uid)
         if plan is None:
-            return
-        levels = None if level is None else (level, level + 1)
-        memory, first, end, unit = self._range(plan, levels)
-        if uid not in self._uids:
-            plan = self._declared.get((plan.group, plan.offset_bytes), plan)
-        base = plan.offset_bytes if plan.group is not None else 0
-        yield Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
+            return []
+        part, unit = self._part(plan, None if level is None else (level, level + 1))
+        base = 0
+        if plan.group is not None:
+            base = plan.offset_bytes
+            if uid not in self._uids:
+                plan = self._declared.get((plan.group, base), plan)
+        return [Use(plan.uid, plan.kind, *part, stage, reads, writes, atomic, unit, base)]
 
     def covered(self, barrier: AnyBarrier) -> Covered:
         """A barrier with the part of memory that it is about."""
@@ -230,34 +207,33 @@ class _Memory:
         plan = self._resources[barrier.uid]
         if barrier.kind == "image":
             levels = (barrier.base_level, barrier.base_level + barrier.level_count)
-            memory, first, end, unit = self._range(plan, levels)
+            part, unit = self._part(plan, levels)
             changes: tuple[Use, ...] = ()
             if barrier.old_layout != barrier.new_layout:
-                changes = (Use(plan.uid, "image", memory, first, end, "transition", False, True, unit=unit),)
-            return Covered(*words, memory, first, end, f"image barrier {barrier.barrier!r}", changes)
-        memory, first, end, _ = self._range(plan, None)
+                changes = (Use(plan.uid, "image", *part, "transition", False, True, unit=unit),)
+            return Covered(*words, *part, f"image barrier {barrier.barrier!r}", changes)
+        (memory, first, end), _ = self._part(plan, None)
         if barrier.kind == "buffer":
             first += barrier.offset_bytes
             end = first + barrier.size_bytes
         return Covered(*words, memory, first, end)
 
     @staticmethod
-    def _range(plan: ResourcePlan, levels: tuple[int, int] | None) -> tuple[str, int, int, str]:
-        """Memory object, first and end, and what these count; ``levels`` are those of an image, None for all.
+    def _part(plan: ResourcePlan, levels: tuple[int, int] | None) -> tuple[tuple[str, int, int], str]:
+        """Memory object, first and end, and the unit of these; ``levels`` are those of an image, None for all.
 
         In a group the levels of an image are taken as if they lay one behind the other.
         """
+        first, end = 0, plan.size_bytes
         if plan.kind == "image":
             first, end = levels or (0, plan.mips)
             if plan.group is None:
-                return f"uid {plan.uid}", first, end, "mip level"
+                return (f"uid {plan.uid}", first, end), "mip level"
             parts = [part for part in plan.parts if first <= part.level < end]
             first, end = parts[0].offset_bytes, parts[-1].end_bytes
-        else:
-            first, end = 0, plan.size_bytes
         if plan.group is None:
-            return f"uid {plan.uid}", first, end, "byte"
-        return f"group {plan.group}", plan.offset_bytes + first, plan.offset_bytes + end, "byte"
+            return (f"uid {plan.uid}", first, end), "byte"
+        return (f"group {plan.group}", plan.offset_bytes + first, plan.offset_bytes + end), "byte"
 
 
 class _Uses:
@@ -267,7 +243,6 @@ class _Uses:
         self._plan = plan
         self._shaders = shaders
         self._memory = memory
-        self._slots: dict[str, dict[tuple[int, int], Slot]] = {}
         self._known: dict[Hashable, tuple[Use, ...]] = {}
 
     def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch | Draw) -> tuple[Use, ...]:
@@ -277,59 +252,55 @@ class _Uses:
         if key not in self._known:
             descriptors = self._plan.descriptor_lists[operation.descriptors].descriptors
             if operation.kind == "dispatch":
-                shader = self._shaders[self._plan.pipelines[operation.pipeline].label]
-                uses = self._of_shaders((shader,), descriptors)
+                uses = self._of_shaders([self._plan.pipelines[operation.pipeline].label], descriptors)
             elif operation.kind == "draw":
                 stages = self._plan.graphics_pipelines[operation.pipeline][:2]
-                uses = self._of_shaders([self._shaders[stage.label] for stage in stages], descriptors)
+                uses = self._of_shaders([stage.label for stage in stages], descriptors)
             else:
                 uses = self._of_graph(operation.pipeline, descriptors)
             attached = (self._memory.use(target.uid, target.level, "attachment", False, True) for target in targets)
             self._known[key] = (*uses, *chain.from_iterable(attached))
         return self._known[key]
 
-    def _of_shaders(self, shaders: Iterable[LoadedShader], descriptors: Iterable[Descriptor]) -> Iterator[Use]:
-        tables = [(shader, self._slots_of(shader)) for shader in shaders]
+    def _of_shaders(self, uids: Iterable[str], descriptors: Iterable[Descriptor]) -> Iterator[Use]:
+        tables: list[tuple[str, dict[tuple[int, int], list[DescriptorBinding]]]] = []
+        for uid in uids:
+            shader = self._shaders[uid]
+            table: dict[tuple[int, int], list[DescriptorBinding]] = {}
+            for variable in shader.interface.bindings:
+                if variable.reads or variable.writes:
+                    table.setdefault((variable.set, variable.binding), []).append(variable)
+            tables.append((_STAGES.get(shader.entry.execution_model, "compute"), table))
         for descriptor in descriptors:
-            for shader, slots in tables:
-                slot = slots.get((descriptor.set, descriptor.binding))
-                variables = [] if slot is None else [each for _, each in slot.variables if each.reads or each.writes]
-                if not variables:
-                    continue
-                stage = _STAGES.get(shader.entry.execution_model, "compute")
-                reads = any(variable.reads for variable in variables)
-                writes = any(variable.writes and variable.writable for variable in variables)
-                atomic = all(variable.atomic for variable in variables)
-                extent_bytes = _extent(variables)
-                for use in self._memory.use(descriptor.uid, descriptor.level, stage, reads, writes, atomic):
-                    if extent_bytes is not None and use.what == "buffer":
-                        use = use._replace(end=min(use.end, use.first + extent_bytes))
-                    yield use
+            for stage, table in tables:
+                variables = table.get((descriptor.set, descriptor.binding))
+                if variables:
+                    reads = any(variable.reads for variable in variables)
+                    writes = any(variable.writes and variable.writable for variable in variables)
+                    atomic = all(variable.atomic for variable in variables)
+                    extent_bytes = _extent(variables)
+                    for use in self._memory.use(descriptor.uid, descriptor.level, stage, reads, writes, atomic):
+                        if extent_bytes is not None and use.what == "buffer":
+                            use = use._replace(end=min(use.end, use.first + extent_bytes))
+                        yield use
 
     def _of_graph(self, pipeline: int, descriptors: Iterable[Descriptor]) -> Iterator[Use]:
-        resources = {
-            (resource.set, resource.binding): resource for resource in self._plan.graph_pipelines[pipeline].resources
-        }
+        resources = self._plan.graph_pipelines[pipeline].resources
+        by_place = {(resource.set, resource.binding): resource for resource in resources}
         for descriptor in descriptors:
-            found = resources.get((descriptor.set, descriptor.binding))
-            if found is not None:
-                yield from self._memory.use(descriptor.uid, descriptor.level, "graph", found.reads, found.writes)
-
-    def _slots_of(self, shader: LoadedShader) -> dict[tuple[int, int], Slot]:
-        """(set, binding) → the variables of a shader there."""
-        if shader.uid not in self._slots:
-            self._slots[shader.uid] = slots_of([(shader.uid, shader.interface)], "")[0]
-        return self._slots[shader.uid]
+            resource = by_place.get((descriptor.set, descriptor.binding))
+            if resource is not None:
+                yield from self._memory.use(descriptor.uid, descriptor.level, "graph", resource.reads, resource.writes)
 
 
 def _extent(variables: Iterable[DescriptorBinding]) -> int | None:
     """The bytes of a buffer that variables can touch: those of their blocks, unless one ends in a runtime array."""
-    extents = [
-        None if variable.block is None or variable.block.runtime_stride_bytes is not None else variable.block.size_bytes
-        for variable in variables
-    ]
-    known = [extent for extent in extents if extent is not None]
-    return max(known) if known and len(known) == len(extents) else None
+    greatest = 0
+    for variable in variables:
+        if variable.block is None or variable.block.runtime_stride_bytes is not None:
+            return None
+        greatest = max(greatest, variable.block.size_bytes)
+    return greatest
 
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -339,22 +310,14 @@ def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
     """One run of this ``version`` of the program with the findings of several files; rules are the codes that occur."""
     used = sorted({finding.code for validation in validations for finding in validation.findings})
     rules = [_rule(CODES[code]) for code in used]
-    indices = {code: index for index, code in enumerate(used)}
-    return {
-        "$schema": _SARIF,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": {"name": "scenario-runner", "version": version, "rules": rules}},
-                "columnKind": "unicodeCodePoints",
-                "results": [
-                    _result(finding, validation.file, indices[finding.code])
-                    for validation in validations
-                    for finding in validation.findings
-                ],
-            }
-        ],
-    }
+    results = [
+        _result(finding, validation.file, used.index(finding.code))
+        for validation in validations
+        for finding in validation.findings
+    ]
+    driver = {"name": "scenario-runner", "version": version, "rules": rules}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
 
 
 def _rule(code: Code) -> dict[str, Any]:
@@ -368,12 +331,12 @@ def _rule(code: Code) -> dict[str, Any]:
 
 
 def _result(finding: Diagnostic, file: str, rule: int) -> dict[str, Any]:
-    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(finding.path or file)}}}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.path or file)}}
+    place: dict[str, Any] = {"physicalLocation": physical}
     if finding.line is not None:
-        region = {"startLine": finding.line}
+        physical["region"] = {"startLine": finding.line}
         if finding.column is not None:
-            region["startColumn"] = finding.column
-        place["physicalLocation"]["region"] = region
+            physical["region"]["startColumn"] = finding.column
     if finding.pointer:
         place["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "value"}]
     text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
