@@ -14,12 +14,7 @@ from scenario_runner import progress
 from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import is_terminal, set_up_logging, show_error, show_table
 from scenario_runner.cli.options import REPEAT, THRESHOLD_PERCENT
-from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
-from scenario_runner.files.output import OutputFile, check_destination
-from scenario_runner.files.source import check_folder_to_write
-from scenario_runner.plan.plan import Plan
-from scenario_runner.progress import Clock
-from scenario_runner.run.samples import (
+from scenario_runner.cli.samples import (
     MIN_SAMPLES,
     Change,
     Row,
@@ -30,6 +25,11 @@ from scenario_runner.run.samples import (
     samples_text,
     summary,
 )
+from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
+from scenario_runner.files.output import OutputFile, check_destination
+from scenario_runner.files.source import check_folder_to_write
+from scenario_runner.plan.plan import Plan
+from scenario_runner.progress import Clock
 from scenario_runner.run.timings import Timings
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.run.samples import MIN_SAMPLES, compare, summary
+from scenario_runner.cli.samples import MIN_SAMPLES, compare, summary
 
 GENERATOR = numpy.random.default_rng(7)
 
