@@ -15,8 +15,7 @@ from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
 from scenario_runner.cli.run_outputs import RunOutputs, Streams
 from scenario_runner.errors import DeviceError, ScenarioRunnerError
 from scenario_runner.plan.plan import Plan
-from scenario_runner.run.given_scenario import is_model
-from scenario_runner.runner import Runner
+from scenario_runner.runner import Runner, is_model
 from scenario_runner.text import counted, one_line
 
 if TYPE_CHECKING:
