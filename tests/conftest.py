@@ -89,3 +89,4 @@ def program(shader_cache: Path, checkout: Path, tmp_path: Path) -> Program:
 
 
 fault_layer = layer_from(Path(__file__).parent / "robustness" / "fault_layer.c")
+trouble_layer = layer_from(Path(__file__).parent / "suite" / "running" / "trouble_layer.c")

@@ -17,20 +17,8 @@ KERNEL = kernel("""
 """)
 
 
-def refused(scene: Scene) -> Scene:
-    return scene.shader("s", "#version 450\nnonsense\n").dispatch("s", [])
-
-
-def without_source(scene: Scene) -> Scene:
-    return scene.resource("shader", uid="s", src="missing.comp", type="GLSL").dispatch("s", [])
-
-
 def with_options(scene: Scene) -> Scene:
     return scene.shader("s", WRITES, build_options="-what").buffer("x", size=4).dispatch("s", ["x"])
-
-
-def no_module(scene: Scene) -> Scene:
-    return scene.module("s", b"nothing of the kind").dispatch("s", [])
 
 
 def lacking(scene: Scene) -> Scene:
@@ -43,11 +31,6 @@ def no_model(scene: Scene) -> Scene:
     return scene.command("dispatch_graph", graph_ref="g", bindings=[])
 
 
-def unwritable(scene: Scene) -> Scene:
-    scene.shader("s", WRITES).buffer("x", size=4, dst="/proc/x.npy")
-    return scene.dispatch("s", ["x"])
-
-
 def too_large(scene: Scene) -> Scene:
     return scene.shader("s", WRITES).buffer("x", size=2**50, dst=None).dispatch("s", ["x"])
 
@@ -55,13 +38,9 @@ def too_large(scene: Scene) -> Scene:
 @pytest.mark.parametrize(
     "make, pointer, code, what",
     [
-        (refused, "/resources/0/shader", 5, r"\S*s\.comp:2:?\d*: shader 's': "),
-        (without_source, "/resources/0/shader", 4, r"\S*missing\.comp: shader 's': cannot be opened: "),
         (with_options, "/resources/0/shader", 3, "shader 's': build_options: unknown option '-what'"),
-        (no_module, "/resources/0/shader", 5, r"s\.spv: "),
         (lacking, "/resources/0/shader", 6, "shader 's' needs the (capability|extension) "),
         (no_model, "/resources/0/graph/src", 4, r"\S*model\.vgf: "),
-        (unwritable, "/resources/1/buffer/dst", 4, r"/proc/x\.npy: cannot be "),
         (too_large, "/resources/1/buffer", 9, "vkCreateBuffer failed "),
     ],
 )

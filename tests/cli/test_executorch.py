@@ -31,13 +31,6 @@ def test_a_program_runs_as_its_model(program: Program, tmp_path: Path) -> None:
     assert (numpy.load(tmp_path / "output_1.npy") == X - H).all()
 
 
-def test_a_program_runs_from_python(tmp_path: Path) -> None:
-    """Runner takes a program as it takes a model."""
-    with Runner(timeout_s=60) as runner:
-        result = runner.run(PROGRAMS / "difference.pte", X, H)
-        assert (result["output_1"] == X - H).all()
-
-
 def test_extract_writes_the_model(program: Program, tmp_path: Path) -> None:
     """What `vgf extract` writes is a part of the program, and a model; several are numbered."""
     ended = program("vgf", "extract", PROGRAMS / "difference.pte")

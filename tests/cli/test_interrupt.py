@@ -48,31 +48,6 @@ def test_the_next_file_runs_after_a_time_limit(program: Program, scene: Scene, s
     assert other.output("y", "u4").tolist() == [1, 1, 1, 1]
 
 
-def test_a_runner_goes_on_after_a_time_limit(checkout: Path, scene: Scene, slow: Path) -> None:
-    """A Runner whose work did not finish runs the next scenario, on a device that it opens again."""
-    other = Scene(scene.folder / "other")
-    other.folder.mkdir()
-    quick = other.shader("add", ADD).buffer("y", size=16).dispatch("add", ["y"], [4]).write()
-    code = f"""
-import os, scenario_runner
-runner = scenario_runner.Runner(timeout_s=2)
-for _ in range(2):
-    try:
-        runner.run({str(slow)!r})
-    except scenario_runner.ScenarioRunnerError as error:
-        print(type(error).__name__, flush=True)
-    runner.timeout_s = 30
-    print(runner.run({str(quick)!r}, write_files=False).array("y", "u4").tolist(), flush=True)
-    runner.timeout_s = 2
-runner.close()
-print(sum(runner.live_objects.values()), flush=True)
-os._exit(0)  # the abandoned work would keep the driver from ending
-"""
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
-    assert done.stdout.splitlines() == ["FenceTimeoutError", "[1, 1, 1, 1]"] * 2 + ["0"], done.stderr
-
-
 @pytest.fixture(params=[[], ["missing.json"]], ids=["one file", "several files"])
 def more(request: pytest.FixtureRequest) -> list[str]:
     """What is named besides the slow scenario: several files run in a process of their own."""

@@ -60,15 +60,6 @@ def test_version(program: Program, option: str) -> None:
     assert {entry["name"] for entry in shown["dependencies"]} >= {"vulkan", "numpy", "pydantic"}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["run", "--help"], ["validate", "--help"], ["schema", "-h"]])
-def test_help(program: Program, arguments: list[str]) -> None:
-    """--help explains and exits with 0."""
-    ended = program(*arguments)
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith("usage: scenario-runner")
-    assert len(ended.out.splitlines()) > 3
-
-
 def test_broken_pipe(checkout: Path) -> None:
     """When the reader of stdout goes away the program ends quietly."""
     process = subprocess.Popen(

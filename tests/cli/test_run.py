@@ -35,21 +35,10 @@ def test_one_file(program: Program, scene: Scene, adding: Path, word: list[str])
 
 def test_spelling_of_the_reference_runner(program: Program, scene: Scene, adding: Path, tmp_path: Path) -> None:
     """The reference runner's command line works unchanged."""
-    ended = program(
-        "--scenario",
-        adding,
-        "--output",
-        tmp_path / "deep" / "er",
-        "--repeat=3",
-        "--log-level",
-        "warning",
-        "--disable-extension",
-        "VK_EXT_custom_border_color",
-        "VK_EXT_frame_boundary",
-        "--disable-extension",
-        "VK_KHR_deferred_host_operations",
-        "--enable-robustness-features",
-    )
+    disabled = ("VK_EXT_custom_border_color", "VK_EXT_frame_boundary")
+    options = ("--repeat=3", "--log-level", "warning", "--disable-extension", *disabled, "--enable-robustness-features")
+    again = ("--disable-extension", "VK_KHR_deferred_host_operations")
+    ended = program("--scenario", adding, "--output", tmp_path / "deep" / "er", *options, *again)
     assert (ended.code, ended.err) == (0, "")
     assert f"{adding}: ok: 1 dispatch x 3, 1 output, " in ended.out
     assert numpy.load(tmp_path / "deep" / "er" / "x.out.npy").view("u4").tolist() == [2, 3, 4, 5]

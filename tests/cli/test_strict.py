@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -17,41 +18,34 @@ from tests.scenes import Scene, glsl
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[4]; };"
 
 
-def small_buffer(scene: Scene) -> None:
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=8, dst="x.npy").dispatch("s", ["x"])
+STORE = glsl("data[0] = 1;", DATA)
 
 
-def unknown_constant(scene: Scene) -> None:
-    scene.shader("s", glsl("data[0] = 1;", DATA), specialization_constants=[{"id": 3, "value": 1}])
-    scene.buffer("x", size=16, dst="x.npy").dispatch("s", ["x"])
+def storing(scene: Scene, buffer: dict[str, Any] = {}, shader: dict[str, Any] = {}) -> Scene:  # noqa: B006
+    """A shader that stores a number in a buffer, with other keys of either."""
+    keys = {"size": 16, "dst": "x.npy", **buffer}
+    return scene.shader("s", STORE, **shader).buffer("x", **keys).dispatch("s", ["x"])
 
 
-def readonly_write(scene: Scene) -> None:
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16, shader_access="readonly", dst="x.npy")
-    scene.dispatch("s", ["x"])
-
-
-def ignored_key(scene: Scene) -> None:
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16, dst="x.npy", format="VK_FORMAT_R8_UINT")
-    scene.dispatch("s", ["x"])
-
-
-CASES = [
-    (small_buffer, "SR-BIND-005", ScenarioError),
-    (unknown_constant, "SR-SPEC-001", ShaderError),
-    (readonly_write, "SR-ACCESS-001", ScenarioError),
-    (ignored_key, "SR-JSON-010", ScenarioError),
-]
-
-
-@pytest.mark.parametrize("build, code, kind", CASES)
+@pytest.mark.parametrize(
+    "buffer, shader, code, kind",
+    [
+        ({"size": 8}, {}, "SR-BIND-005", ScenarioError),
+        ({}, {"specialization_constants": [{"id": 3, "value": 1}]}, "SR-SPEC-001", ShaderError),
+        ({"shader_access": "readonly"}, {}, "SR-ACCESS-001", ScenarioError),
+        ({"format": "VK_FORMAT_R8_UINT"}, {}, "SR-JSON-010", ScenarioError),
+    ],
+)
 def test_a_warning_ends_the_run(
-    scene: Scene, program: Program, build: object, code: str, kind: type[ScenarioRunnerError]
+    scene: Scene,
+    program: Program,
+    buffer: dict[str, Any],
+    shader: dict[str, Any],
+    code: str,
+    kind: type[ScenarioRunnerError],
 ) -> None:
     """Without --strict the scenario runs; with it validate, run and Runner give the same error and write nothing."""
-    assert callable(build)
-    build(scene)
-    path = scene.write()
+    path = storing(scene, buffer, shader).write()
     assert program("scenario.json").code == 0
     output = scene.folder / "x.npy"
     assert output.exists()
@@ -75,8 +69,7 @@ def test_a_warning_ends_the_run(
 
 def test_a_clean_scenario_is_run(scene: Scene, program: Program) -> None:
     """A scenario without warnings runs with --strict as without it."""
-    scene.shader("s", glsl("data[0] = 1;", DATA)).buffer("x", size=16, dst="x.npy").dispatch("s", ["x"])
-    scene.write()
+    storing(scene).write()
     assert program("--strict", "scenario.json").code == 0
     assert numpy.load(scene.folder / "x.npy").view("u4").tolist() == [1, 0, 0, 0]
     ended = program("validate", "--strict", "scenario.json")
@@ -85,8 +78,7 @@ def test_a_clean_scenario_is_run(scene: Scene, program: Program) -> None:
 
 def test_other_files_go_on(scene: Scene, program: Program, tmp_path: Path) -> None:
     """A scenario that --strict refuses does not keep the next one from running."""
-    ignored_key(scene)
-    scene.write()
+    storing(scene, {"format": "VK_FORMAT_R8_UINT"}).write()
     (tmp_path / "empty.json").write_text(json.dumps({"resources": [], "commands": []}))
     ended = program("--strict", "scenario.json", "empty.json")
     assert ended.code == ScenarioError.exit_code

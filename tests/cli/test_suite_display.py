@@ -61,16 +61,6 @@ def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
     ]
 
 
-def test_verbose_names_what_passed() -> None:
-    """With verbose, each item has a line with its time."""
-    stream = io.StringIO()
-    display = SuiteDisplay(verbose=True, stream=stream)
-    display.start(None)
-    display.finished(result("a", "Pass"))
-    display.end()
-    assert stream.getvalue().splitlines()[0] == "Pass a (500 ms)"
-
-
 def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal a bar with the counts and what each worker runs stands below the failures."""
     monkeypatch.setenv("TERM", "xterm")
@@ -90,18 +80,6 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
         assert re.search(r"^ +1  b", shown, re.MULTILINE)
         display.end()
     assert CONTROL.sub("", stream.getvalue()).rstrip().splitlines()[-1].endswith(": 1 Fail")
-
-
-def test_a_worker_may_begin_before_its_last_item_is_noted() -> None:
-    """What a worker runs stays shown when the result of its item before comes later."""
-    display = SuiteDisplay(stream=io.StringIO())
-    first, second = result("a", "Pass"), result("b", "Pass")
-    display.started(first.item, "0")
-    display.started(second.item, "0")
-    display.finished(first)
-    assert [item.id for item, _ in display._running.values()] == ["b"]
-    display.finished(second)
-    assert not display._running
 
 
 def test_many_failures_are_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:

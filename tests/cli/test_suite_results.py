@@ -14,6 +14,7 @@ import pytest
 from tests.cli.test_test_command import DATA, doubled, item
 from tests.crash import crash_shader
 from tests.program import Program
+from tests.robustness.test_crashes import HANGS
 from tests.scenes import Scene, glsl
 
 
@@ -46,26 +47,27 @@ def test_results_of_another_driver_run_again(tmp_path: Path, program: Program) -
     assert "warning: 2 results of the run before are of other options (sandbox), and run" in ended.err
 
 
-def test_options_of_the_verdict_count_for_what_is_kept(tmp_path: Path, program: Program) -> None:
+def test_options_of_the_verdict_count_for_what_is_kept(
+    tmp_path: Path, program: Program, trouble_layer: dict[str, str]
+) -> None:
     """A Timeout runs again with a greater limit, what took longer with a smaller one, and what needs more attempts."""
     item(tmp_path / "suite", "good", doubled(0, 2, 4, 6))
     item(tmp_path / "suite", "wrong", doubled(0, 2, 4, 7))
-    item(tmp_path / "suite", "slow", {"repeat": 10_000_000, "outputs": {"x": {"unchecked": True}}})
+    slow = Scene(tmp_path / "suite").buffer("y", size=HANGS).write("slow.json")
 
     def taken_over(*options: str) -> int:
-        out = program("test", "suite", "--results", "r", "--resume", *options).out
+        out = program("test", "suite", "--results", "r", "--resume", *options, env=trouble_layer).out
         found = re.search(r"^(\d+) results? of the run before taken over", out, re.M)
         return int(found[1]) if found else 0
 
-    assert taken_over("--timeout", "1", "--retries", "0") == 0
-    assert taken_over("--timeout", "1", "--retries", "0") == 3
-    assert taken_over("--timeout", "1.5", "--retries", "0") == 2
-    assert taken_over("--timeout", "0.9", "--retries", "0") == 3
+    once = ("--retries", "0")
+    assert taken_over("--timeout", "1", *once) == 0
+    assert taken_over("--timeout", "1.5", *once) == 2
+    assert taken_over("--timeout", "0.9", *once) == 3
     journal = tmp_path / "r" / "journal.jsonl"
     journal.write_text(re.sub(r'(good\.json.*"status":"Pass","seconds":)[^,}]*', r"\g<1>0.95", journal.read_text()))
-    assert taken_over("--timeout", "0.9", "--retries", "0") == 2
-    (tmp_path / "suite" / "slow.json").unlink()
-    assert taken_over("--retries", "0") == 2
+    assert taken_over("--timeout", "0.9", *once) == 2
+    slow.unlink()
     assert taken_over() == 1  # wrong runs once more
     assert taken_over("--retries", "0") == 2
     assert taken_over("--repeat", "2") == 1

@@ -424,15 +424,3 @@ def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program
     assert csv_of((tmp_path / "r" / "results.csv").read_text()) == [["suite/a.json", "Pass"], ["suite/b.json", "Pass"]]
     report = program("report", "r")
     assert (report.code, report.out.splitlines()[-1]) == (4, "suite interrupted: 0 of 2 items unexpected")
-
-
-@pytest.mark.parametrize("fraction", [12, pytest.param(1, marks=pytest.mark.heavy)])
-def test_the_examples_are_a_suite(checkout: Path, program: Program, tmp_path: Path, fraction: int) -> None:
-    """All of scenarios/ gives what it must, but for what the device lacks."""
-    where = ["--root", str(checkout), "--fraction", str(fraction)]
-    ended = program("test", checkout / "scenarios", *where, "--results", "r", "--quiet")
-    rows = csv_of((tmp_path / "r" / "results.csv").read_text())
-    assert {status for _, status in rows} <= {"Pass", "Skip"}, ended.out
-    assert ended.code == 0
-    assert len(rows) >= 70 // fraction
-    assert rows[0][0] == "scenarios/algorithms/histogram/scenario.json"

@@ -144,15 +144,6 @@ def model_of_buffers(path: Path, output_shape: list[int]) -> Path:
     return path
 
 
-def test_a_buffer_of_any_size_is_as_large_as_its_file(tmp_path: Path) -> None:
-    """A size that the model leaves open is that of the input."""
-    model = model_of_buffers(tmp_path / "model.vgf", [1])
-    numpy.save(tmp_path / "x.npy", numpy.arange(10, dtype="f4"))
-    ended = program(str(model), "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", str(tmp_path))
-    assert ended.code == 0, ended.err
-    assert numpy.load(tmp_path / "y.npy").view("f4").tolist() == [45.0]
-
-
 def test_an_output_of_any_size_is_refused(tmp_path: Path) -> None:
     """Nothing says how large a buffer is that only a shader writes."""
     model = model_of_buffers(tmp_path / "model.vgf", [-1])

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 
@@ -15,7 +12,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.text import one_line, visible
-from tests.program import Program, on_terminal, python_path
+from tests.program import Program, on_terminal
 from tests.scenes import Scene
 
 # A title of the window, red letters, the 8-bit form of an escape, text turned round, a return, and a faked message.
@@ -129,15 +126,3 @@ def test_long_names_are_clipped(program: Program, tmp_path: Path, command: str, 
     assert ended.code in ((0,) if long == "key" else (3, 4))
     assert len(ended.out + ended.err) < 5000
     assert "nnn" in ended.err
-
-
-def test_closed_and_replaced_streams(checkout: Path, tmp_path: Path) -> None:
-    """Streams that are closed, or not text over bytes, are left alone."""
-    code = (
-        "import io, sys; from scenario_runner.cli import messages\n"
-        "sys.stdout = io.StringIO(); error, sys.stderr = sys.stderr, None\n"
-        "messages.set_up_streams(); "
-        "print('\\x1b'); sys.exit(sys.stderr is not None or sys.stdout.getvalue() != '\\x1b\\n')"
-    )
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0

@@ -10,7 +10,6 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FenceTimeoutError
-from tests.layers import layer_from
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -29,9 +28,6 @@ def four(scene: Scene) -> list[str]:
         one.buffer(f"x{number}", numpy.full(4, number, numpy.uint32)).dispatch("add", [f"x{number}"], [4])
         names.append(one.write(f"{number}.json").name)
     return names
-
-
-hanging = layer_from(Path(__file__).parents[1] / "suite" / "running" / "trouble_layer.c")
 
 
 Crashing = Callable[..., dict[str, str]]
@@ -152,10 +148,12 @@ def test_isolation_can_be_chosen(program: Program, four: list[str], crashing: Cr
     assert ended.err == "error: /commands/0: the process that ran it was ended by SIGSEGV while running this command\n"
 
 
-def test_a_driver_that_hangs_is_ended(program: Program, scene: Scene, four: list[str], hanging: dict[str, str]) -> None:
+def test_a_driver_that_hangs_is_ended(
+    program: Program, scene: Scene, four: list[str], trouble_layer: dict[str, str]
+) -> None:
     """With --isolate and --timeout a call that does not come back costs its scenario; the others run."""
     Scene(scene.folder).shader("add", ADD).buffer("y", size=HANGS).dispatch("add", ["y"], [4]).write("hangs.json")
-    ended = program(four[0], "hangs.json", four[1], "--isolate", "--timeout", "2", env=hanging)
+    ended = program(four[0], "hangs.json", four[1], "--isolate", "--timeout", "2", env=trouble_layer)
     assert ended.code == FenceTimeoutError.exit_code
     error, help = ended.err.splitlines()
     assert error == (

@@ -11,7 +11,6 @@ import pytest
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
 from tests.crash import crash_shader
-from tests.layers import layer_from
 from tests.scenes import Scene, glsl
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
@@ -33,13 +32,10 @@ def _compiled_once(shader_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
 
-layer = layer_from(Path(__file__).with_name("trouble_layer.c"))
-
-
 @pytest.fixture
-def trouble(layer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def trouble(trouble_layer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers of this test load the layer."""
-    for name, value in layer.items():
+    for name, value in trouble_layer.items():
         monkeypatch.setenv(name, value)
 
 

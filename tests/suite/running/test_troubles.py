@@ -191,7 +191,8 @@ def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> Non
     """Its item is a Timeout at once; then its device is given up, and what is left is Missing."""
     notes: list[str] = []
     endless = folder.endless()
-    items = [folder.good("a"), endless, *(folder.good(str(number)) for number in range(1000))]
+    first, good = folder.good("a"), folder.good()
+    items = [first, endless, *(good._replace(id=str(number)) for number in range(1000))]
     task = "tests.suite.running.tasks:run_unkillable"
     with Workers(options(jobs=1, task=task, timeout_s=3, kill_wait_s=0), on_note=notes.append) as workers:
         outcomes = by_id(list(workers.run(items)))
