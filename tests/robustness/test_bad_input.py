@@ -72,11 +72,8 @@ def header(text: str) -> bytes:
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "is empty, expected a .npy file"),
         (header("{'descr': '<u4', 'fortran_order': False, 'shape': (4,), }") + bytes(15),
          "is truncated: 15 bytes follow the header, expected 16 bytes for shape (4,) of '<u4'"),
-        (header("{'descr': '<u4', 'fortran_order': False, 'shape': (2**62, 2**62), }") + bytes(16),
-         "has a .npy header that cannot be read: the shape has the length '2**62', expected a number"),
         (header("__import__('os').system('touch pwned')") + bytes(16),
          "has a .npy header that cannot be read: expected '{' at character 1, found"
          """ "__import__('os').system('touch pwned')\""""),
@@ -119,17 +116,8 @@ NOT_SPIRV = "a SPIR-V module begins with the word 0x07230203, this one with the 
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "a SPIR-V module has at least 20 bytes, this one has 0"),
-        (b"\x03\x02\x23", "a SPIR-V module has at least 20 bytes, this one has 3"),
-        (
-            b"\x03\x02\x23\x07" + bytes(16),
-            "SPIR-V 1.0 to 1.6 can be read, the version word of this module is 0x00000000",
-        ),
-        (bytes(range(256)) * 16, f"{NOT_SPIRV} 00 01 02 03"),
         (b"\x7fELF" + bytes(1000), f"{NOT_SPIRV} 7f 45 4c 46"),
-        (assemble(MODULE)[:-3], "the size of a SPIR-V module is a multiple of 4 bytes, this one has 153 bytes"),
         (assemble(MODULE)[:-8], "the function at word 30 has no end: the module is cut off"),
-        (assemble(MODULE) + b"\0", "the size of a SPIR-V module is a multiple of 4 bytes, this one has 157 bytes"),
         (assemble(MODULE) + b"\0\0\0\0", "the instruction at word 39 has a word count of 0"),
     ],
 )

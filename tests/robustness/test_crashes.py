@@ -75,8 +75,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment[0])
-@pytest.mark.parametrize("by", [signal.SIGSEGV, signal.SIGABRT])
-@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("by, alone", [(signal.SIGSEGV, True), (signal.SIGABRT, False)])
 def test_what_was_being_done(
     program: Program, scene: Scene, crashing: Crashing, moment: tuple[str, str, str], by: signal.Signals, alone: bool
 ) -> None:
