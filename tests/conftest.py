@@ -83,9 +83,9 @@ def runner(shader_cache: Path) -> Iterator[Runner]:
 
 
 @pytest.fixture
-def program(shader_cache: Path, checkout: Path, tmp_path: Path) -> Program:
+def program(shader_cache: Path, tmp_path: Path) -> Program:
     """Run the program in the test's folder."""
-    return partial(run_program, checkout, tmp_path)
+    return partial(run_program, tmp_path)
 
 
 fault_layer = layer_from(Path(__file__).parent / "robustness" / "fault_layer.c")

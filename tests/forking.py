@@ -37,9 +37,8 @@ _LEFT_OUT = ("scenario_runner.__main__", "scenario_runner.suite.cluster", "scena
 class Forks:
     """Life cycle: the first call starts the process that is forked; it ends with this one."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        """``environment``: of the process that is forked; the package and the tests can be imported with it."""
-        self._environment = environment
+    def __init__(self) -> None:
+        self._environment = dict(os.environ)  # of the process that is forked
         self._lock = threading.Lock()  # one call at a time
         self._control: socket.socket | None = None
 

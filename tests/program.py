@@ -28,16 +28,16 @@ class Ended(NamedTuple):
 Program = Callable[..., Ended]
 
 
-def python_path(checkout: Path) -> str:
-    """PYTHONPATH for a child that runs the program of ``checkout``, with what this process was given."""
-    return os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")]))
+def python_path(folder: Path) -> str:
+    """PYTHONPATH with ``folder`` before what this process was given."""
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
 
 
-FORKS = Forks({**os.environ, "PYTHONPATH": python_path(Path(__file__).resolve().parents[1])})
+os.environ["PYTHONPATH"] = python_path(Path(__file__).resolve().parents[1])  # for children in every folder
+FORKS = Forks()
 
 
 def run_program(
-    checkout: Path,
     folder: Path,
     *arguments: str | Path,
     env: dict[str, str] | None = None,
@@ -45,8 +45,8 @@ def run_program(
     timeout_s: float = 300,
     launcher: Sequence[str] = (),
 ) -> Ended:
-    """Run the program of ``checkout`` in ``folder``, through ``launcher``; it must never show a traceback."""
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout), **(env or {})}
+    """Run the program in ``folder``, through ``launcher``; it must never show a traceback."""
+    environment = {**os.environ, **(env or {})}
     words = [str(word) for word in arguments]
     if not launcher and FORKS.can_fork(environment, stdin):
         code, out, err = FORKS.run(words, folder, environment, stdin, timeout_s)
@@ -70,8 +70,7 @@ def on_terminal(folder: Path, *arguments: str, columns: int = 80, env: dict[str,
     ours, theirs = os.openpty()
     termios.tcsetwinsize(theirs, (40, columns))
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-    environment = {**inherited, "PYTHONPATH": python_path(Path(__file__).resolve().parents[1]), "PYTHONUTF8": "1"}
-    environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
+    environment = {**inherited, "PYTHONUTF8": "1", "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     with subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment, **streams) as process:
         os.close(theirs)

@@ -24,7 +24,6 @@ from scenario_runner.scenario import (
     Shader,
     SpecializationConstant,
 )
-from tests.program import python_path
 from tests.scenes import Scene, assemble, glsl, kernel
 
 TWO = "layout(binding = 0) buffer A { float a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n"
@@ -256,7 +255,7 @@ def test_public_names() -> None:
         scenario_runner.Runer  # noqa: B018
 
 
-def test_every_error_names_its_scenario(scene: Scene, fault_layer: dict[str, str], checkout: Path) -> None:
+def test_every_error_names_its_scenario(scene: Scene, fault_layer: dict[str, str]) -> None:
     """An error of the driver, which no place of the file is at fault for, begins with the file, in Python too."""
     path = scene.buffer("x", size=4).write()
     code = """
@@ -273,7 +272,7 @@ with Runner() as runner:
     fault = {**fault_layer, "FAULT_CALL": "vkCreateDevice", "FAULT_AT": "1", "FAULT_RESULT": "-3", "FAULT_STAYS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)],
-        env={**os.environ, **fault, "PYTHONPATH": python_path(checkout)},
+        env={**os.environ, **fault},
         capture_output=True,
         text=True,
         timeout=60,

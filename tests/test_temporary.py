@@ -15,7 +15,7 @@ import pytest
 from scenario_runner.files.output import OutputFile
 from scenario_runner.temporary import owner, remove_stale
 from tests.cli.long_run import ADD, state, usual_signals, wait_until
-from tests.program import COMMAND, Program, python_path
+from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
 
 DAY_S = 24 * 3600
@@ -29,24 +29,23 @@ time.sleep(60)
 """
 
 
-def given(checkout: Path, code: str, path: Path) -> subprocess.Popen[str]:
+def given(code: str, path: Path) -> subprocess.Popen[str]:
     """A fresh process that runs Python code, with a path as its argument."""
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    return subprocess.Popen([sys.executable, "-c", code, str(path)], env=environment, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
 
 
-def holding(checkout: Path, path: Path) -> subprocess.Popen[str]:
+def holding(path: Path) -> subprocess.Popen[str]:
     """Another process that has begun to write a file."""
-    process = given(checkout, HOLD, path)
+    process = given(HOLD, path)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
 
 
-def write(checkout: Path, path: Path) -> None:
+def write(path: Path) -> None:
     """Write a file in a fresh process."""
     code = "import sys; from scenario_runner.files.output import OutputFile\nwith OutputFile(sys.argv[1]): pass"
-    with given(checkout, code, path) as process:
+    with given(code, path) as process:
         assert process.wait() == 0
 
 
@@ -54,15 +53,15 @@ def hidden(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.startswith(".new-"))
 
 
-def test_files_of_killed_processes(checkout: Path, tmp_path: Path) -> None:
+def test_files_of_killed_processes(tmp_path: Path) -> None:
     """A temporary file stays as long as its process runs, and goes with the next file written after its end."""
-    with holding(checkout, tmp_path / "a.npy") as process:
+    with holding(tmp_path / "a.npy") as process:
         (half,) = hidden(tmp_path)
-        write(checkout, tmp_path / "b.npy")
+        write(tmp_path / "b.npy")
         assert hidden(tmp_path) == [half]
         process.kill()
         process.wait()
-        write(checkout, tmp_path / "c.npy")
+        write(tmp_path / "c.npy")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.npy", "c.npy"]
 
 
@@ -132,13 +131,13 @@ LONG_TO_COMPILE = "#define A0 x = x * 3u + 1u;\n" + "".join(
 
 
 @pytest.fixture
-def compiling(checkout: Path, scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
+def compiling(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
     """A run that compiles its shader, with ``temporary`` beside the scenario for temporary files."""
     temporary = scene.folder / "temporary"
     temporary.mkdir()
     slow = glsl("uint x = a[0]; A6 a[0] = x;", LONG_TO_COMPILE + "layout(binding = 0) buffer B { uint a[]; };\n")
     path = scene.shader("slow", slow).buffer("x", size=16).dispatch("slow", ["x"], [1]).write()
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout), **_places(scene)}
+    environment = {**os.environ, **_places(scene)}
     with subprocess.Popen(
         [*COMMAND, str(path)], env=environment, stderr=subprocess.PIPE, preexec_fn=usual_signals
     ) as process:

@@ -21,7 +21,7 @@ from scenario_runner import PipelineCaching, Runner
 from scenario_runner.errors import FileError, MissingFileError
 from tests.gpu.ml_scenes import mixed_model
 from tests.layers import layer_from
-from tests.program import COMMAND, Ended, python_path, run_program
+from tests.program import COMMAND, Ended, run_program
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -31,12 +31,12 @@ cache_layer = layer_from(Path(__file__).with_name("pipeline_cache_layer.c"))
 
 
 @pytest.fixture
-def run(checkout: Path, scene: Scene, cache_layer: dict[str, str], shader_cache: Path) -> Run:
+def run(scene: Scene, cache_layer: dict[str, str], shader_cache: Path) -> Run:
     """``run(*arguments, **environment)`` runs the program beside the scenario, with the layer."""
     (scene.folder / "kept").mkdir()
 
     def start(*arguments: str | Path, **environment: str) -> Ended:
-        return run_program(checkout, scene.folder, *arguments, env={**cache_layer, **environment})
+        return run_program(scene.folder, *arguments, env={**cache_layer, **environment})
 
     return start
 
@@ -258,11 +258,9 @@ def test_what_is_not_a_file(run: Run, drawing: Scene) -> None:
     assert "Pipeline Cache not stored: " in ended.out
 
 
-def test_concurrent_processes(
-    run: Run, drawing: Scene, cache_layer: dict[str, str], checkout: Path, shader_cache: Path
-) -> None:
+def test_concurrent_processes(run: Run, drawing: Scene, cache_layer: dict[str, str], shader_cache: Path) -> None:
     """Processes that use one file at once all succeed, and leave one complete file."""
-    environment = {**os.environ, **cache_layer, "PYTHONPATH": python_path(checkout)}
+    environment = {**os.environ, **cache_layer}
     children = [
         subprocess.Popen(
             [*COMMAND, "scenario.json", *CACHING, "--output", f"out{number}"],
@@ -302,13 +300,13 @@ with Runner(pipeline_cache=Late("kept")) as runner:
 
 
 def test_what_another_process_stored_meanwhile(
-    run: Run, drawing: Scene, cache_layer: dict[str, str], checkout: Path, shader_cache: Path
+    run: Run, drawing: Scene, cache_layer: dict[str, str], shader_cache: Path
 ) -> None:
     """A process that stores after another one keeps the pipelines of both."""
     first, second = drawing.folder / "two.comp", drawing.folder / "other.comp"
     before = first.read_text(encoding="utf-8")
     second.write_text(before.replace("+= 2", "+= 5"), encoding="utf-8")
-    environment = {**os.environ, **cache_layer, "PYTHONPATH": python_path(checkout)}
+    environment = {**os.environ, **cache_layer}
     command = [sys.executable, "-c", LATE, *CACHING]
     subprocess.run(command, cwd=drawing.folder, env=environment, check=True, capture_output=True)
     for text in (before, second.read_text(encoding="utf-8")):
@@ -361,11 +359,11 @@ def test_a_cache_folder_of_others(run: Run, drawing: Scene, tmp_path: Path) -> N
     assert not (tmp_path / "own" / "pipelines").exists()
 
 
-def test_standard_input(run: Run, drawing: Scene, checkout: Path, cache_layer: dict[str, str]) -> None:
+def test_standard_input(run: Run, drawing: Scene, cache_layer: dict[str, str]) -> None:
     """A scenario that is not in a file is known by its shaders."""
     text = (drawing.folder / "scenario.json").read_text()
     for expected in ([*MISSES, *STORED], [LOADED, *HITS, *STORED]):
-        ended = run_program(checkout, drawing.folder, "/dev/stdin", *CACHING, env=cache_layer, stdin=text)
+        ended = run_program(drawing.folder, "/dev/stdin", *CACHING, env=cache_layer, stdin=text)
         assert told(ended) == expected
 
 

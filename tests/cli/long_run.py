@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.program import COMMAND, Ended, python_path
+from tests.program import COMMAND, Ended
 from tests.scenes import Scene, glsl
 
 # Endless loops are cut short by software drivers, so: many workgroups of a long one. All results matter.
@@ -63,7 +63,6 @@ class LongRun:
 
     def __init__(
         self,
-        checkout: Path,
         path: Path,
         capture: Path,
         *more: str | Path,
@@ -79,7 +78,7 @@ class LongRun:
         self.process = subprocess.Popen(
             [*COMMAND, str(path), *map(str, more), "--capture-dir", str(capture)],
             # One thread of the software driver: what it computes until it is ended is for nothing.
-            env={**os.environ, "PYTHONPATH": python_path(checkout), "LP_NUM_THREADS": "1"},
+            env={**os.environ, "LP_NUM_THREADS": "1"},
             text=True,
             preexec_fn=set_up,
             stdout=None if terminal is not None else subprocess.PIPE,

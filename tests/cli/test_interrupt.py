@@ -64,7 +64,6 @@ def more(request: pytest.FixtureRequest) -> list[str]:
     ],
 )
 def test_interrupt(
-    checkout: Path,
     scene: Scene,
     slow: Path,
     shader_cache: Path,
@@ -76,7 +75,7 @@ def test_interrupt(
     said: str,
 ) -> None:
     """A signal during a long shader ends the call soon, with its own exit code and nothing half-written."""
-    with LongRun(checkout, slow, tmp_path / "captured", *more) as run:
+    with LongRun(slow, tmp_path / "captured", *more) as run:
         for _ in range(times):
             run.process.send_signal(number)
             time.sleep(0.2)
@@ -85,9 +84,9 @@ def test_interrupt(
         assert scene.leftovers() == []
 
 
-def test_ignored_hangup(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
+def test_ignored_hangup(slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
     """A run that was started with SIGHUP ignored, as nohup does it, goes on when one comes."""
-    with LongRun(checkout, slow, tmp_path / "captured", *more, ignored=signal.SIGHUP) as run:
+    with LongRun(slow, tmp_path / "captured", *more, ignored=signal.SIGHUP) as run:
         for process_id in (run.process.pid, run.child):
             os.kill(process_id, signal.SIGHUP)
         time.sleep(0.5)
@@ -98,11 +97,11 @@ def test_ignored_hangup(checkout: Path, slow: Path, shader_cache: Path, tmp_path
 
 @pytest.mark.parametrize("key, code, said", [(b"\x03", 130, "interrupted"), (b"\x1c", -signal.SIGQUIT, "")])
 def test_keys_of_a_terminal(
-    checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str], key: bytes, code: int, said: str
+    slow: Path, shader_cache: Path, tmp_path: Path, more: list[str], key: bytes, code: int, said: str
 ) -> None:
     """Ctrl-C on a terminal reaches every process and is told once; Ctrl-\\ ends all at once."""
     terminal, end = os.openpty()
-    with LongRun(checkout, slow, tmp_path / "captured", *more, terminal=end) as run:
+    with LongRun(slow, tmp_path / "captured", *more, terminal=end) as run:
         os.close(end)
         os.write(terminal, key)
         assert run.ended().code == code
@@ -110,9 +109,9 @@ def test_keys_of_a_terminal(
         assert text == said
 
 
-def test_suspending(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
+def test_suspending(slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
     """Ctrl-Z stops both processes, as it does for every process of a job, and SIGCONT lets them go on."""
-    with LongRun(checkout, slow, tmp_path / "captured", *more, process_group=0) as run:
+    with LongRun(slow, tmp_path / "captured", *more, process_group=0) as run:
         both = (run.process.pid, run.child)
         os.killpg(run.process.pid, signal.SIGTSTP)
         wait_until(lambda: [state(each) for each in both] == ["T", "T"], "both are stopped")
@@ -122,9 +121,9 @@ def test_suspending(checkout: Path, slow: Path, shader_cache: Path, tmp_path: Pa
         assert run.ended().code == 143
 
 
-def test_killed(checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
+def test_killed(scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
     """SIGKILL, which nobody can pass on, ends the process that runs the scenario as well."""
-    with LongRun(checkout, slow, tmp_path / "captured", *more) as run:
+    with LongRun(slow, tmp_path / "captured", *more) as run:
         run.process.kill()
         _, said = run.process.communicate(timeout=30)
         wait_until(lambda: not state(run.child), "the child ends")
@@ -133,14 +132,12 @@ def test_killed(checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tm
         assert not list(scene.folder.glob("*.out.npy"))
 
 
-def test_killed_for_want_of_memory(
-    checkout: Path, scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path
-) -> None:
+def test_killed_for_want_of_memory(scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
     """When the process that runs the scenarios is killed alone, that is said, and the next scenario runs."""
     other = Scene(scene.folder / "other")
     other.folder.mkdir()
     quick = other.shader("add", ADD).buffer("y", size=16).dispatch("add", ["y"], [4]).write()
-    with LongRun(checkout, slow, tmp_path / "captured", quick) as run:
+    with LongRun(slow, tmp_path / "captured", quick) as run:
         os.kill(run.child, signal.SIGKILL)
         ended = run.ended()
         assert ended.code == 12
@@ -247,33 +244,32 @@ sys.meta_path.insert(0, Finder())
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupt_that_becomes_an_import_error(
-    program: Program, checkout: Path, tmp_path: Path, number: signal.Signals, code: int
+    program: Program, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     """A signal during an import that makes an ImportError of it is an interrupt still."""
     numpy.save(tmp_path / "a.npy", numpy.zeros(3, "f4"))
     folder = tmp_path / "modules" / "numpy"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(INTERRUPTED_NUMPY.format(name=number.name))
-    path = os.pathsep.join((str(folder.parent), python_path(checkout)))
+    path = python_path(folder.parent)
     ended = program("view", "a.npy", env={"PYTHONPATH": path})
     said = "interrupted" if number == signal.SIGINT else f"interrupted by {number.name}"
     assert (ended.code, ended.err) == (code, f"{said}\n")
 
 
-def test_interrupts_of_a_run_with_many_outputs(checkout: Path, scene: Scene, shader_cache: Path) -> None:
+def test_interrupts_of_a_run_with_many_outputs(scene: Scene, shader_cache: Path) -> None:
     """Whenever SIGTERM comes, there are all outputs or none, and no temporary file."""
     scene.shader("add", ADD)
     for index in range(120):
         scene.buffer(f"x{index}", size=16).dispatch("add", [f"x{index}"], [4])
     command = [*COMMAND, str(scene.write())]
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
     begun = time.monotonic()
-    subprocess.run(command, env=environment, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True)
     whole_s = time.monotonic() - begun
     for step in range(10):
         for path in scene.folder.glob("*.out.npy"):
             path.unlink()
-        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             time.sleep(whole_s * (step + 1) / 11)
             process.terminate()
             process.communicate(timeout=60)
@@ -281,11 +277,11 @@ def test_interrupts_of_a_run_with_many_outputs(checkout: Path, scene: Scene, sha
         assert scene.leftovers() == []
 
 
-def test_ctrl_c_while_the_command_line_is_imported(checkout: Path, tmp_path: Path) -> None:
+def test_ctrl_c_while_the_command_line_is_imported(tmp_path: Path) -> None:
     """Ctrl-C before the program has begun ends it without a traceback."""
     (tmp_path / "interrupting.py").write_text(INTERRUPTED_IMPORT)
     script = "import interrupting; from scenario_runner.__main__ import console; console()"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), python_path(checkout)))}
+    environment = {**os.environ, "PYTHONPATH": python_path(tmp_path)}
     ended = subprocess.run(
         [sys.executable, "-c", script, "--version"], env=environment, capture_output=True, check=False
     )

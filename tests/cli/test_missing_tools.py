@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -67,12 +66,12 @@ def test_a_strict_environment(tmp_path: Path, program: Program) -> None:
     ],
 )
 def test_a_python_package_is_missing(
-    tmp_path: Path, checkout: Path, program: Program, module: str, package: str, arguments: list[str]
+    tmp_path: Path, program: Program, module: str, package: str, arguments: list[str]
 ) -> None:
     """The error names the package, and the command that installs it."""
     (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
     (tmp_path / "a.json").write_text('{"commands": [], "resources": []}')
-    ended = program(*arguments, env={"PYTHONPATH": os.pathsep.join((str(tmp_path), python_path(checkout)))})
+    ended = program(*arguments, env={"PYTHONPATH": python_path(tmp_path)})
     assert (ended.code, ended.out) == (6, "")
     assert ended.err == (
         f"error: the Python package {package!r} is not installed\n  help: {sys.executable} -m pip install {package}\n"

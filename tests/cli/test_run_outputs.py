@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.program import COMMAND, Program, python_path
+from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -151,13 +150,10 @@ def test_standard_input(program: Program, tmp_path: Path, words: list[str]) -> N
     assert (tmp_path / "out.npy").exists() == (not words)
 
 
-def test_standard_input_that_is_a_file(checkout: Path, shader_cache: Path, tmp_path: Path) -> None:
+def test_standard_input_that_is_a_file(shader_cache: Path, tmp_path: Path) -> None:
     """A file that is standard input counts as standard input."""
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
     with open(adding(tmp_path, 10)) as file:
-        done = subprocess.run(
-            [*COMMAND, "/dev/stdin"], cwd=tmp_path, stdin=file, env=environment, capture_output=True, check=False
-        )
+        done = subprocess.run([*COMMAND, "/dev/stdin"], cwd=tmp_path, stdin=file, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert first_number(tmp_path / "out.npy") == 11
 
@@ -170,15 +166,12 @@ def test_a_file_in_shared_memory_is_a_file(program: Program) -> None:
         assert first_number(Path(folder) / "out.npy") == 11
 
 
-def test_process_substitution(checkout: Path, shader_cache: Path, tmp_path: Path) -> None:
+def test_process_substitution(shader_cache: Path, tmp_path: Path) -> None:
     """The shell's <(…) runs, several of them too, and what fails on a device names its place."""
     adding(tmp_path, 10, "one.json", "one.npy", "x")
     adding(tmp_path, 20, "two.json", "two.npy", "y")
     command = f"{' '.join(COMMAND)} <(cat one.json) <(cat two.json)"
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert first_number(tmp_path / "one.npy") == 11
     assert first_number(tmp_path / "two.npy") == 21

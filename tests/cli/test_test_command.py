@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import numpy
 import pytest
 
 from scenario_runner.suite.journal import Journal
-from tests.program import COMMAND, Program, python_path
+from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -338,12 +337,11 @@ def slow_suite(folder: Path) -> None:
     item(folder, "z", {"repeat": 10_000_000, "timeout": 1000, "outputs": {"x": {"unchecked": True}}})
 
 
-def started(folder: Path, checkout: Path, *arguments: str) -> subprocess.Popen[str]:
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """A suite whose last item takes long, when the others are in the journal."""
     process = subprocess.Popen(
         [*COMMAND, "test", "suite", "--results", "r", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -357,10 +355,10 @@ def started(folder: Path, checkout: Path, *arguments: str) -> subprocess.Popen[s
     return process
 
 
-def test_a_killed_suite_goes_on(tmp_path: Path, program: Program, checkout: Path) -> None:
+def test_a_killed_suite_goes_on(tmp_path: Path, program: Program) -> None:
     """What ran before a kill counts, whatever of a line was left behind."""
     slow_suite(tmp_path / "suite")
-    process = started(tmp_path, checkout)
+    process = started(tmp_path)
     process.kill()
     process.communicate()
     report = program("report", "r", "--junit", "j.xml", "--json", "j.json", "--html", "j.html")
@@ -413,10 +411,10 @@ def test_a_suite_that_was_stopped_says_so(tmp_path: Path, program: Program) -> N
     assert (whole.code, whole.out.splitlines()[-1]) == (1, "suite failed: 1 of 1 item unexpected")
 
 
-def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program, checkout: Path) -> None:
+def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program) -> None:
     """Ctrl-C ends it with the tables of what ran, and the exit code of a shell."""
     slow_suite(tmp_path / "suite")
-    process = started(tmp_path, checkout)
+    process = started(tmp_path)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130

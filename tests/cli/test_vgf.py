@@ -44,7 +44,7 @@ constants
 
 def program(*arguments: str, folder: Path = FIXTURES) -> Ended:
     """Run the program in the folder of the fixtures."""
-    return run_program(Path(__file__).resolve().parents[2], folder, *arguments)
+    return run_program(folder, *arguments)
 
 
 def test_show_prints_tables() -> None:

@@ -42,14 +42,13 @@ def _other_version() -> Codes:
     with TemporaryDirectory() as folder:
         other, hosts = Path(folder, "other"), Path(folder, "hosts")
         hosts.mkdir()
-        checkout = Path(scenario_runner.__file__).parents[1]
         ignored = shutil.ignore_patterns("__pycache__")
         copy = shutil.copytree(Path(scenario_runner.__file__).parent, other / "scenario_runner", ignore=ignored)
         with open(copy / "clock.py", "a") as file:
             file.write("# changed\n")
         path = Scene(Path(folder)).write()
         with cluster_of(1, hosts, other) as cluster:
-            ended = run_program(checkout, Path(folder), "test", path, "--cluster", cluster.address)
+            ended = run_program(Path(folder), "test", path, "--cluster", cluster.address)
     assert "has other source files" in ended.err, ended
     found = set(re.findall(r"SR-CLUSTER-\d+", ended.err))
     return found | {code for code in ("SR-CLUSTER-003",) if ended.code == error_class(code).exit_code}

@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.program import python_path
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -95,7 +93,6 @@ def page(
     python.chmod(0o755)
     environment = os.environ | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": python_path(CHECKOUT),
         # What is in the cache is shown by one page alone.
         "SCENARIO_RUNNER_CACHE": str(folder / ".cache" if request.param.name == "caches.md" else shader_cache),
         "COLUMNS": "100",

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import arm_glslc
-from tests.program import python_path
 
 pytestmark = pytest.mark.skipif(not arm_glslc.has_wheels(), reason="there are no wheels for this kind of machine")
 
@@ -31,14 +30,14 @@ def as_wheel(installed: Path, folder: Path) -> None:
 class Interpreter:
     """An interpreter that has all Python packages of this one, and no compiler for shaders with tensors."""
 
-    def __init__(self, folder: Path, checkout: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         venv.create(folder / "venv", symlinks=True)
         self.program = folder / "venv/bin/python"
         self.glslc = folder / "venv" / arm_glslc.FOLDER / arm_glslc.PROGRAM
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
         self.environ = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")} | {
-            "PYTHONPATH": os.pathsep.join([python_path(checkout), *(path for path in sys.path if path)]),
+            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
             "XDG_DATA_HOME": str(folder / "data"),
             "SCENARIO_RUNNER_CACHE": str(folder / "cache"),
             "PIP_NO_INDEX": "1",
@@ -58,8 +57,8 @@ class Interpreter:
 
 
 @pytest.fixture
-def interpreter(tmp_path: Path, checkout: Path) -> Interpreter:
-    return Interpreter(tmp_path, checkout)
+def interpreter(tmp_path: Path) -> Interpreter:
+    return Interpreter(tmp_path)
 
 
 def test_fix_installs_the_compiler_for_tensors(interpreter: Interpreter, checkout: Path, tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ instrumentation_layer = layer_from(
 
 
 @pytest.fixture
-def run(checkout: Path, scene: Scene, instrumentation_layer: dict[str, str]) -> Run:
+def run(scene: Scene, instrumentation_layer: dict[str, str]) -> Run:
     """``run(*arguments, layer=True, **environment)`` runs the program beside the scenario; the layer writes log.txt."""
 
     def start(*arguments: str, layer: bool = True, **environment: str) -> Ended:
         given = {**instrumentation_layer, "INSTRUMENTATION_LOG": str(scene.folder / "log.txt")} if layer else {}
-        return run_program(checkout, scene.folder, *arguments, env={**given, **environment})
+        return run_program(scene.folder, *arguments, env={**given, **environment})
 
     return start
 

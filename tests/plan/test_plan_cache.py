@@ -20,7 +20,7 @@ from scenario_runner import Runner, content_cache
 from scenario_runner.content_cache import ContentCache, distrust, program_version
 from scenario_runner.errors import FileError
 from scenario_runner.plan import plan_cache
-from tests.program import Program, run_program
+from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
 
 ADD = glsl(
@@ -187,7 +187,7 @@ def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
 
     def kept_after_a_run() -> int:
-        assert run_program(copy.parent, tmp_path, path).code == 0
+        assert run_program(tmp_path, path, env={"PYTHONPATH": python_path(copy.parent)}).code == 0
         return kept(cache)
 
     assert [kept_after_a_run(), kept_after_a_run()] == [1, 1]

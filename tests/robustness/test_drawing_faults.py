@@ -65,9 +65,9 @@ def test_pipelines_are_made_once(program: Program, drawing: Scene, fault_layer: 
     assert (numpy.load(drawing.folder / "out" / "b.out.npy").view("u4") == expected).all()
 
 
-def test_every_call_fails_once(drawing: Scene, shader_cache: Path, checkout: Path, fault_layer: dict[str, str]) -> None:
+def test_every_call_fails_once(drawing: Scene, shader_cache: Path, fault_layer: dict[str, str]) -> None:
     """Whichever call fails: an error that names it, no object is left, and the Runner works again."""
-    whole, *reports = walked(drawing, shader_cache, checkout, {**fault_layer, "FAULT_RESULT": DEVICE_MEMORY})
+    whole, *reports = walked(drawing, {**fault_layer, "FAULT_RESULT": DEVICE_MEMORY})
     assert whole["error"] is None
     for report in [whole, *reports]:
         assert (report["alive"], report["live"], report["again"]) == ([], {}, None), report

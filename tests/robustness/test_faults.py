@@ -15,7 +15,7 @@ import pytest
 
 from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
 from tests.gpu.ml_scenes import VGF, bindings, random, tensor
-from tests.program import Program, python_path
+from tests.program import Program
 from tests.scenes import Scene, glsl
 
 TWO = "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { uint b[]; };\n"
@@ -43,7 +43,7 @@ def everything(scene: Scene) -> Scene:
     return scene
 
 
-def walked(scene: Scene, shader_cache: Path, checkout: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
+def walked(scene: Scene, environment: dict[str, str]) -> list[dict[str, Any]]:
     """What fault_walk.py reports for every call; below the faults the validation layer listens, where installed."""
     if VALIDATION_LAYER in [name for name, _, _ in available_layers()]:
         layers = f"{environment['VK_INSTANCE_LAYERS']}{os.pathsep}{VALIDATION_LAYER}"
@@ -52,7 +52,7 @@ def walked(scene: Scene, shader_cache: Path, checkout: Path, environment: dict[s
     log.write_text("")
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fault_walk.py")), str(scene.folder / "scenario.json"), str(log)],
-        env={**os.environ, "PYTHONPATH": python_path(checkout), "FAULT_LOG": str(log), **environment},
+        env={**os.environ, "FAULT_LOG": str(log), **environment},
         capture_output=True,
         text=True,
         timeout=300,
@@ -80,12 +80,12 @@ LOST = (DEVICE_LOST, "VK_ERROR_DEVICE_LOST", "DeviceLostError")
     ],
 )
 def test_every_call_fails_once(
-    everything: Scene, shader_cache: Path, checkout: Path, fault_layer: dict[str, str], memory: str, failure: Failure
+    everything: Scene, shader_cache: Path, fault_layer: dict[str, str], memory: str, failure: Failure
 ) -> None:
     """Whichever call fails: the error names it, no file and no object is left, and the Runner works again."""
     result, name, error = failure
     environment = {**fault_layer, "FAULT_RESULT": result, **({"FAULT_TYPE": DISCRETE} if memory == "staged" else {})}
-    whole, *reports = walked(everything, shader_cache, checkout, environment)
+    whole, *reports = walked(everything, environment)
     step = numpy.array([5], numpy.uint32)
     y = numpy.array([1, 2, 3, 4], numpy.uint32) + step
     z = y + step

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import COMMAND, Program, python_path
+from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
 
 STORE = glsl("a[0] = 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
@@ -79,9 +79,7 @@ READERS = [
 
 
 @pytest.mark.parametrize("kind", ["pipe", "endless", "sparse"])
-def test_files_that_cannot_be_read_whole(
-    checkout: Path, scene: Scene, shader_cache: Path, tmp_path: Path, kind: str
-) -> None:
+def test_files_that_cannot_be_read_whole(scene: Scene, shader_cache: Path, tmp_path: Path, kind: str) -> None:
     """A pipe without a writer, a device without an end and a file of 4 TiB are one error each, at once or soon."""
     scene.write()
     path = "/dev/zero" if kind == "endless" else str(scene.folder / "file")
@@ -94,7 +92,6 @@ def test_files_that_cannot_be_read_whole(
         subprocess.Popen(
             [*COMMAND, *(word.replace("FILE", path) for word in words)],
             cwd=scene.folder,
-            env={**os.environ, "PYTHONPATH": python_path(checkout)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -109,7 +106,7 @@ def test_files_that_cannot_be_read_whole(
         assert path in error
 
 
-def test_pipes_that_deliver(checkout: Path, scene: Scene, shader_cache: Path) -> None:
+def test_pipes_that_deliver(scene: Scene, shader_cache: Path) -> None:
     """A scenario, a list and a report come from pipes as well, also where their writer takes its time."""
     scene.write()
     program = " ".join(map(shlex.quote, COMMAND))
@@ -120,11 +117,9 @@ def test_pipes_that_deliver(checkout: Path, scene: Scene, shader_cache: Path) ->
         f"{program} test --list @<(echo scenario.json)\n"
         f"{program} test --list scenario.json --skips <(echo other)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout)}
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=scene.folder,
-        env=environment,
         capture_output=True,
         text=True,
         check=True,

@@ -14,7 +14,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenarios.generate import HERE
-from tests.program import Program, python_path
+from tests.program import Program
 
 DEMO = HERE / "suite_demo"
 VERDICTS = {
@@ -33,14 +33,14 @@ VERDICTS = {
 }
 
 
-def test_each_verdict(tmp_path: Path, checkout: Path, shader_cache: Path) -> None:
+def test_each_verdict(tmp_path: Path, shader_cache: Path) -> None:
     """Each scenario has the verdict that the README gives it, and the page has all of them; the crash has its signal,
     the failure its pictures, and what was not supported its extension."""
     with Runner() as runner:
         if runner.physical_device.type != "cpu":
             pytest.skip("what a GPU makes of a wild address is up to its driver")
     runner_command = f"{sys.executable} -m scenario_runner"
-    environment = {**os.environ, "PYTHONPATH": python_path(checkout), "SCENARIO_RUNNER": runner_command}
+    environment = {**os.environ, "SCENARIO_RUNNER": runner_command}
     done = subprocess.run([DEMO / "report.sh", tmp_path], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (done.stdout, done.stderr)
     verdicts: dict[str, str] = {}

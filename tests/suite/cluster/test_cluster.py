@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from tests.crash import crash_shader
-from tests.program import COMMAND, Program, python_path
+from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
 from tests.suite.cluster.hosts import Cluster, cluster_of
 
@@ -46,12 +46,11 @@ def results(folder: Path) -> dict[str, dict[str, Any]]:
     return {line["item"]["id"]: line for line in lines}
 
 
-def started(folder: Path, cluster: Cluster, checkout: Path) -> subprocess.Popen[str]:
+def started(folder: Path, cluster: Cluster) -> subprocess.Popen[str]:
     """The suite of a folder, which runs on a cluster."""
     return subprocess.Popen(
         [*COMMAND, "test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
         stdout=-1,
         stderr=-1,
         text=True,
@@ -98,7 +97,7 @@ def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path,
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     journal = tmp_path / "r" / "journal.jsonl"
-    with cluster_of(2, hosts, checkout) as cluster, started(tmp_path, cluster, checkout) as process:
+    with cluster_of(2, hosts, checkout) as cluster, started(tmp_path, cluster) as process:
         while not journal.exists() or journal.read_text().count("\n") < 4:
             assert process.poll() is None
             time.sleep(0.02)
@@ -133,14 +132,14 @@ def until(holds: Callable[[], object]) -> None:
     raise AssertionError("it did not happen")
 
 
-def test_ctrl_c(cluster: Cluster, checkout: Path, tmp_path: Path, shader_cache: Path) -> None:
+def test_ctrl_c(cluster: Cluster, tmp_path: Path, shader_cache: Path) -> None:
     """Ctrl-C ends what runs on the hosts, and keeps the results that there are."""
     until(lambda: not supervisors(cluster))
     scenario(tmp_path / "suite" / "1", INCLUDING.replace('#include "add.glsl"', "#define ADDED 1"), 2)
     scene = Scene(tmp_path / "suite" / "2")
     scene.shader("x", WAIT).buffer("a", numpy.full(4, 1, numpy.uint32)).dispatch("x", ["a"], (65535, 65535)).write()
     journal = tmp_path / "r" / "journal.jsonl"
-    with started(tmp_path, cluster, checkout) as process:
+    with started(tmp_path, cluster) as process:
         until(lambda: journal.exists() and '"Pass"' in journal.read_text())
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

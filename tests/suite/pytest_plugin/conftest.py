@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.program import Ended, python_path
+from tests.program import Ended
 
 PLUGIN = "scenario_runner.suite.pytest_plugin"
 TIMEOUT_S = 300
@@ -34,10 +34,10 @@ print(json.dumps(ended))
 
 
 @pytest.fixture
-def environment(shader_cache: Path, checkout: Path) -> dict[str, str]:
+def environment(shader_cache: Path) -> dict[str, str]:
     """The environment of a process that runs pytest, without the plugins that are installed."""
     added = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "COLUMNS": "200"}
-    return {**os.environ, "PYTHONPATH": python_path(checkout), **added}
+    return {**os.environ, **added}
 
 
 @pytest.fixture

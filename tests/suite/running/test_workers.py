@@ -19,7 +19,6 @@ from scenario_runner.errors import NoDeviceError
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.worker_process import UsedDevice
 from scenario_runner.suite.running.workers import Workers
-from tests.program import python_path
 from tests.suite.running.conftest import Folder, once_more, options
 
 
@@ -148,7 +147,6 @@ def test_workers_end_with_the_supervisor(folder: Folder, checkout: Path, by: sig
     process = subprocess.Popen(
         [sys.executable, "-c", _SUPERVISOR, item.path],
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": python_path(checkout)},
         stderr=subprocess.DEVNULL,
     )
     shown = Path(item.path + ".processes")
