@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
+import numpy
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from scenario_runner.scenario.model import wrong
@@ -60,22 +61,16 @@ def _values(value: Any) -> Any:
 
 def shape_of(values: Any) -> tuple[int, ...]:
     """The lengths of nested arrays; () of a single number. Raises the error of a validator."""
-    shape: list[int] = []
-    level = [values]
-    while level and isinstance(level[0], list):
-        if not all(isinstance(entry, list) and len(entry) == len(level[0]) for entry in level):
-            raise wrong("expected a number or arrays of one length, of numbers")
-        shape.append(len(level[0]))
-        level = [inner for entry in level for inner in entry]
-        if len(level) > _MOST_VALUES:
-            raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
-    for entry in level:
+    array = numpy.array(values, object)  # holds lists where their lengths differ
+    if array.size > _MOST_VALUES:
+        raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
+    for entry in array.flat:
         if isinstance(entry, str):
             if entry not in ("nan", "inf", "-inf") and not (entry.startswith("0x") and _is_hexadecimal(entry[2:])):
                 raise wrong("expected a number, 'nan', 'inf', '-inf' or bits such as '0x7fc00000'")
         elif not isinstance(entry, int | float):
             raise wrong("expected a number or arrays of one length, of numbers")
-    return tuple(shape)
+    return array.shape
 
 
 def _is_hexadecimal(digits: str) -> bool:

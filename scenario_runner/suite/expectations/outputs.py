@@ -330,7 +330,7 @@ def encoded(values: Any, element: Element, count: int) -> bytes:
 
     Raises ValueError with the reason where a value does not fit, or where there is another number of them.
     """
-    flat = _flat(values)
+    flat = numpy.array(values, object).reshape(-1).tolist()
     if not isinstance(values, list):
         return encoded([values], element, 1) * count
     if len(flat) != count:
@@ -360,28 +360,16 @@ def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
     numbers = element.numbers(raw)
     is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has
     values = [float(str(number)) for number in numbers] if is_single else numbers.tolist()
-    flat: list[Any] = [
-        _text(value, raw[at : at + 1], element) if isinstance(value, float) and not math.isfinite(value) else value
-        for at, value in enumerate(values)
-    ]
-    if math.prod(shape) != len(flat) or len(shape) < 2:
-        return flat
-    for length in reversed(shape[1:]):
-        flat = [flat[at : at + length] for at in range(0, len(flat), length)]
-    return flat
+    for at, value in enumerate(values):
+        if isinstance(value, float) and not math.isfinite(value):
+            values[at] = _text(value, raw[at : at + 1], element)
+    return numpy.array(values, object).reshape(shape).tolist() if math.prod(shape) == len(values) and shape else values
 
 
 def _text(value: float, raw: Any, element: Element) -> str:
-    """The text of a value that is no number of JSON; NaN with other bits than "nan" has are those bits."""
+    """Format a value that JSON cannot represent. A NaN with a non-default payload is written as its bits."""
     text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return text if _one(text, element) == raw.tobytes() else f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
-
-
-def _flat(values: Any) -> list[Any]:
-    level = [values]
-    while level and isinstance(level[0], list):
-        level = [inner for entry in level for inner in entry]
-    return level
 
 
 def _one(value: Any, element: Element) -> bytes:

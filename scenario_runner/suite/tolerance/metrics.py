@@ -55,8 +55,6 @@ from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.text import distinct
 from scenario_runner.viewing.content import Array
 
-_PIECE: Final = 1 << 16
-
 
 class Pair(NamedTuple):
     """One channel: its values and the expected ones, flat and of one type.
@@ -73,18 +71,10 @@ class Pair(NamedTuple):
     counts: Array | None = None
 
     @property
-    def number(self) -> int:
-        """The number of elements that count."""
-        return self.actual.size if self.counts is None else int(self.counts.sum())
-
-    def pieces(self) -> Iterator[tuple[Array, Array]]:
-        """The elements that count, actual and expected, in double precision and in pieces of bounded size."""
-        for start in range(0, self.actual.size, _PIECE):
-            a, e = self.actual[start : start + _PIECE], self.expected[start : start + _PIECE]
-            if self.counts is not None:
-                counts = self.counts[start : start + _PIECE]
-                a, e = a[counts], e[counts]
-            yield a.astype("f8"), e.astype("f8")
+    def numbers(self) -> tuple[Array, Array]:
+        """The elements that count, actual and expected, in double precision."""
+        counts = slice(None) if self.counts is None else self.counts
+        return self.actual[counts].astype("f8"), self.expected[counts].astype("f8")
 
 
 def pairs_of(
@@ -96,7 +86,7 @@ def pairs_of(
     without_nan: bool = False,
 ) -> list[Pair]:
     """The channels of all planes; ``without_nan`` leaves out elements where NaN is expected."""
-    found: list[Pair] = []
+    result: list[Pair] = []
     before = 0
     for plane in planes:
         part = slice(plane.offset_bytes, plane.offset_bytes + plane.size_bytes)
@@ -106,18 +96,16 @@ def pairs_of(
         pairs = zip(plane.channels(actual[part]), plane.channels(expected[part]), strict=True)
         for number, (a, e) in enumerate(pairs):
             with numpy.errstate(invalid="ignore"):  # about NaN that signal
-                values, reference = a.element.numbers(a.raw), e.element.numbers(e.raw)
-            counts = None
-            if flags is not None:
-                counts = ~plane.flags_of(flags, number)
+                values, reference = a.numbers, e.numbers
+            counts = None if flags is None else ~plane.flags_of(flags, number)
             if without_nan and a.element.is_float and numpy.isnan(reference).any():
                 is_number = ~numpy.isnan(reference)
                 counts = is_number if counts is None else counts & is_number
                 reference = numpy.where(is_number, reference, 0)
             if counts is not None:
                 values = numpy.where(counts, values, reference)
-            found.append(Pair(a.name, values, reference, a.peak, tuple(shape), counts))
-    return found
+            result.append(Pair(a.name, values, reference, a.peak, tuple(shape), counts))
+    return result
 
 
 def rmse(pairs: Sequence[Pair]) -> float:
@@ -135,12 +123,10 @@ def _mean_square(pairs: Sequence[Pair], *, relative: bool) -> float:
     total, count = 0.0, 0
     with numpy.errstate(all="ignore"):  # infinity less infinity
         for pair in pairs:
-            squares = 0.0
-            for actual, expected in pair.pieces():
-                error = actual - expected
-                squares += float(error @ error)
-            total += squares / pair.peak**2 if relative else squares
-            count += pair.number
+            actual, expected = pair.numbers
+            error = actual - expected
+            total += float(error @ error) / (pair.peak**2 if relative else 1)
+            count += error.size
     return total / count if count else 0.0
 
 
@@ -166,7 +152,6 @@ def scale_error(pairs: Sequence[Pair]) -> float:
 
 def wasserstein_rel(pairs: Sequence[Pair]) -> float:
     """The distance of both distributions of values, relative to the mean magnitude."""
-
     actual, expected = _values(pairs)
     if not actual.size:
         return 0.0
@@ -176,7 +161,6 @@ def wasserstein_rel(pairs: Sequence[Pair]) -> float:
 
 def atol_p999(pairs: Sequence[Pair]) -> float:
     """The absolute error that one element of a thousand exceeds."""
-
     actual, expected = _values(pairs)
     return float(numpy.percentile(numpy.abs(actual - expected), 99.9)) if actual.size else 0.0
 
@@ -193,24 +177,15 @@ def _check(actual: Array, expected: Array) -> None:
 
 def _sums(pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
     """Sums of the squared errors, of the squares of both, and of their products. Raises ValueError."""
-    sums = [0.0, 0.0, 0.0, 0.0]
-    for pair in pairs:
-        for actual, expected in pair.pieces():
-            _check(actual, expected)
-            error = actual - expected
-            for at, (one, other) in enumerate(
-                ((error, error), (actual, actual), (expected, expected), (actual, expected))
-            ):
-                sums[at] += float(one @ other)
-    return sums[0], sums[1], sums[2], sums[3]
+    actual, expected = _values(pairs)
+    error = actual - expected
+    return float(error @ error), float(actual @ actual), float(expected @ expected), float(actual @ expected)
 
 
 def _values(pairs: Sequence[Pair]) -> tuple[Array, Array]:
-    """All elements that count. Raises ValueError."""
-
-    pieces = [piece for pair in pairs for piece in pair.pieces()]
-    empty = [numpy.zeros(0)]
-    actual, expected = (numpy.concatenate(empty + [each[side] for each in pieces]) for side in (0, 1))
+    """All elements that count, actual and expected. Raises ValueError."""
+    numbers = [(numpy.zeros(0), numpy.zeros(0)), *(pair.numbers for pair in pairs)]
+    actual, expected = map(numpy.concatenate, zip(*numbers, strict=True))
     _check(actual, expected)
     return actual, expected
 
@@ -224,14 +199,13 @@ def histogram_emd(pairs: Sequence[Pair]) -> float:
 
 
 def _distance(pair: Pair) -> float:
+    actual, expected = pair.numbers
+    if numpy.isnan(actual).any() or numpy.isnan(expected).any():
+        return math.nan
     least = -pair.peak - 1 if pair.actual.dtype.kind == "i" and pair.peak > 1 else 0.0
     width = (pair.peak - least + (pair.actual.dtype.kind in "iu")) / _BINS
-    difference = numpy.zeros(_BINS, numpy.int64)
-    for actual, expected in pair.pieces():
-        if numpy.isnan(actual).any() or numpy.isnan(expected).any():
-            return math.nan
-        difference += _histogram(actual, least, width) - _histogram(expected, least, width)
-    return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * pair.number) if pair.number else 0.0
+    difference = _histogram(actual, least, width) - _histogram(expected, least, width)
+    return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * actual.size) if actual.size else 0.0
 
 
 def _histogram(values: Array, least: float, width: float) -> Array:

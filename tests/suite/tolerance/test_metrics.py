@@ -232,5 +232,5 @@ def test_channels_of_an_image_that_do_not_count() -> None:
     pairs = pairs_of(planes, memoryview(actual).cast("B"), memoryview(expected).cast("B"), ignored.reshape(-1))
     assert [pair.name for pair in pairs] == ["R", "G", "B", "A"]
     assert [int(pair.actual.max()) for pair in pairs] == [30, 0, 0, 0]
-    assert [pair.number for pair in pairs] == [4, 3, 3, 3]
+    assert [pair.numbers[0].size for pair in pairs] == [4, 3, 3, 3]
     assert metric("rmse", pairs) == pytest.approx(math.sqrt(30**2 / 13))
