@@ -8,7 +8,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import replace
 from glob import escape, glob
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy
 
@@ -17,13 +17,10 @@ from scenario_runner.suite.expectations.outputs import extension_of, held_conten
 from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.suite.tolerance.elements import compare, element_errors
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.content import Channel, Content
+from scenario_runner.viewing.content import Array, Channel, Content
 from scenario_runner.viewing.difference import error_map
 from scenario_runner.viewing.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
 from scenario_runner.viewing.reading import is_decodable
-
-if TYPE_CHECKING:
-    Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 _LONGEST_NAME: Final = 120
 _MOST_COLORS: Final = 4
@@ -67,38 +64,30 @@ def write_evidence(
     "actual_array". "error" is a picture, or an array of absolute errors. Of several levels or aspects the pictures show
     the first one that is wrong. Raises FileError.
     """
-    folder = item_folder(item_id)
-    stem = os.path.join(folder, *bound.output.file_name.split("/"))
+    stem = "/".join([item_folder(item_id), bound.output.file_name])
     files: dict[str, str] = {}
+
+    def path_of(what: str, name: str) -> str:
+        files[what] = f"{stem}.{name}"
+        return os.path.join(results_folder, *files[what].split("/"))
+
     contents = {"actual": actual}
     if bound.expected.sha256 is None:
         contents["expected"] = _expected(bound)
     plane = _wrong_plane(bound, contents)
     is_picture = _is_picture(plane)
     for what, data in contents.items():
-        if len(data) > bytes_max:
-            continue
-        bytes_max -= len(data)
-        path = f"{stem}.{what}{extension_of(bound.output)}"
-        write_output(os.path.join(results_folder, path), bound.output, bound.element, data)
-        files[f"{what}_array" if is_picture else what] = path
+        if len(data) <= bytes_max:
+            bytes_max -= len(data)
+            path = path_of(f"{what}_array" if is_picture else what, f"{what}{extension_of(bound.output)}")
+            write_output(path, bound.output, bound.element, data)
     if is_picture:
-        files.update(_write_pictures(bound, plane, contents, results_folder, stem))
+        for what, picture in _pictures(bound, plane, contents).items():
+            write_picture(path_of(what, f"{what}.png"), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
     elif "expected" in contents and plane.image is None and 8 * plane.element_count <= bytes_max:
-        files.update(_write_errors(bound, plane, contents, results_folder, stem))
-    return {what: path.replace(os.sep, "/") for what, path in files.items()}
-
-
-def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
-    """The first part of an output that has wrong elements, else the first one."""
-
-    first, *others = zip(bound.planes, bound.compared_planes, strict=True)
-    if others and "expected" in contents:
-        expected = held_content(bytes(contents["expected"]), bound.element)
-        for plane, compared in (first, *others):
-            if compare(contents["actual"], expected, (compared,), bound.rule).wrong:
-                return plane
-    return first[0]
+        errors = _errors(bound, plane, contents)
+        write_npy(path_of("error", "error.npy"), "<f8", plane.shape, [errors.tobytes()])
+    return files
 
 
 def _expected(bound: Bound) -> memoryview:
@@ -106,6 +95,17 @@ def _expected(bound: Bound) -> memoryview:
     with bound.opened() as content:
         content.read_into(held, 0)
     return held
+
+
+def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
+    """The first part of an output that has wrong elements, else the first one."""
+    first, *others = zip(bound.planes, bound.compared_planes, strict=True)
+    if others and "expected" in contents:
+        expected = held_content(contents["expected"], bound.element)
+        for plane, compared in (first, *others):
+            if compare(contents["actual"], expected, (compared,), bound.rule).wrong:
+                return plane
+    return first[0]
 
 
 def _is_picture(plane: Plane) -> bool:
@@ -125,7 +125,6 @@ def _has_colors(plane: Plane) -> bool:
 
 
 def _content(plane: Plane, data: memoryview) -> Content:
-
     piece = data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes]
     channels = plane.channels(piece)
     if plane.image is not None:
@@ -140,38 +139,26 @@ def _content(plane: Plane, data: memoryview) -> Content:
     return Content("a.npy", "", tuple(Channel(str(at), raw, channel.element) for at, raw in enumerate(colors)), True)
 
 
-def _write_errors(
-    bound: Bound, plane: Plane, contents: dict[str, memoryview], results_folder: str, stem: str
-) -> dict[str, str]:
-    """An array of the errors; zero where an element does not count."""
-
+def _errors(bound: Bound, plane: Plane, contents: dict[str, memoryview]) -> Array:
+    """The absolute errors of the elements; zero where an element does not count."""
     (a,), (e,) = (plane.channels(contents[what][: plane.size_bytes]) for what in ("actual", "expected"))
     errors = element_errors(a.raw, e.raw, a.element)
     ignored = bound.ignored()
     if ignored is not None:
         errors[ignored] = 0
-    path = f"{stem}.error.npy"
-    write_npy(os.path.join(results_folder, path), "<f8", plane.shape, [errors.tobytes()])
-    return {"error": path}
+    return errors
 
 
-def _write_pictures(
-    bound: Bound, plane: Plane, contents: dict[str, memoryview], results_folder: str, stem: str
-) -> dict[str, str]:
+def _pictures(bound: Bound, plane: Plane, contents: dict[str, memoryview]) -> dict[str, Array]:
     """Pictures of contents, with the range of what is expected, and one of the errors."""
-
     shown = _visible({what: _content(plane, contents[what]) for what in sorted(contents, reverse=True)})
     limits = value_range(next(iter(shown.values())))
     if not all(map(math.isfinite, limits)):
         limits = (0.0, 1.0)
-    pictures: dict[str, Array] = {what: picture_of(content, limits) for what, content in shown.items()}
+    pictures = {what: picture_of(content, limits) for what, content in shown.items()}
     if "expected" in shown:
         pictures["error"] = _error_picture(bound, plane, shown)
-    files: dict[str, str] = {}
-    for what, picture in pictures.items():
-        files[what] = f"{stem}.{what}.png"
-        write_picture(os.path.join(results_folder, files[what]), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
-    return files
+    return pictures
 
 
 def _visible(shown: dict[str, Content]) -> dict[str, Content]:
@@ -185,7 +172,6 @@ def _visible(shown: dict[str, Content]) -> dict[str, Content]:
 
 def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Array:
     """The errors as colours; what does not count has a colour of its own, and does not change the scale."""
-
     actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
     covered = numpy.zeros(actual.shape, bool)
     if ignored is not None:
