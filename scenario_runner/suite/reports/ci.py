@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import mimetypes
 import os
 import sys
@@ -17,7 +16,16 @@ from xml.sax.saxutils import escape, quoteattr
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import BAD, NOT_RUN, Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.text import FULL_TEXT_MAX, INCOMPLETE, SuiteInfo, full_text, kind_of, shortened
+from scenario_runner.suite.reports.text import (
+    FULL_TEXT_MAX,
+    INCOMPLETE,
+    SuiteInfo,
+    full_text,
+    kind_of,
+    printable,
+    shortened,
+    shown_path,
+)
 from scenario_runner.text import one_line, visible
 
 SPECIFICATION_VERSION: Final = "0.0.0"
@@ -28,11 +36,7 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[st
 
     It appears complete or not at all. Raises FileError.
     """
-    head = {
-        "reportFormat": "CTRF",
-        "specVersion": SPECIFICATION_VERSION,
-        "generatedBy": "scenario-runner",
-    }
+    head = {"reportFormat": "CTRF", "specVersion": SPECIFICATION_VERSION, "generatedBy": "scenario-runner"}
     counts = dict.fromkeys(("tests", "passed", "failed", "skipped", "pending", "other", "flaky"), 0)
     with OutputFile(path) as file:
         start = _text(head)[:-1] + ',"results":{"tool":' + _text({"name": "scenario-runner", "version": info.version})
@@ -53,10 +57,10 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[st
 
 def _environment(info: SuiteInfo) -> dict[str, Any]:
     extra = {
-        "host": visible(info.host),
-        "command": [visible(argument) for argument in info.command[:1000]],
-        "devices": [{"uuid": uuid, "name": visible(name)} for uuid, name in info.devices],
-        "drivers": [visible(driver) for driver in info.drivers],
+        "host": info.host,
+        "command": info.command[:1000],
+        "devices": [{"uuid": uuid, "name": name} for uuid, name in info.devices],
+        "drivers": info.drivers,
     }
     return {"reportName": one_line(info.title), "osPlatform": sys.platform, "extra": extra}
 
@@ -64,8 +68,8 @@ def _environment(info: SuiteInfo) -> dict[str, Any]:
 def _tests(results: Iterable[Result], info: SuiteInfo) -> Iterator[dict[str, Any]]:
     yield from (_test(result, info) for result in results)
     if info.incomplete:
-        message = visible(info.incomplete)
-        yield {"name": INCOMPLETE, "status": "failed", "duration": 0, "rawStatus": "Incomplete", "message": message}
+        error = {"rawStatus": "Incomplete", "message": info.incomplete}
+        yield {"name": INCOMPLETE, "status": "failed", "duration": 0, **error}
 
 
 def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
@@ -77,12 +81,12 @@ def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
         "status": "other" if kind == "tolerated" else kind,
         "duration": round(result.seconds * 1000),
         "rawStatus": result.verdict,
-        "filePath": visible(info.shown_path(result.item.path)),
+        "filePath": shown_path(result.item.path, info.folder),
         "suite": [part for part in os.path.dirname(name).split("/") if part],
-        "device": visible(result.device),
-        "labels": {"driver": visible(result.driver)} if result.driver else {},
+        "device": result.device,
+        "labels": {"driver": result.driver} if result.driver else {},
         "retries": len(earlier),
-        "retryAttempts": [_attempt(at, each, info) for at, each in enumerate(earlier, 1)],
+        "retryAttempts": [_attempt(number, attempt, info) for number, attempt in enumerate(earlier, 1)],
         "flaky": result.verdict == "Flake",
     }
     if last is not None and result.verdict != "Pass":
@@ -90,40 +94,36 @@ def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
         if kind != "skipped":
             test["trace"] = full_text(result, info)
             test["extra"] = {
-                "command": visible(info.repeat_command(result)),
+                "command": info.repeat_command(result),
                 "exitCode": last.exit_code,
-                "diagnostics": [_visible(diagnostic) for diagnostic in last.diagnostics[:100]],
+                "diagnostics": last.diagnostics[:100],
                 "outputs": [_output(output) for output in last.outputs if output.status != "Pass"][:100],
             }
-    return _given(test)
+    return _without_empty(test)
 
 
 def _attempt(number: int, attempt: Outcome, info: SuiteInfo) -> dict[str, Any]:
-    attempted = {
+    fields = {
         "attempt": number,
         "status": "failed" if attempt.status in BAD else "skipped" if attempt.status in NOT_RUN else "passed",
         "duration": round(attempt.seconds * 1000),
         "extra": {"rawStatus": attempt.status},
-        "trace": visible(shortened(attempt.stack, FULL_TEXT_MAX)),
+        "trace": attempt.stack,
     }
-    return _given(attempted | _about(attempt, info))
+    return _without_empty(fields | _about(attempt, info))
 
 
 def _about(outcome: Outcome, info: SuiteInfo) -> dict[str, Any]:
     """The reason, the end of standard error and the files of one run."""
-    kinds = ((name, path, mimetypes.guess_type(path)[0]) for name, path in _files(outcome, info))
-    return {
-        "message": visible(outcome.reason),
-        "stderr": visible(shortened(outcome.output, FULL_TEXT_MAX)).splitlines(),
-        "attachments": [
-            {"name": visible(name), "contentType": kind or "application/octet-stream", "path": visible(path)}
-            for name, path, kind in kinds
-        ],
-    }
+    attachments = [
+        {"name": name, "contentType": mimetypes.guess_type(path)[0] or "application/octet-stream", "path": path}
+        for name, path in _files(outcome, info)
+    ]
+    stderr = visible(shortened(outcome.output, FULL_TEXT_MAX)).splitlines()
+    return {"message": outcome.reason, "stderr": stderr, "attachments": attachments}
 
 
-def _given(test: dict[str, Any]) -> dict[str, Any]:
-    """The keys that say something."""
+def _without_empty(test: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in test.items() if value or name == "duration"}
 
 
@@ -132,27 +132,17 @@ def _files(outcome: Outcome, info: SuiteInfo) -> Iterator[tuple[str, str]]:
     for output in () if info.is_temporary else outcome.outputs:
         if output.status != "Pass":
             for what, path in info.files_of(output).items():
-                yield f"{output.name}: {what}", info.shown_path(path)
+                yield f"{output.name}: {what}", shown_path(path, info.folder)
 
 
 def _output(output: OutputCheck) -> dict[str, Any]:
-    return {
-        "name": visible(output.name),
-        "status": output.status,
-        "message": visible(output.message),
-        "metrics": {name: value if math.isfinite(value) else str(value) for name, value in output.metrics.items()},
-        "worst": [
-            dict(zip(("index", "expected", "actual"), map(visible, element), strict=True)) for element in output.worst
-        ],
-    }
-
-
-def _visible(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: visible(value) if isinstance(value, str) else value for name, value in fields.items()}
+    worst = [dict(zip(("index", "expected", "actual"), element, strict=True)) for element in output.worst]
+    fields = {"name": output.name, "status": output.status, "message": output.message, "metrics": output.metrics}
+    return {**fields, "worst": worst}
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return json.dumps(printable(value), allow_nan=False, separators=(",", ":"))
 
 
 FILE_SIZE_MAX: Final = 30_000_000
@@ -208,7 +198,7 @@ def _remove_further(path: str, first: int) -> None:
 
 
 def _part_property(number: int) -> str:
-    return f"<property{_attributes(name='part', value=str(number))}/>"
+    return _element("property", name="part", value=str(number))
 
 
 def _write_part(path: str, number: int, cases: Sequence[tuple[bytes, str]], info: SuiteInfo) -> None:
@@ -228,7 +218,7 @@ def _write_part(path: str, number: int, cases: Sequence[tuple[bytes, str]], info
         f"<testsuite{counts}{more}>",
         "<properties>",
         _part_property(number),
-        *(f"<property{_attributes(name=name, value=value)}/>" for name, value in _properties(info)),
+        *(_element("property", name=name, value=value) for name, value in _properties(info)),
         "</properties>\n",
     ]
     with OutputFile(path) as file:
@@ -261,48 +251,40 @@ def _unique_cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[
             seen[name] = 1
         yield _case(name, result, info)
     if info.incomplete:
-        error = _element("error", "Incomplete", info.incomplete, info.incomplete)
-        case = f"<testcase{_attributes(classname='suite', name=INCOMPLETE)}>\n{error}\n</testcase>\n"
-        yield case.encode(), "error"
+        error = _element("error", escape(info.incomplete), message=_first_line(info.incomplete), type="Incomplete")
+        case = _element("testcase", f"\n{error}\n", classname="suite", name=INCOMPLETE)
+        yield f"{case}\n".encode(), "error"
 
 
 def _case(name: str, result: Result, info: SuiteInfo) -> tuple[bytes, str]:
-    attributes = _attributes(
-        classname=_class_name(result.item.id),
-        name=name,
-        time=f"{result.seconds:.3f}",
-    )
     outcome, inside = _inside(result, info)
-    if not inside:
-        return f"<testcase{attributes}/>\n".encode(), outcome
-    text = "\n".join([f"<testcase{attributes}>", *inside, "</testcase>\n"])
-    return text.encode(), outcome
+    content = "\n".join(["", *inside, ""]) if inside else ""
+    place = {"classname": _class_name(result.item.id), "name": name, "time": f"{result.seconds:.3f}"}
+    return f"{_element('testcase', content, **place)}\n".encode(), outcome
 
 
 def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
     """The element that says how the case ended, and the lines within the case."""
-    kind = kind_of(result)
-    last = result.last
+    kind, last, verdict = kind_of(result), result.last, result.verdict
     reason = last.reason if last is not None else ""
     lines: list[str] = []
     outcome = ""
     if kind == "failed":
-        outcome = "error" if result.verdict in BAD - {"Fail"} else "failure"
-        lines.append(_element(outcome, result.verdict, reason, full_text(result, info)))
+        outcome = "error" if verdict in BAD - {"Fail"} else "failure"
+        lines.append(_element(outcome, escape(full_text(result, info)), message=_first_line(reason), type=verdict))
         lines += _attempts("rerunFailure", result)
     elif kind in ("skipped", "tolerated"):
         outcome = "skipped"
-        message = f"{result.verdict}: {reason}" if reason else result.verdict
-        lines.append(f"<skipped{_attributes(message=one_line(message))}/>")
-    elif result.verdict == "Flake":
+        lines.append(_element("skipped", message=one_line(f"{verdict}: {reason}" if reason else verdict)))
+    elif verdict == "Flake":
         lines += _attempts("flakyFailure", result)
-    is_told = kind == "tolerated" or result.verdict in ("Warn", "Flake")
+    is_told = kind == "tolerated" or verdict in ("Warn", "Flake")
     shown = full_text(result, info) + "\n" if is_told else ""
-    attachments = "" if kind == "skipped" else _junit_attachments(result, info)
+    attachments = "" if kind == "skipped" else _attachments(result, info)
     if shown or attachments:
-        lines.append(f"<system-out>{escape(shown + attachments)}</system-out>")
+        lines.append(_element("system-out", escape(shown + attachments)))
     if last is not None and last.output and kind == "failed":
-        lines.append(f"<system-err>{escape(visible(shortened(last.output, FULL_TEXT_MAX)))}</system-err>")
+        lines.append(_element("system-err", _content(last.output, FULL_TEXT_MAX)))
     return outcome, lines
 
 
@@ -310,14 +292,13 @@ def _attempts(tag: str, result: Result) -> Iterator[str]:
     """The attempts before the last one, as Surefire writes tests that were repeated."""
     for attempt in result.attempts[:-1][-_ATTEMPTS_MAX:]:
         if attempt.status in BAD:
-            attributes = _attributes(message=one_line(attempt.reason), type=attempt.status)
-            inside = f"<stackTrace>{escape(visible(shortened(attempt.stack or attempt.reason, 8192)))}</stackTrace>"
+            inside = _element("stackTrace", _content(attempt.stack or attempt.reason, 8192))
             if attempt.output:
-                inside += f"<system-err>{escape(visible(shortened(attempt.output, 8192)))}</system-err>"
-            yield f"<{tag}{attributes}>{inside}</{tag}>"
+                inside += _element("system-err", _content(attempt.output, 8192))
+            yield _element(tag, inside, message=one_line(attempt.reason), type=attempt.status)
 
 
-def _junit_attachments(result: Result, info: SuiteInfo) -> str:
+def _attachments(result: Result, info: SuiteInfo) -> str:
     """A line for each file, as GitLab and Jenkins want it."""
     paths = () if result.last is None else (path for _, path in _files(result.last, info))
     usable = [path for path in paths if path.isprintable() and "]]" not in path]
@@ -330,9 +311,18 @@ def _class_name(id: str) -> str:
     return folder.replace(".", "_").replace("/", ".") or "suite"
 
 
-def _element(tag: str, kind: str, message: str, text: str) -> str:
-    first = one_line(message.partition("\n")[0])
-    return f"<{tag}{_attributes(message=first, type=kind)}>{escape(text)}</{tag}>"
+def _first_line(text: str) -> str:
+    return one_line(text.partition("\n")[0])
+
+
+def _content(text: str, longest: int) -> str:
+    return escape(visible(shortened(text, longest)))
+
+
+def _element(tag: str, content: str = "", **attributes: str) -> str:
+    """An XML element; ``content`` is XML."""
+    start = f"{tag}{_attributes(**attributes)}"
+    return f"<{start}>{content}</{tag}>" if content else f"<{start}/>"
 
 
 def _attributes(**values: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import os
 import shlex
 import time
@@ -20,7 +19,7 @@ from urllib.parse import quote
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite.records import Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.text import SuiteInfo, is_same, seconds_text, shortened
+from scenario_runner.suite.reports.text import SuiteInfo, is_same, printable, seconds_text, shortened
 from scenario_runner.text import one_line, visible
 
 
@@ -36,7 +35,6 @@ _LIMITS: Final = Limits()
 _COMMAND: Final = "scenario-runner test"
 _PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
 _PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-_TEXT_MAX: Final = 65536  # characters of a stack or of what a process wrote
 _REASON_MAX: Final = 500
 _ENTRIES_MAX, _ATTEMPTS_MAX = 200, 20
 
@@ -140,7 +138,7 @@ class _Page:
         return {"attempts": attempts, "driver": visible(result.driver)}
 
     def _attempt(self, attempt: Outcome) -> dict[str, Any]:
-        fields = _printable(attempt._replace(outputs=()).as_json())
+        fields = printable(attempt._replace(outputs=()).as_json(), _ENTRIES_MAX)
         if attempt.before:
             fields["before_count"] = max(attempt.before_count, len(attempt.before))
         if attempt.outputs:
@@ -148,7 +146,7 @@ class _Page:
         return {"seconds": 0.0, **fields}
 
     def _output(self, output: OutputCheck) -> dict[str, Any]:
-        fields = _printable(output._replace(files={})._asdict())
+        fields = printable(output._replace(files={})._asdict(), _ENTRIES_MAX)
         if output.status != "Pass":
             fields["files"] = list(self._files(output))
         return {name: value for name, value in fields.items() if value}
@@ -187,20 +185,6 @@ def _link(path: str, folder: str) -> str:
 def _page_file(name: str) -> bytes:
     with open(os.path.join(_PAGE, name), "rb") as file:
         return file.read().rstrip()
-
-
-def _printable(value: Any) -> Any:
-    """Data for JSON without control characters, infinite numbers, and more than a reader wants."""
-    match value:
-        case str():
-            return visible(shortened(value, _TEXT_MAX))
-        case float() if not math.isfinite(value):
-            return str(value)
-        case dict():
-            return {visible(name): _printable(item) for name, item in value.items()}
-        case list() | tuple():
-            return [_printable(item) for item in value[:_ENTRIES_MAX]]
-    return value
 
 
 def _json(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -63,10 +64,6 @@ class SuiteInfo(NamedTuple):
         if result.last is not None and result.last.status in ("Crash", "Timeout"):
             commands.append(self.repeat(result).debug_command(result, self.folder))
         return commands
-
-    def shown_path(self, path: str) -> str:
-        """A path as the user would write it: relative to ``folder`` where it lies below it."""
-        return shown_path(path, self.folder)
 
     def files_of(self, output: OutputCheck) -> dict[str, str]:
         """The absolute paths of an output's files, by what they show, in the order in which they are shown."""
@@ -145,7 +142,7 @@ WORST_MAX: Final = 5
 """How many of the worst elements the short text of an output has."""
 
 FULL_TEXT_MAX: Final = 65536
-"""How many characters `full_text` has at most."""
+"""Most characters of `full_text`, and of a text in a report."""
 
 _REASON_MAX: Final = 50  # lines
 _BEFORE_MAX: Final = 100  # items that ran before
@@ -208,11 +205,22 @@ def full_text(result: Result, info: SuiteInfo) -> str:
 
 def is_same(one: Outcome, other: Outcome) -> bool:
     """Return whether two attempts gave the same, whatever time they took and whatever had run before."""
-    return _what(one) == _what(other)
+    varying: dict[str, Any] = {"seconds": 0.0, "output": "", "before": (), "before_count": 0}
+    return one._replace(**varying) == other._replace(**varying)
 
 
-def _what(outcome: Outcome) -> Outcome:
-    return outcome._replace(seconds=0.0, output="", before=(), before_count=0)
+def printable(value: Any, entries_max: int | None = None) -> Any:
+    """Data for JSON without control characters, infinite numbers, and more than a reader wants."""
+    match value:
+        case str():
+            return visible(shortened(value, FULL_TEXT_MAX))
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {visible(name): printable(entry, entries_max) for name, entry in value.items()}
+        case list() | tuple():
+            return [printable(entry, entries_max) for entry in value[:entries_max]]
+    return value
 
 
 def shortened(text: str, longest: int) -> str:
