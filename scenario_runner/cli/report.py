@@ -6,7 +6,6 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Final
 
 from scenario_runner.cli.messages import write
@@ -16,7 +15,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Outcome, Result, is_bad
+from scenario_runner.suite.records import Outcome, Result
 from scenario_runner.suite.reports.text import SuiteInfo, headline, missing_tools, seconds_text
 from scenario_runner.suite.verdicts import compare, write_tables
 from scenario_runner.text import one_line
@@ -33,55 +32,52 @@ def main(options: argparse.Namespace) -> int:
 
     problems = SuiteProblems(show, strict=options.strict)
     check_destinations(options)
-    with ExitStack() as stack:
-        with problems.together():
-            merged = stack.enter_context(MergedJournals(options.journals, problems))
-            incomplete = list(merged.incomplete())
-            for file in incomplete:
-                if file.path not in merged.unusable:
-                    problems.found(
-                        "SR-SUITE-014", file.path, file.message, "run it again with --resume, which runs the rest"
-                    )
-        if not merged.entries:
-            help = "a suite that ended before its first result has written it; run it again"
-            refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
-        if options.csv is not None:
-            write_tables(options.csv, merged.rows())
-        not_run = merged.not_run()
-        if not_run:
-            problems.found("SR-SUITE-015", None, not_run)
-        without_tool = [id for id, entry in merged.entries.items() if entry.verdict == "MissingTool"]
-        lacking = missing_tools([merged.result(id) for id in without_tool])
-        if lacking is not None:
-            problems.failed(lacking)
-        info = _info(options.journals, merged, lacking)
-        lines = write_reports(options, _Placed(merged), info, problems)
-        bad = sorted(id for id, entry in merged.entries.items() if is_bad(entry.verdict))
-        if options.compare is not None:
-            bad = _compare(options.compare, merged, problems)
-        else:
-            _show_failures(bad, merged)
-        counts = Counter(entry.verdict for entry in merged.entries.values())
-        if counts:
-            print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
-        for line in lines:
-            print(one_line(line))
-        ended = incomplete[0].ended if incomplete else "not run" if not_run else "incomplete" if lacking else ""
-        print(verdict_line(len(bad), len(merged), ended))
-        return 1 if bad else problems.exit_code
+    with problems.together():
+        merged = MergedJournals(options.journals, problems)
+        incomplete = list(merged.incomplete())
+        for file in incomplete:
+            if file.path not in merged.unusable:
+                problems.found(
+                    "SR-SUITE-014", file.path, file.message, "run it again with --resume, which runs the rest"
+                )
+    if not merged.results:
+        help = "a suite that ended before its first result has written it; run it again"
+        refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
+    if options.csv is not None:
+        write_tables(options.csv, merged.rows())
+    not_run = merged.not_run()
+    if not_run:
+        problems.found("SR-SUITE-015", None, not_run)
+    lacking = missing_tools([result for result in merged.results.values() if result.verdict == "MissingTool"])
+    if lacking is not None:
+        problems.failed(lacking)
+    info = _info(options.journals, merged, lacking)
+    lines = write_reports(options, _Placed(merged), info, problems)
+    bad = sorted(id for id, result in merged.results.items() if result.is_bad)
+    if options.compare is not None:
+        bad = _compare(options.compare, merged, problems)
+    else:
+        _show_failures(bad, merged)
+    counts = Counter(result.verdict for result in merged.results.values())
+    if counts:
+        print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+    for line in lines:
+        print(one_line(line))
+    ended = incomplete[0].ended if incomplete else "not run" if not_run else "incomplete" if lacking else ""
+    print(verdict_line(len(bad), len(merged.results), ended))
+    return 1 if bad else problems.exit_code
 
 
 def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
     for id in bad[:_MOST_SHOWN]:
-        print(headline(merged.result(id)))
+        print(headline(merged.results[id]))
     if len(bad) > _MOST_SHOWN:
         print(f"and {len(bad) - _MOST_SHOWN} more")
 
 
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
     """Print what has changed since an older journal; the items that are failures only now."""
-    with MergedJournals([old], problems) as before:
-        found = compare(before.rows(), merged.rows())
+    found = compare(MergedJournals([old], problems).rows(), merged.rows())
     changes = {"new failures": found.new_failures, "fixed": found.fixed, "changed": found.changed}
     parts: dict[str, Sequence[str]] = {
         title: [f"{each.id}: {each.before or 'new'} -> {each.after}" for each in changed]
@@ -133,7 +129,7 @@ def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunn
     return SuiteInfo(
         title=", ".join(journals),
         started=min((header.started for header in headers), default=0.0),
-        seconds=sum(entry.seconds for entry in merged.entries.values()),
+        seconds=sum(result.seconds for result in merged.results.values()),
         devices=tuple({uuid: name for end in ends for uuid, name in end.devices.items()}.items()),
         host=", ".join(dict.fromkeys(header.host for header in headers)),
         version=", ".join(dict.fromkeys(header.program for header in headers)),

@@ -26,7 +26,7 @@ from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal
 from scenario_runner.suite.lists import Lists, Selection, given_patterns, read_baselines, read_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import EvaluationOptions, Item, is_bad
+from scenario_runner.suite.records import EvaluationOptions, Item
 from scenario_runner.suite.reports.text import SuiteInfo
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.workers import Workers
@@ -93,7 +93,7 @@ class _Suite:
                     read_patterns(options.flakes, self._problems),
                     given_patterns(options.include_tests, self._problems),
                 )
-                earlier = self._earlier(stack)
+                earlier = self._earlier()
                 items = self._items(lists, earlier)
                 ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
                 if options.strict:
@@ -122,10 +122,8 @@ class _Suite:
                 write_reports(self._options, (), self._info()._replace(incomplete=empty), self._problems)
             raise
 
-    def _earlier(self, stack: ExitStack) -> MergedJournals | None:
-        """The results of the run before, where they are asked for and there are any.
-
-        They are opened before the journal is locked, and closed after it was (`journal` says why)."""
+    def _earlier(self) -> MergedJournals | None:
+        """The results of the run before, where they are asked for and there are any."""
         options = self._options
         if not (options.resume or options.failed_first):
             return None
@@ -133,7 +131,7 @@ class _Suite:
         if not os.path.exists(path) or not os.path.getsize(path):
             return None
         try:
-            return stack.enter_context(MergedJournals([path], self._problems))
+            return MergedJournals([path], self._problems)
         except FileError as error:  # what cannot be used does not stop what runs; the journal begins anew
             if options.strict:
                 raise
@@ -146,7 +144,7 @@ class _Suite:
 
         first: frozenset[str] = frozenset()
         if options.failed_first and earlier is not None:
-            first = frozenset(id for id, entry in earlier.entries.items() if is_bad(entry.verdict))
+            first = frozenset(id for id, result in earlier.results.items() if result.is_bad)
         discovery = Discovery(options.root, self._problems)
         selection = Selection(options.fraction, options.fraction_start, options.shuffle, first)
         is_empty = True
@@ -351,9 +349,9 @@ class _Suite:
                 self._problems.failed(error)
         try:
             if journal is not None and wants_reports(options):
-                with MergedJournals([journal.path], self._problems) as merged:
-                    merged.keep(session.rows)
-                    lines += write_reports(options, merged, summary.info(merged), self._problems)
+                merged = MergedJournals([journal.path], self._problems)
+                merged.keep(session.rows)
+                lines += write_reports(options, merged, summary.info(merged), self._problems)
         except ScenarioRunnerError as error:
             self._problems.failed(error)
         return lines

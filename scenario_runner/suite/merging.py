@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from contextlib import ExitStack
 from functools import cache, partial
 from typing import Annotated, Any, BinaryIO, Final, NamedTuple, TypeVar
 
@@ -53,21 +51,6 @@ def _validated(kind: type[_Kind], line: bytes) -> _Kind:
 _KINDS: Final[dict[bytes, type]] = {b'{"journal"': Header, b'{"end"': End}  # others are results
 
 
-class Entry(NamedTuple):
-    """The place of an item's result, and what most readers want of it.
-
-    ``run`` is the index of its `Run`; ``longest_s`` the time of its longest attempt."""
-
-    run: int
-    offset: int
-    verdict: str
-    seconds: float
-    longest_s: float
-    timed_out: bool
-    device: str
-    driver: str
-
-
 class Run(NamedTuple):
     """A run of a suite that a journal has; ``end`` is None where it was killed, or has not ended yet."""
 
@@ -85,42 +68,33 @@ class Incomplete(NamedTuple):
 
 
 class MergedJournals:
-    """The results of journals: of several of one item, the one read last counts.
+    """The results of journals by the ids of their items: of several of one item, the one read last counts.
 
-    Life cycle: the files are opened and read, results are read from them again as they are asked for, and closed. Only
-    an `Entry` of each is kept in memory, in ``entries`` by the item's id; iterating goes by the order of the ids. A
-    folder stands for the journal in it. Damaged lines, and verdicts of different journals that contradict each other,
-    are problems, and so is a file that cannot be read or is no journal of this version, where there are others. Raises
-    FileError where there are none.
+    Iterating goes by the order of the ids. A folder stands for the journal in it. Damaged lines, and verdicts of
+    different journals that contradict each other, are problems, and so is a file that cannot be read or is no journal
+    of this version, where there are others. Raises FileError where there are none.
     """
 
     def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
         self.runs: list[Run] = []
-        self.entries: dict[str, Entry] = {}
-        self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
+        self.results: dict[str, Result] = {}
         self.unusable: list[str] = []
         """The paths of the journals that cannot be read, which has been reported."""
+        self._paths = [os.path.join(path, FILE_NAME) if os.path.isdir(path) else path for path in paths]
         self._problems = problems
-        self._files = ExitStack()
-        self._open: dict[int, BinaryIO] = {}
+        self._run_of: dict[str, Run] = {}
         self._counts = [0] * len(paths)  # of the items that each journal has
         errors: list[FileError] = []
-        try:
-            for number, path in enumerate(self._paths):
-                try:
-                    self._open[number] = self._files.enter_context(_opened(path))
-                    self._index(number)
-                except FileError as error:
-                    errors.append(error)
-                    self.unusable.append(path)
-            if errors and len(errors) == len(self._paths):
-                raise errors[0]
-            for each in errors:
-                for problem in each.problems:
-                    problems.found(problem.code, problem.path, problem.message, problem.help, line=problem.line)
-        except BaseException:
-            self.close()
-            raise
+        for number, path in enumerate(self._paths):
+            try:
+                self._read(number, path)
+            except FileError as error:
+                errors.append(error)
+                self.unusable.append(path)
+        if errors and len(errors) == len(self._paths):
+            raise errors[0]
+        for problem in (problem for error in errors for problem in error.problems):
+            problems.found(problem.code, problem.path, problem.message, problem.help, line=problem.line)
 
     def incomplete(self) -> Iterator[Incomplete]:
         """The journals whose last suite did not end by itself with the result of every item, or that have lost some.
@@ -144,115 +118,78 @@ class MergedJournals:
 
     def not_run(self) -> str:
         """A sentence where the device supports none of the items; else nothing."""
-        verdicts = [entry.verdict for entry in self.entries.values()]
-        first = self.result(list(self.entries)[verdicts.index("NotSupported")]) if "NotSupported" in verdicts else None
-        return not_run(verdicts, len(self), "" if first is None or first.last is None else first.last.reason)
+        verdicts = [result.verdict for result in self.results.values()]
+        unsupported = (result for result in self.results.values() if result.verdict == "NotSupported")
+        first = next(unsupported, None)
+        return not_run(verdicts, len(verdicts), "" if first is None or first.last is None else first.last.reason)
 
     def keep(self, ids: Container[str]) -> None:
         """Forget the results of other items."""
-        self.entries = {id: entry for id, entry in self.entries.items() if id in ids}
+        self.results = {id: result for id, result in self.results.items() if id in ids}
 
     def rows(self) -> dict[str, Row]:
         """The rows of tables about the items."""
-        return {id: Row(entry.verdict, entry.seconds) for id, entry in self.entries.items()}
-
-    def close(self) -> None:
-        """Close the files; may be called twice."""
-        self._files.close()
-
-    def __enter__(self) -> MergedJournals:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        return len(self.entries)
+        return {id: Row(result.verdict, result.seconds) for id, result in self.results.items()}
 
     def __iter__(self) -> Iterator[Result]:
-        return (self.result(id) for id in sorted(self.entries))
+        return (self.results[id] for id in sorted(self.results))
 
     def folder(self, id: str) -> str:
         """The folder of the journal that has the result of an item. Raises KeyError."""
-        return os.path.dirname(os.path.abspath(self._paths[self.runs[self.entries[id].run].journal]))
+        return os.path.dirname(os.path.abspath(self._paths[self._run_of[id].journal]))
 
-    def result(self, id: str) -> Result:
-        """The result of one item. Raises KeyError, and FileError where the file has changed."""
-        entry = self.entries[id]
-        journal = self.runs[entry.run].journal
-        file = self._open[journal]
-        file.seek(entry.offset)
-        try:
-            return _validated(Result, file.readline())
-        except ValueError:
-            refuse("SR-SUITE-011", self._paths[journal], "the journal was changed while it was read")
+    def header(self, id: str) -> Header:
+        """The header of the suite that has the result of an item. Raises KeyError."""
+        return self._run_of[id].header
 
     def repeat(self, result: Result) -> Repeat:
         """The command of the suite that has a result, to run its item again."""
-        return self.runs[self.entries[result.item.id].run].header.repeat
+        return self.header(result.item.id).repeat
 
     def _last_runs(self) -> dict[int, Run]:
         """The last run of each journal."""
         return {run.journal: run for run in self.runs}
 
-    def _index(self, number: int) -> None:
-        path = self._paths[number]
-        for line, (entry, offset) in enumerate(_lines(self._open[number], path, self._problems), 1):
-            if isinstance(entry, Header):
-                self.runs.append(Run(number, entry))
-            elif isinstance(entry, End):
-                self.runs[-1] = self.runs[-1]._replace(end=entry)
-            elif entry is not None:
-                self._add(number, line, entry, offset)
-            else:  # it may have been the header of another suite
-                self.runs[-1] = self.runs[-1]._replace(end=None)
+    def _read(self, number: int, path: str) -> None:
+        with _opened(path) as file:
+            for line, entry in enumerate(_lines(file, path, self._problems), 1):
+                if isinstance(entry, Header):
+                    self.runs.append(Run(number, entry))
+                elif isinstance(entry, Result):
+                    self._add(number, line, entry)
+                else:  # a damaged line may have been the header of another suite
+                    self.runs[-1] = self.runs[-1]._replace(end=entry)
 
-    def _add(self, number: int, line: int, result: Result, offset: int) -> None:
-        path = self._paths[number]
-        entry = Entry(
-            len(self.runs) - 1,
-            offset,
-            result.verdict,
-            result.seconds,
-            max((attempt.seconds for attempt in result.attempts), default=0.0),
-            any(attempt.status == "Timeout" for attempt in result.attempts),
-            sys.intern(result.device),
-            sys.intern(result.driver),
-        )
-        before = self.entries.get(result.item.id)
-        other = number if before is None else self.runs[before.run].journal
-        self._counts[number] += before is None or other != number
-        if before is not None and other != number and before.verdict != entry.verdict:
-            self._problems.found(
-                "SR-SUITE-013",
-                path,
-                f"the verdict on {result.item.id!r} is {entry.verdict}, but {before.verdict} in"
-                f" {self._paths[other]!r}; this one counts",
-                line=line,
-                severity="warning",
-            )
-        self.entries[result.item.id] = entry
+    def _add(self, number: int, line: int, result: Result) -> None:
+        id, verdict = result.item.id, result.verdict
+        other = self._run_of[id].journal if id in self._run_of else None
+        self._counts[number] += other != number
+        if other not in (None, number) and self.results[id].verdict != verdict:
+            path = self._paths[self._run_of[id].journal]
+            message = f"the verdict on {id!r} is {verdict}, but {self.results[id].verdict} in {path!r}; this one counts"
+            self._problems.found("SR-SUITE-013", self._paths[number], message, line=line, severity="warning")
+        self.results[id] = result
+        self._run_of[id] = self.runs[-1]
 
 
-def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[tuple[Header | End | Result | None, int]]:
-    """Parse each line of a journal, None for a damaged one, with its offset.
+def _lines(file: BinaryIO, path: str, problems: SuiteProblems) -> Iterator[Header | End | Result | None]:
+    """Parse each line of a journal, None for a damaged one.
 
     Raises FileError for a file that is no journal of this version.
     """
-    first = file.readline(MAX_BYTES)
-    yield _header(first, path), 0
-    offset = len(first)
+    yield _header(file.readline(MAX_BYTES), path)
     for number, text in enumerate(iter(partial(file.readline, MAX_BYTES), b""), 2):
         if len(text) == MAX_BYTES:
             refuse("SR-SUITE-011", path, f"the line has more than {MAX_BYTES >> 20} MiB", line=number)
-        entry: Header | End | Result | None = None
         kind = next((kind for begin, kind in _KINDS.items() if text.startswith(begin)), Result)
         try:
-            entry = _validated(kind, text)
+            yield _validated(kind, text)
         except ValueError as error:
-            _damaged(error, text, path, number, problems)
-        yield entry, offset
-        offset += len(text)
+            message = "the journal ends in the middle of a line, as after a kill; that result is ignored"
+            if text.endswith(b"\n"):
+                message = f"the line is damaged, and is ignored: {_first(error)}"
+            problems.found("SR-SUITE-012", path, message, line=number, severity="warning")
+            yield None
 
 
 def _header(text: bytes, path: str) -> Header:
@@ -278,14 +215,6 @@ def _header(text: bytes, path: str) -> Header:
         refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
 
 
-def _damaged(error: ValueError, text: bytes, path: str, line: int, problems: SuiteProblems) -> None:
-    if text.endswith(b"\n"):
-        message = f"the line is damaged, and is ignored: {_first(error)}"
-    else:
-        message = "the journal ends in the middle of a line, as after a kill; that result is ignored"
-    problems.found("SR-SUITE-012", path, message, line=line, severity="warning")
-
-
 def _first(error: Any) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     place = "/".join(map(str, problem["loc"]))
@@ -295,7 +224,7 @@ def _first(error: Any) -> str:
 
 def _opened(path: str) -> BinaryIO:
     try:
-        if is_stream(path):  # its lines are read again as they are asked for
+        if is_stream(path):
             refuse("SR-SUITE-006", path, "the journal is a pipe, a device or a socket, expected a file")
         return open(path, "rb")
     except (OSError, ValueError) as error:
@@ -318,8 +247,8 @@ class EarlierResults:
         """Compare what decided the results with what would decide them now; a sentence for each difference.
 
         ``devices`` are those in use, each with its UUID and driver; None where they are not known."""
-        for id, entry in self._journals.entries.items():
-            difference = entry.verdict not in _NEVER_KEPT and self._difference(entry, now, devices)
+        for id, result in self._journals.results.items():
+            difference = result.verdict not in _NEVER_KEPT and self._difference(result, now, devices)
             if difference:
                 self._void[id] = difference
         counts = Counter(self._void.values())
@@ -329,25 +258,27 @@ class EarlierResults:
             for difference, count in counts.items()
         ]
 
-    def _difference(self, entry: Entry, now: Header, devices: Container[tuple[str, str]] | None) -> str:
-        before = self._journals.runs[entry.run].header
+    def _difference(self, result: Result, now: Header, devices: Container[tuple[str, str]] | None) -> str:
+        before = self._journals.header(result.item.id)
         if before.program_hash != now.program_hash:
             if before.program != now.program:
                 return f"version {before.program} of this program"
             names = {*before.runner, *now.runner}
             changed = sorted(name for name in names if _text(before.runner.get(name)) != _text(now.runner.get(name)))
             return f"other options ({', '.join(changed)})" if changed else "another source of this program"
-        if devices is not None and (entry.device, entry.driver) not in devices:
-            return f"the device {entry.device} with the driver {entry.driver!r}"
-        if before.timeout_s < now.timeout_s if entry.timed_out else now.timeout_s < entry.longest_s < before.timeout_s:
+        if devices is not None and (result.device, result.driver) not in devices:
+            return f"the device {result.device} with the driver {result.driver!r}"
+        timed_out = any(attempt.status == "Timeout" for attempt in result.attempts)
+        longest_s = max((attempt.seconds for attempt in result.attempts), default=0.0)
+        if before.timeout_s < now.timeout_s if timed_out else now.timeout_s < longest_s < before.timeout_s:
             return f"the time limit {before.timeout_s:g} s"
         return ""
 
     def result(self, id: str, hashes: Hashes) -> Result | None:
         """The result of an item with these hashes; None where there is none that holds."""
-        if id not in self._journals.entries or id in self._void:
+        before = self._journals.results.get(id)
+        if before is None or id in self._void:
             return None
-        before = self._journals.result(id)
         is_same = before.hashes == hashes._replace(program=before.hashes.program)
         return before if is_same and before.last is not None and before.last.status not in _NEVER_KEPT else None
 

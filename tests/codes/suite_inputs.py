@@ -92,7 +92,7 @@ def other_file(case: Case) -> Codes:
 def damaged(case: Case, problems: SuiteProblems) -> None:
     path = Path(journal(case.scene.folder, "Pass"))
     path.write_bytes(path.read_bytes()[:-9])
-    MergedJournals([str(path)], problems).close()
+    MergedJournals([str(path)], problems)
 
 
 def printed(case: Case, code: int, *command: str) -> Codes:
@@ -113,7 +113,7 @@ def without_a_compiler(case: Case) -> Codes:
 
 def contradiction(case: Case, problems: SuiteProblems) -> None:
     paths = [journal(case.scene.folder / verdict, verdict) for verdict in ("Pass", "Fail")]
-    MergedJournals(paths, problems).close()
+    MergedJournals(paths, problems)
 
 
 INPUTS: dict[str, Input] = {

@@ -35,8 +35,8 @@ def write(folder: Path, *results: Result, resume: bool = False, end: Ended | Non
 
 
 def verdicts(*paths: Path, problems: Collected | None = None) -> dict[str, str]:
-    with MergedJournals([str(path) for path in paths], problems or Collected()) as merged:
-        return {each.item.id: each.verdict for each in merged}
+    merged = MergedJournals([str(path) for path in paths], problems or Collected())
+    return {each.item.id: each.verdict for each in merged}
 
 
 def test_results_come_back(tmp_path: Path) -> None:
@@ -45,12 +45,12 @@ def test_results_come_back(tmp_path: Path) -> None:
     failed = Outcome("Fail", 1.5, "wrong \u2713 \n", 3, ({"code": "SR-X"},), (output,), "stack", "end", ("b",))
     results = [Result(Item("b", "/b", "/c"), "Flake", (failed, Outcome("Pass")), "u", "d"), result("a")]
     path = write(tmp_path, *results)
-    with MergedJournals([str(path)], Collected()) as merged:
-        assert list(merged) == [results[1], results[0]]
-        assert list(merged) == [results[1], results[0]]
-        assert merged.result("b") == results[0]
-        assert [run.header.command for run in merged.runs] == [("x",)]
-        assert list(merged.incomplete()) == []
+    merged = MergedJournals([str(path)], Collected())
+    assert list(merged) == [results[1], results[0]]
+    assert list(merged) == [results[1], results[0]]
+    assert merged.results["b"] == results[0]
+    assert [run.header.command for run in merged.runs] == [("x",)]
+    assert list(merged.incomplete()) == []
 
 
 def test_a_journal_goes_on(tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_the_last_line_is_truncated(tmp_path: Path, end: Ended | None) -> None:
     path = write(tmp_path, resume=True, end=end)
     path.write_bytes(path.read_bytes()[:-9])
     problems = Collected()
-    with MergedJournals([str(path)], problems) as merged:
-        assert list(merged.entries) == ["a"]
-        assert [each.ended for each in merged.incomplete()] == ["did not end"]
+    merged = MergedJournals([str(path)], problems)
+    assert list(merged.results) == ["a"]
+    assert [each.ended for each in merged.incomplete()] == ["did not end"]
     assert [(each.code, each.line) for each in problems.diagnostics] == [("SR-SUITE-012", 5 if end else 4)]
     assert "ends in the middle of a line" in problems.shown[0]
 
@@ -101,9 +101,9 @@ def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
         write(tmp_path / "2", result("b"), result("c"), result("c"), end=None),
         write(tmp_path / "3", result("c")),
     ]
-    with MergedJournals([str(path) for path in paths], Collected()) as merged:
-        (incomplete,) = merged.incomplete()
-        assert (incomplete.path, incomplete.message[-22:]) == (str(paths[1]), "are results of 2 items")
+    merged = MergedJournals([str(path) for path in paths], Collected())
+    (incomplete,) = merged.incomplete()
+    assert (incomplete.path, incomplete.message[-22:]) == (str(paths[1]), "are results of 2 items")
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], 
     lines[3] = lines[3].replace("null", "2")
     path.write_text("\n".join(lines) + "\n")
     problems = Collected()
-    with MergedJournals([str(path)], problems) as merged:
-        assert list(merged.entries) == ["b"]
-        (incomplete,) = merged.incomplete()
-        assert incomplete.message == "results are lost: there are results of 1 item, and 2 items were to run"
+    merged = MergedJournals([str(path)], problems)
+    assert list(merged.results) == ["b"]
+    (incomplete,) = merged.incomplete()
+    assert incomplete.message == "results are lost: there are results of 1 item, and 2 items were to run"
     (shown,) = problems.shown
     assert shown.startswith(f"SR-SUITE-012 {path}:3: the line is damaged, and is ignored: {message}")
 
@@ -234,5 +234,5 @@ def test_lines_are_json(tmp_path: Path) -> None:
 def test_text_of_others_is_kept_readable(tmp_path: Path) -> None:
     """What is no text in the last words of a driver does not damage the line."""
     path = write(tmp_path, result("a", "Fail", "\udcff \0"))
-    with MergedJournals([str(path)], Collected()) as merged:
-        assert [each.last and each.last.reason for each in merged] == ["? \0"]
+    merged = MergedJournals([str(path)], Collected())
+    assert [each.last and each.last.reason for each in merged] == ["? \0"]

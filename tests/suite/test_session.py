@@ -126,16 +126,14 @@ class Suite:
             )
             paths = {id: str(self.folder / f"{id}.json") for id in self.ids}
             session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)
-        if earlier is not None:
-            earlier.close()
         return session
 
     def again(self, given: Lists | None = None, program: str = "1") -> tuple[list[str], dict[str, str]]:
         """What runs again, and the verdicts in the journal then."""
         workers = Scripted()
         self.run(workers, given, program)
-        with MergedJournals([str(self.folder)], Collected()) as merged:
-            return workers.ran, {each.item.id: each.verdict for each in merged}
+        merged = MergedJournals([str(self.folder)], Collected())
+        return workers.ran, {each.item.id: each.verdict for each in merged}
 
 
 @pytest.fixture
