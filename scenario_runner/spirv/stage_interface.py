@@ -78,137 +78,120 @@ def read_stage_interface(declarations: Declarations, listed: tuple[int, ...]) ->
 
     Raises `SpirvError` where a variable's type cannot be read.
     """
-    reader, index = _StageReader(declarations), declarations.index
-    words = index.words
+    index = declarations.index
+    inputs, outputs = _StageReader(declarations, "input"), _StageReader(declarations, "output")
+    readers = {INPUT: inputs, OUTPUT: outputs}
     for id in dict.fromkeys(listed):
         at = index.definitions.get(id)
-        if at is not None and index.opcode(at) == op.VARIABLE and words[at + 3] in (INPUT, OUTPUT):
-            reader.add(id, at, words[at + 3])
-
-    for storage_class in (INPUT, OUTPUT):
-        reader.check_overlaps(storage_class)
-
-    def in_order(storage_class: int) -> tuple[StageVariable, ...]:
-        return tuple(sorted(reader.found[storage_class], key=lambda each: (each.location, each.component, each.index)))
-
+        if at is not None and index.opcode(at) == op.VARIABLE and index.words[at + 3] in readers:
+            readers[index.words[at + 3]].add(id, at)
+    for reader in (inputs, outputs):
+        reader.variables.sort(key=lambda variable: (variable.location, variable.component, variable.index))
+        reader.check_overlaps()
     return StageInterface(
-        inputs=in_order(INPUT),
-        outputs=in_order(OUTPUT),
-        inputs_built_in=tuple(dict.fromkeys(reader.built_in[INPUT])),
-        outputs_built_in=tuple(dict.fromkeys(reader.built_in[OUTPUT])),
-        problems=tuple(reader.problems),
+        inputs=tuple(inputs.variables),
+        outputs=tuple(outputs.variables),
+        inputs_built_in=tuple(dict.fromkeys(inputs.built_in)),
+        outputs_built_in=tuple(dict.fromkeys(outputs.built_in)),
+        problems=(*inputs.problems, *outputs.problems),
     )
 
 
 class _StageReader:
-    """Collects variables and members that have a location."""
+    """Collects the variables and members that have a location; ``way`` is "input" or "output"."""
 
-    def __init__(self, declarations: Declarations) -> None:
+    def __init__(self, declarations: Declarations, way: str) -> None:
         self._declarations = declarations
         self._index = declarations.index
+        self._way = way
         self._taken: dict[int, int] = {}
-        self.found: dict[int, list[StageVariable]] = {INPUT: [], OUTPUT: []}
-        self.built_in: dict[int, list[str]] = {INPUT: [], OUTPUT: []}
+        self.variables: list[StageVariable] = []
+        self.built_in: list[str] = []
         self.problems: list[str] = []
 
-    def add(self, id: int, at: int, storage_class: int) -> None:
-        """Add a variable."""
+    def add(self, id: int, at: int) -> None:
+        """Add the variable that is declared at an offset."""
         index = self._index
         type = self._declarations.variable_type(id, at)
         decorations = index.decorations_of(id)
-        name = index.name_of(id) or (type.name if isinstance(type, Struct) else "") or f"the id {id}"
-        if BUILT_IN in decorations:
-            self.built_in[storage_class].append(enumerant_name(BUILT_INS, decorations[BUILT_IN], "BuiltIn"))
-            return
         element = type
         while isinstance(element, Array):
             element = element.element
-        if isinstance(element, Struct) and self._has_built_in(element, storage_class):
+        members = self._members(element) if isinstance(element, Struct) else []
+        # gl_PerVertex is a structure with built-in members.
+        built_in = [described[BUILT_IN] for described in (decorations, *members) if BUILT_IN in described]
+        self.built_in += [enumerant_name(BUILT_INS, number, "BuiltIn") for number in built_in]
+        if built_in:
             return
+        name = index.name_of(id) or (type.name if isinstance(type, Struct) else "") or f"the id {id}"
         if isinstance(type, Struct):
-            self._add_members(type, name, decorations, decorations.get(LOCATION), storage_class)
+            self._add_members(type, name, decorations, decorations.get(LOCATION))
         elif LOCATION not in decorations:
-            self.problems.append(f"{_way(storage_class)} {name!r} has no Location decoration")
+            self.problems.append(f"{self._way} {name!r} has no Location decoration")
         else:
-            if isinstance(element, Struct) and self._all_flat(element):
-                decorations = {**decorations, FLAT: 1}
-            self._add(name, type, decorations[LOCATION], decorations, storage_class)
+            # In arrays of blocks it is the members that are flat.
+            flat = {FLAT: 1} if members and all(FLAT in member for member in members) else {}
+            self._add(name, type, decorations[LOCATION], decorations | flat)
 
-    def _has_built_in(self, struct: Struct, storage_class: int) -> bool:
-        """Tell whether members are built-in, as those of gl_PerVertex, and note them."""
-        members = [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
-        built_in = [member[BUILT_IN] for member in members if BUILT_IN in member]
-        self.built_in[storage_class] += [enumerant_name(BUILT_INS, number, "BuiltIn") for number in built_in]
-        return bool(built_in)
+    def _members(self, struct: Struct) -> list[dict[int, int]]:
+        """Return the decorations of the members of a structure."""
+        return [self._index.member_decorations_of(struct.id, number) for number in range(len(struct.members))]
 
-    def _all_flat(self, struct: Struct) -> bool:
-        """Tell whether every member has the Flat decoration, as those of arrays of blocks do."""
-        members = range(len(struct.members))
-        return bool(members) and all(FLAT in self._index.member_decorations_of(struct.id, member) for member in members)
-
-    def _add_members(
-        self, struct: Struct, name: str, outer: dict[int, int], following: int | None, storage_class: int
-    ) -> int | None:
+    def _add_members(self, struct: Struct, name: str, outer: dict[int, int], following: int | None) -> int | None:
         """Add members at the locations from ``following`` on, or at their own; return the location after the last."""
-        for number, member in enumerate(struct.members):
-            own = self._index.member_decorations_of(struct.id, number)
+        for number, (member, own) in enumerate(zip(struct.members, self._members(struct), strict=True)):
             label = f"{name}.{member.name or number}"
             location = own.get(LOCATION) if following is None else following
             if location is None:
-                self.problems.append(f"{_way(storage_class)} {label!r} has no Location decoration, nor has its block")
+                self.problems.append(f"{self._way} {label!r} has no Location decoration, nor has its block")
                 continue
             decorations = {**outer, **own}
             if isinstance(member.type, Struct):
                 decorations.pop(COMPONENT, None)
-                behind = self._add_members(member.type, label, decorations, location, storage_class)
+                behind = self._add_members(member.type, label, decorations, location)
             else:
                 behind = location + _locations(member.type, self._taken)
-                self._add(label, member.type, location, decorations, storage_class)
+                self._add(label, member.type, location, decorations)
             if following is not None:
                 following = behind
         return following
 
-    def _add(self, name: str, type: Type, location: int, decorations: dict[int, int], storage_class: int) -> None:
-        way = _way(storage_class)
+    def _add(self, name: str, type: Type, location: int, decorations: dict[int, int]) -> None:
         scalar, locations = _scalar(type), _locations(type, self._taken)
+        last = location + locations - 1
         if scalar is None or not locations:
-            self.problems.append(f"{way} {name!r} has the type {type}, which stages cannot hand on")
-            return
-        if location + locations > MAX_LOCATIONS:
-            last = location + locations - 1
-            self.problems.append(f"{way} {name!r} takes the locations {location} to {last}; no device has that many")
-            return
-        self.found[storage_class].append(
-            StageVariable(
-                name=name,
-                location=location,
-                locations=locations,
-                component=decorations.get(COMPONENT, 0),
-                index=decorations.get(INDEX, 0),
-                type=type,
-                scalar=scalar,
-                flat=FLAT in decorations,
-                interpolation=tuple(word for key, word in _INTERPOLATION.items() if key in decorations),
-                per_vertex=PER_VERTEX in decorations,
+            self.problems.append(f"{self._way} {name!r} has the type {type}, which stages cannot hand on")
+        elif last >= MAX_LOCATIONS:
+            taken = f"takes the locations {location} to {last}; no device has that many"
+            self.problems.append(f"{self._way} {name!r} {taken}")
+        else:
+            self.variables.append(
+                StageVariable(
+                    name=name,
+                    location=location,
+                    locations=locations,
+                    component=decorations.get(COMPONENT, 0),
+                    index=decorations.get(INDEX, 0),
+                    type=type,
+                    scalar=scalar,
+                    flat=FLAT in decorations,
+                    interpolation=tuple(word for key, word in _INTERPOLATION.items() if key in decorations),
+                    per_vertex=PER_VERTEX in decorations,
+                )
             )
-        )
 
-    def check_overlaps(self, storage_class: int) -> None:
-        """Report inputs or outputs that take the same component of a location (with the same index)."""
+    def check_overlaps(self) -> None:
+        """Report variables that take the same component of a location (with the same index)."""
         taken: dict[tuple[int, int, int], StageVariable] = {}
-        for variable in self.found[storage_class]:
+        for variable in self.variables:
             for location, component in variable.words():
                 other = taken.setdefault((location, component, variable.index), variable)
                 if other is not variable:
                     self.problems.append(
-                        f"{_way(storage_class)}s {other.name!r} and {variable.name!r} both take component {component}"
-                        f" of location {location}"
+                        f"{self._way}s {other.name!r} and {variable.name!r} both take component {component} of"
+                        f" location {location}"
                     )
                     break  # one is enough, and keeps the time with the words that there are
-
-
-def _way(storage_class: int) -> str:
-    return "input" if storage_class == INPUT else "output"
 
 
 def _scalar(type: Type) -> Scalar | None:
