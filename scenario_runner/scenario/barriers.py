@@ -1,9 +1,9 @@
 """The four barrier resources, and the dispatch_barrier command that inserts them."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field
 
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.scenario.model import (
@@ -19,45 +19,30 @@ from scenario_runner.scenario.model import (
     Uid,
     found,
 )
-from scenario_runner.scenario.model_base import canonical
 from scenario_runner.scenario.storage import Buffer, Image
 
 _WHOLE_SIZE = 2**64 - 1
 _REMAINING = 2**32 - 1
 
-Access = Annotated[
-    Literal[
-        "memory_write",
-        "memory_read",
-        "graph_write",
-        "graph_read",
-        "compute_shader_write",
-        "compute_shader_read",
-        "ACCESS_MEMORY_WRITE",
-        "ACCESS_MEMORY_READ",
-        "ACCESS_GRAPH_WRITE",
-        "ACCESS_GRAPH_READ",
-        "ACCESS_COMPUTE_SHADER_WRITE",
-        "ACCESS_COMPUTE_SHADER_READ",
-    ],
-    AfterValidator(canonical),
+_AccessName = Literal[
+    "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
 ]
-Stage = Annotated[
-    Literal["graph", "compute", "graphics", "all", "GRAPH", "COMPUTE", "GRAPHICS", "ALL"], AfterValidator(canonical)
-]
-Stages = Annotated[tuple[Stage, ...], Field(strict=False)]
+_StageName = Literal["graph", "compute", "graphics", "all"]
+_LayoutName = Literal["tensor_aliasing", "general", "undefined"]
 
-Layout = Annotated[
-    Literal[
-        "tensor_aliasing",
-        "general",
-        "undefined",
-        "IMAGE_LAYOUT_TENSOR_ALIASING",
-        "IMAGE_LAYOUT_GENERAL",
-        "IMAGE_LAYOUT_UNDEFINED",
-    ],
-    AfterValidator(canonical),
-]
+
+def _or_upper_case(names: Any, prefix: str) -> BeforeValidator:
+    """Let the spellings of another dialect, which are in upper case, stand for names."""
+    others = {prefix + name.upper(): name for name in get_args(names)}
+    spellings = Literal[(*get_args(names), *others)]  # type: ignore[valid-type]
+    return BeforeValidator(
+        lambda value: others.get(value, value) if isinstance(value, str) else value, json_schema_input_type=spellings
+    )
+
+
+Access = Annotated[_AccessName, _or_upper_case(_AccessName, "ACCESS_")]
+Stages = Annotated[tuple[Annotated[_StageName, _or_upper_case(_StageName, "")], ...], Field(strict=False)]
+Layout = Annotated[_LayoutName, _or_upper_case(_LayoutName, "IMAGE_LAYOUT_")]
 
 
 class Barrier(Resource):

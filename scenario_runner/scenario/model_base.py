@@ -34,29 +34,6 @@ class ModelBase(BaseModel):
         return definition
 
 
-VALUES: dict[str, str] = {
-    "ACCESS_MEMORY_WRITE": "memory_write",
-    "ACCESS_MEMORY_READ": "memory_read",
-    "ACCESS_GRAPH_WRITE": "graph_write",
-    "ACCESS_GRAPH_READ": "graph_read",
-    "ACCESS_COMPUTE_SHADER_WRITE": "compute_shader_write",
-    "ACCESS_COMPUTE_SHADER_READ": "compute_shader_read",
-    "GRAPH": "graph",
-    "COMPUTE": "compute",
-    "GRAPHICS": "graphics",
-    "ALL": "all",
-    "IMAGE_LAYOUT_TENSOR_ALIASING": "tensor_aliasing",
-    "IMAGE_LAYOUT_GENERAL": "general",
-    "IMAGE_LAYOUT_UNDEFINED": "undefined",
-}
-"""Enum values: another dialect's spelling → ours."""
-
-
-def canonical(value: str) -> str:
-    """Our spelling of an enum value."""
-    return VALUES.get(value, value)
-
-
 OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
 
@@ -122,9 +99,8 @@ def _finding(
     if type == "extra_forbidden":
         return unknown_key(model, loc)
     if type == "literal_error":
-        every = re.findall(r"'([^']*)'", str(context["expected"]))
-        ours = [spelling for spelling in every if spelling not in VALUES]
-        return at(loc, f"expected one of {listed(ours)}, got {got}{close_match(value, ours + every)}")
+        names = re.findall(r"'([^']*)'", str(context["expected"]))
+        return at(loc, f"expected one of {listed(names)}, got {got}{close_match(value, names)}")
     if model.kind == "buffer" and loc == ("size",) and value is None:
         return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:
