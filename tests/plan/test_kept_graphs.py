@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -133,18 +131,3 @@ def test_all_that_a_graph_is_made_of_is_compared(
     else:
         os.utime(file, ns=(1, 1))
     assert cache.load() is None
-
-
-def test_two_processes_give_the_same(scene: Scene) -> None:
-    """The second process runs from the kept plan, and writes the same result."""
-    path = own_shader(scene)
-    settle(path.parent)
-    environment = {**os.environ, "SCENARIO_RUNNER_CACHE": str(path.parent / "cache")}
-    results = []
-    for _ in range(2):
-        command = [sys.executable, "-m", "scenario_runner", str(path)]
-        subprocess.run(command, check=True, capture_output=True, env=environment, timeout=120)
-        results.append((path.parent / "z.out.npy").read_bytes())
-        (path.parent / "z.out.npy").unlink()
-    assert results[0] == results[1]
-    assert list((path.parent / "cache" / "plans").iterdir())

@@ -9,17 +9,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy
 import pytest
 
 import scenario_runner
-from scenario_runner import Runner, content_cache
-from scenario_runner.content_cache import ContentCache, distrust, program_version
+from scenario_runner import Runner
+from scenario_runner.content_cache import ContentCache, distrust
 from scenario_runner.errors import FileError
-from scenario_runner.plan import plan_cache
 from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
 
@@ -136,19 +134,6 @@ def test_damaged_entry_is_not_used(cache: Path, path: Path, runner: Runner) -> N
     assert outcome(path, runner) == [11, 12, 13, 14]
 
 
-def test_large_plans_are_bounded_often(
-    cache: Path, path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What must go is looked for after so many plans, or so many bytes of them, as the bounds allow for."""
-    monkeypatch.setitem(content_cache.KINDS, "plans", content_cache.KINDS["plans"]._replace(most_files=2))
-    monkeypatch.setattr(plan_cache, "_BYTES_BETWEEN_LOOKS", 1)
-    text = path.read_text()
-    for spaces in range(5):
-        path.write_text(text + " " * spaces)
-        outcome(path, runner)
-    assert kept(cache) <= 2
-
-
 def test_nothing_is_kept_when_not_asked(cache: Path, path: Path) -> None:
     """Without a cache nothing is written to it."""
     with Runner(use_cache=False) as runner:
@@ -157,28 +142,6 @@ def test_nothing_is_kept_when_not_asked(cache: Path, path: Path) -> None:
 
 
 PACKAGE = Path(scenario_runner.__file__).parent
-
-
-def test_each_module_of_the_program_is_in_the_key(tmp_path: Path) -> None:
-    """A change of any module of the package, in its text or in its time alone, is another version of the program."""
-    copy = tmp_path / "scenario_runner"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    version = partial(program_version.__wrapped__, str(copy))
-    first = version()
-    modules = sorted(copy.rglob("*.py"))
-    assert len(modules) > 200
-    for module in modules:
-        status, text = module.stat(), module.read_bytes()
-        os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-        assert version() != first, module
-        module.write_bytes(text + b"\n")
-        os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
-        assert version() != first, module
-        module.write_bytes(text)
-        os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert version() == first  # each was put back, so that each alone made the difference
-    (copy / "graphs" / "new.py").touch()
-    assert version() != first
 
 
 def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -> None:
@@ -218,8 +181,7 @@ def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(cache: Path, path: Pa
     assert entry.is_file()
 
 
-@pytest.mark.parametrize("part", ["", "plans", "shaders"])
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+@pytest.mark.parametrize("part, mode", [("", 0o770), ("plans", 0o707), ("shaders", 0o1777)])
 def test_a_folder_that_others_may_write_to_is_ignored(
     cache: Path, path: Path, program: Program, part: str, mode: int
 ) -> None:

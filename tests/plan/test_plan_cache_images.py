@@ -1,4 +1,4 @@
-"""Kept plans of scenarios with images: the same plan again, and none where a file changed."""
+"""Kept plans of scenarios with images and drawings: the same plan again, and none where a file or shader changed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from scenario_runner import Runner
 from scenario_runner.errors import FileError
 from scenario_runner.plan.plan_cache import PlanCache
 from scenario_runner.plan.special_records import ImagePlan
+from tests.gpu.fragment_scenes import WHOLE, draw, fragment, output, target, vertex
 from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
 from tests.image_files import write_dds
-from tests.scenes import Scene
+from tests.scenes import Scene, assemble, kernel
 
 NAME = "R32G32B32A32_SFLOAT"
 
@@ -90,3 +91,58 @@ def test_a_file_that_no_longer_fits(path: Path) -> None:
         write_dds(path.parent / "x.dds", format_of(NAME), 4, 4, [texels(NAME, 4, 4).tobytes()])
         with pytest.raises(FileError, match="has 4x4 texels, but the scenario declares 8x8"):
             runner.run_to_files(path)
+
+
+FIVE = kernel("""
+    OpEntryPoint Fragment %main "main" %color
+    OpExecutionMode %main OriginUpperLeft
+    OpDecorate %color Location 0
+    %pointer = OpTypePointer Output %uint
+    %color = OpVariable %pointer Output
+    %value = OpConstant %uint 5
+    main:
+    OpStore %color %value
+""")
+
+
+@pytest.fixture
+def drawings(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two drawings with fragment shaders in GLSL and SPIR-V, and push constants."""
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
+    vertex(scene)
+    pushed = "layout(push_constant) uniform P { uint n; };\n"
+    fragment(scene, "color = n;", pushed + output("uint"), push_constants_size=4)
+    scene.module("five", assemble(FIVE), stage="fragment")
+    scene.raw_data("d", numpy.array([3], "u4"))
+    target(scene, "x", size=(4, 4), dst="x.out.npy")
+    target(scene, "y", size=(4, 4), dst="y.out.npy")
+    draw(scene, ["x"], push_data_ref="d")
+    draw(scene, ["y"], fragment_shader_ref="five")
+    return scene.write()
+
+
+def outcome(path: Path) -> list[int]:
+    """What a run for files leaves in each image, of one value everywhere."""
+    with Runner() as runner:
+        runner.run_to_files(path)
+    arrays = [numpy.load(path.parent / f"{uid}.out.npy") for uid in ("x", "y")]
+    assert all((array == array.flat[0]).all() for array in arrays)
+    return [int(array.flat[0]) for array in arrays]
+
+
+def test_changed_shaders_and_push_constants(drawings: Path) -> None:
+    """What a kept plan draws with is read again: sources, modules and raw_data."""
+    assert outcome(drawings) == [3, 5]
+    kept = PlanCache(str(drawings)).load()
+    assert kept is not None
+    with Runner() as runner:
+        assert kept == runner.prepare(drawings).plan
+    assert outcome(drawings) == [3, 5]
+    numpy.save(drawings.parent / "d.npy", numpy.array([4], "u4"))
+    assert outcome(drawings) == [4, 5]
+    (drawings.parent / "five.spv").write_bytes(assemble(FIVE.replace("%uint 5", "%uint 6")))
+    assert outcome(drawings) == [4, 6]
+    text = (drawings.parent / "v.comp").read_text()
+    assert WHOLE in text
+    (drawings.parent / "v.comp").write_text(text.replace(WHOLE, "gl_Position = vec4(2, 2, 0, 1);"))  # draws nothing
+    assert outcome(drawings) == [0, 0]

@@ -11,7 +11,6 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.plan import Barrier
 from scenario_runner.plan.records import Dispatch
 from scenario_runner.plan.resolve import resolve
-from scenario_runner.plan.shaders import _read_module
 from scenario_runner.scenario import load
 from tests.scenes import Scene, glsl
 
@@ -48,13 +47,6 @@ def test_plan_of_a_scenario(scene: Scene) -> None:
     assert plan.dispatch_count == 3
     assert plan.resources["x"].source is not None
     assert plan.resources["y"].source is None
-
-
-def test_output_folder(scene: Scene, tmp_path: Path) -> None:
-    """Relative dst paths count from output_dir, absolute ones do not."""
-    scene.buffer("y", size=16).buffer("z", size=16, dst="/absolute/z.npy")
-    plan = resolve(load(scene.write()), output_dir="elsewhere")
-    assert [output.destination for output in plan.outputs] == ["elsewhere/y.out.npy", "/absolute/z.npy"]
 
 
 def test_everything_wrong_is_reported_together(scene: Scene) -> None:
@@ -95,17 +87,3 @@ def test_planning_leaves_the_scenario_alone(scene: Scene) -> None:
     assert plans[0].resources["x"].source is None
     assert plans[1].resources["x"].source is not None
     assert plans[0].pipelines == plans[1].pipelines
-
-
-def test_plans_that_share_a_module(scene: Scene, tmp_path: Path) -> None:
-    """A module that an earlier plan has read serves a later one, with that one's own specialization."""
-    text = glsl("b[0] = a[0];", "layout(local_size_x_id = 0) in;\n" + TWO).replace("layout(local_size_x = 1) in;", "")
-    sizes = []
-    for value in (8, None, 4, None):
-        given = {} if value is None else {"specialization_constants": [{"id": 0, "value": value}]}
-        one = Scene(tmp_path / f"of {value}")
-        one.folder.mkdir(exist_ok=True)
-        one.shader("s", text, **given).buffer("x", size=16).buffer("y", size=16).dispatch("s", ["x", "y"], [1])
-        sizes.append(resolve(load(one.write())).pipelines[0].local_size)
-    assert sizes == [(8, 1, 1), (1, 1, 1), (4, 1, 1), (1, 1, 1)]
-    assert _read_module.cache_info().hits >= 3

@@ -11,11 +11,10 @@ import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
 from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each
-from scenario_runner.shaders.compilers import DXC_EXTRA, Dxc, DxcLibrary
-from scenario_runner.shaders.discovery import Job, find_compilers
-from scenario_runner.shaders.source import BuildOptions, assemble
-from scenario_runner.spirv import DescriptorBinding, read_module
-from tests.shaders.modules import holds, made_by, problem_of
+from scenario_runner.shaders.compilers import DXC_EXTRA
+from scenario_runner.shaders.discovery import find_compilers
+from scenario_runner.spirv import read_module
+from tests.shaders.modules import holds, problem_of
 
 HEAD = "RWStructuredBuffer<float> o : register(u5);\n"
 BAD = HEAD + "[numthreads(1, 1, 1)] void main() {\n  o[0] = nope;\n}\n"
@@ -28,12 +27,6 @@ def source(value: float, more: str = "") -> str:
 
 def hlsl(text: str, **keywords: object) -> CompileRequest:
     return CompileRequest(language="HLSL", source=text, name="a.hlsl", **keywords)  # type: ignore[arg-type]
-
-
-def bindings(module: bytes, entry: str = "main") -> list[DescriptorBinding]:
-    found = read_module(module).entry_point(entry)
-    assert found is not None
-    return list(found.interface.bindings)
 
 
 @pytest.fixture(autouse=True)
@@ -74,19 +67,6 @@ def test_without_any_compiler(no_dxc_library: None, monkeypatch: pytest.MonkeyPa
     assert problem.message == "shader 's': no HLSL compiler was found"
     assert problem.help is not None
     assert problem.help.startswith(f"pip install '{DXC_EXTRA}', or put dxc on PATH, or name it or its library by ")
-
-
-def test_registers_and_spaces_are_bindings_and_sets() -> None:
-    """register() gives binding and set without shifts, and [[vk::binding]] goes before it."""
-    text = """
-        RWStructuredBuffer<float> a : register(u5);
-        StructuredBuffer<float> b : register(t2, space3);
-        [[vk::binding(7, 1)]] RWStructuredBuffer<float> c : register(u9, space9);
-        [numthreads(1, 1, 1)] void main(uint3 i : SV_DispatchThreadID) { a[i.x] = b[i.x]; c[i.x] = 1; }
-    """
-    (module,) = compile_all([hlsl(text)])
-    assert made_by(module) == DXC
-    assert [(each.name, each.set, each.binding) for each in bindings(module)] == [("a", 0, 5), ("c", 1, 7), ("b", 3, 2)]
 
 
 def test_constants() -> None:
@@ -190,12 +170,6 @@ def test_notes_belong_to_their_error() -> None:
     assert "\n  a.hlsl:2:6: note: candidate function not viable" in problem.message
 
 
-def test_an_entry_that_is_missing() -> None:
-    """An entry point that the source lacks is an error with the compiler's words."""
-    with pytest.raises(CompileError, match="shader 's': missing entry point definition"):
-        compile_all([hlsl(source(1), entry="other", label="s")])
-
-
 def test_a_batch(caplog: pytest.LogCaptureFixture) -> None:
     """Many shaders come back in order; a warning is logged and a refusal spoils no other shader."""
     values = [number + 0.25 for number in range(12)]
@@ -212,13 +186,6 @@ def test_a_batch(caplog: pytest.LogCaptureFixture) -> None:
             assert holds(one.module, value)
     (record,) = caplog.records
     assert "expression result unused" in record.getMessage()
-
-
-def test_a_module_is_the_same_alone_and_among_others() -> None:
-    """What a shader becomes does not depend on what is compiled beside it."""
-    requests = [hlsl(source(value)) for value in (1.25, 2.25, 3.25)]
-    together = compile_all(requests, use_cache=False, jobs=1)
-    assert [compile_all([one], use_cache=False)[0] for one in requests] == together
 
 
 def test_the_cache_needs_no_library(dxc: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -260,15 +227,6 @@ def test_options_of_a_shader_are_no_options_of_the_process() -> None:
     for entry in ("a b", "ä", "4", "x\ny"):
         with pytest.raises(CompileError):
             compile_all([hlsl(source(1), entry=entry)])
-
-
-def test_only_the_preferred_compiler_makes_batches(dxc: str) -> None:
-    """Where a dxc program is preferred, the library compiles nothing before it."""
-    request, options = hlsl(source(1)), BuildOptions()
-    library, program = DxcLibrary(dxc, "1", "i"), Dxc("/bin/dxc", "1", "i")
-    text = assemble(request, options)
-    assert Job(request, options, text, [library, program]).batch is library
-    assert Job(request, options, text, [program, library]).batch is None
 
 
 def test_a_warning_names_the_file_of_the_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

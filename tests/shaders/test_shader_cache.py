@@ -37,24 +37,6 @@ def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_cache_dir() == "/home/me/.cache/scenario-runner"
 
 
-def test_entry_round_trip(tmp_path: Path) -> None:
-    """What is stored under a key comes back for that key only."""
-    store = ShaderCache(str(tmp_path))
-    assert store.load(b"key") is None
-    store.store(b"key", b"module")
-    assert store.load(b"key") == b"module"
-    assert store.load(b"kez") is None
-    assert store.load(b"") is None
-
-
-def test_name_clash_is_a_miss(tmp_path: Path) -> None:
-    """An entry of another key under the same file name is a miss, not a wrong module."""
-    store = ShaderCache(str(tmp_path))
-    store.store(b"key", b"module")
-    os.replace(store.path(b"key"), store.path(b"kez"))
-    assert store.load(b"kez") is None
-
-
 def test_every_damage_is_a_miss(tmp_path: Path) -> None:
     """An entry cut short, grown, or with any byte changed is never taken."""
     store = ShaderCache(str(tmp_path))

@@ -34,19 +34,6 @@ def entry_name(module: bytes) -> str:
     return read_module(module).entry_points[0].name
 
 
-def test_order_and_duplicates() -> None:
-    """Modules come back in the order of the requests, and equal requests get equal modules."""
-    sources = [OUT + f"void main() {{ data_out.v[0] = {value}; }}\n" for value in (1.25, 2.25, 1.25, 3.25)]
-    modules = compile_all([CompileRequest(source=source, label=str(n)) for n, source in enumerate(sources)])
-    assert [[holds(module, value) for value in (1.25, 2.25, 3.25)] for module in modules] == [
-        [True, False, False],
-        [False, True, False],
-        [True, False, False],
-        [False, False, True],
-    ]
-    assert compile_all([]) == []
-
-
 def test_duplicates_are_compiled_once(script: Callable[[str], str], tmp_path: Path, glslang: str) -> None:
     """Equal requests start one process, however many there are; different ones start one each."""
     compiler = script(f'echo x >> "{tmp_path}/count"\nexec "{glslang}" "$@"')
@@ -109,13 +96,6 @@ def test_entry_of_glsl(compile_text: Callable[..., bytes]) -> None:
     assert entry_name(compile_text(MINIMAL, entry="other")) == "other"
 
 
-def test_macros_reach_the_source(compile_text: Callable[..., bytes]) -> None:
-    """Macros with spaces and parameters arrive, a later -U takes an earlier -D back, and a bare -D is empty."""
-    text = OUT + "void main() { data_out.v[0] = TWICE(A) BARE;\n#ifdef GONE\nbad\n#endif\n}\n"
-    module = compile_text(text, build_options="-D 'A=(1.5 + 2.0)' '-DTWICE(x)=(x * 2.0)' -DBARE -DGONE -UGONE")
-    assert holds(module, 7.0)
-
-
 def test_macro_that_the_compiler_refuses(compile_text: Callable[..., bytes]) -> None:
     """An error in a macro names build_options, not a line of the source."""
     with pytest.raises(CompileError) as caught:
@@ -151,14 +131,6 @@ def test_failures_of_different_kinds(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError) as caught:
         compile_all(requests)
     assert [problem.message[:10] for problem in caught.value.problems] == ["shader 'a'", "shader 'b'", "shader 'c'"]
-
-
-def test_a_failed_shader_spoils_no_other(tmp_path: Path) -> None:
-    """The shaders that compile beside a failing one are in the cache afterwards."""
-    good = CompileRequest(source=MINIMAL)
-    with pytest.raises(CompileError):
-        compile_all([CompileRequest(source="x"), good], cache_dir=str(tmp_path))
-    assert len(list((tmp_path / "shaders").iterdir())) == 1
 
 
 @pytest.mark.parametrize("entry", ["", "-x", "a\0b"])

@@ -1,4 +1,5 @@
-"""The text that the compiler sees, and the places in what it says about it; checked with the real compiler."""
+"""The text that the compiler sees, the places in what it says about it, checked with the real compiler, and
+build_options as a compiler would take them."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.shaders.source import MAX_BYTES, BuildOptions, assemble
+from scenario_runner.shaders.source import MAX_BYTES, BuildOptions, assemble, parse_build_options
 from tests.shaders.modules import holds, problem_of
 
 HEAD = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; };\n"
@@ -164,9 +165,97 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
     assert str(caught.value).splitlines()[0] == (f"{paths[0]}: shader 's': cannot be opened: no such file or directory")
 
 
-@given(st.text(alphabet=st.sampled_from('#include "x<>/*\\\n\r once pragma version 450'), max_size=60))
-def test_any_source(text: str) -> None:
-    """Any source can be put together, and what is not a directive of ours stays as it is."""
-    result = assemble(CompileRequest(source=text), BuildOptions()).text
-    if "include" not in text and "once" not in text and "version" not in text:
-        assert result == b"#version 460\n#line 1 70001\n" + text.encode()
+@pytest.mark.parametrize(
+    "text, macros",
+    [
+        ("", ()),
+        ("  \t ", ()),
+        ("-DA", (("A", True),)),
+        ("-DA=1", (("A", "1"),)),
+        ("-DA=", (("A", ""),)),
+        ("-D A=1", (("A", "1"),)),
+        ("-DA=1  -DB=2", (("A", "1"), ("B", "2"))),
+        ("-DA=a=b", (("A", "a=b"),)),
+        ('-DA="1 + 2"', (("A", "1 + 2"),)),
+        ("'-DA=1 + 2'", (("A", "1 + 2"),)),
+        ('-D "A=1 + 2" -DB', (("A", "1 + 2"), ("B", True))),
+        ('-DA=\\"x\\"', (("A", '"x"'),)),
+        ("-DF(x,y)=x*y", (("F(x,y)", "x*y"),)),
+        ("-DA=1 -DA=2", (("A", "2"),)),
+        ("-DA=1 -UA", (("A", False),)),
+        ("-UA -DA=1", (("A", "1"),)),
+        ("-U A", (("A", False),)),
+        ("-DA=-O9", (("A", "-O9"),)),
+    ],
+)
+def test_macros(text: str, macros: tuple[tuple[str, str | bool], ...]) -> None:
+    """-D and -U are taken joined or apart, quoted or not, and the last word on a name counts."""
+    assert parse_build_options(text) == BuildOptions(macros=macros)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("-Iinc", BuildOptions(include_dirs=("/base/inc",))),
+        ("-I inc -I/abs", BuildOptions(include_dirs=("/base/inc", "/abs"))),
+        ("-I'a b'", BuildOptions(include_dirs=("/base/a b",))),
+        ('-I "a b"', BuildOptions(include_dirs=("/base/a b",))),
+        ("-O", BuildOptions(optimise="s")),
+        ("-O0", BuildOptions(optimise="0")),
+        ("-O3 -g", BuildOptions(optimise="3", debug=True)),
+        ("-Os", BuildOptions(optimise="s")),
+        ("-g -g0", BuildOptions()),
+    ],
+)
+def test_folders_and_levels(text: str, expected: BuildOptions) -> None:
+    """-I folders keep their order and count from the base folder; of -O and -g the last one counts."""
+    assert parse_build_options(text, "/base") == expected
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("-foo",
+         "build_options: unknown option '-foo' "
+         "(expected -DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0)"),
+        ("-D", "build_options: '-D' at the end lacks its argument"),
+        ("-DA -I", "build_options: '-I' at the end lacks its argument"),
+        ("-D2=3",
+         "build_options: '-D2=3' is not a macro (expected -DNAME or NAME=VALUE, NAME of letters, digits and _)"),
+        ("-UA=1", "build_options: '-UA=1' is not a macro (expected -UNAME, NAME of letters, digits and _)"),
+        ("-DA='", 'build_options: "-DA=\'" cannot be split into options: no closing quotation'),
+        ("'-DA=1\n#error x'",
+         "build_options: the value in '-DA=1\\n#error x' cannot hold a line break, '/*' or a final backslash"),
+    ],
+)  # fmt: skip
+def test_refused(text: str, message: str) -> None:
+    """An option that cannot be used is named in the error."""
+    with pytest.raises(ScenarioError) as caught:
+        parse_build_options(text)
+    assert str(caught.value) == message
+
+
+def test_all_problems_together() -> None:
+    """Every option that cannot be used is reported at once."""
+    with pytest.raises(ScenarioError) as caught:
+        parse_build_options("-x -DOK -y")
+    assert [problem.message.split("'")[1] for problem in caught.value.problems] == ["-x", "-y"]
+
+
+@given(st.text(alphabet=st.sampled_from("-DUIOg=AB 1'\"\\\n/*()\t\0é"), max_size=30))
+def test_any_text(text: str) -> None:
+    """Any text is parsed or refused with an error of ours, and no macro reaches past its own line."""
+    try:
+        options = parse_build_options(text)
+    except ScenarioError:
+        return
+    assembled = assemble(CompileRequest(source="marker\n"), options).text.decode("utf-8", "surrogatepass")
+    lines = assembled.split("\n")
+    assert [line.split(" ")[0] for line in lines[:-2]] == [
+        "#version",
+        *(["#extension"] if options.debug else []),
+        *(["#line"] if options.macros else []),
+        *("#undef" if value is False else "#define" for _, value in options.macros),
+        "#line",
+    ]
+    assert lines[-2:] == ["marker", ""]
