@@ -20,8 +20,7 @@ from scenario_runner.run.dump_files import DumpRequest
 from tests.gpu import flow_scenes, fragment_scenes
 from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
 from tests.gpu.ml_scenes import mixed_model, random, tensor
-from tests.gpu.test_optimal_groups import TWICE, add_shader
-from tests.gpu.test_optimal_groups import image as shared_image
+from tests.gpu.test_tensors_groups import TWICE, add_shader, optimal_image
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -190,7 +189,7 @@ def test_members_of_a_memory_group(scene: Scene, both: Runner, tmp_path: Path) -
 def test_a_tensor_that_shares_an_optimal_image(ml: Runner, scene: Scene, tmp_path: Path) -> None:
     """Both show the values after each command, whatever layout the image is in."""
     content = random((5, 7, 4))
-    shared_image(scene, 7, 5, content)
+    optimal_image(scene, 7, 5, content)
     tensor(scene, "t", dims=[5, 7, 4], tiling="OPTIMAL", memory_group={"id": "shared"})
     add_shader(scene, 7, 5, 3).shader("twice", TWICE)
     scene.dispatch("add", ["t"], [140])

@@ -6,12 +6,10 @@ import json
 import re
 from pathlib import Path
 
-import numpy
 import pytest
 
 from scenario_runner import GraphReportFiles, Runner
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
-from scenario_runner.run.report_files import _rows
 from tests.gpu.ml_scenes import random, three_graphs
 from tests.program import Program
 from tests.scenes import Scene
@@ -45,18 +43,6 @@ def content_of(path: Path) -> bytes:
         at = match.end()
     assert at == len(text)
     return bytes(content)
-
-
-@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 48, (16 << 14) + 5])
-def test_rows(tmp_path: Path, size: int) -> None:
-    """Any number of bytes is written in rows of 16, the last of which may be shorter."""
-    data = numpy.random.default_rng(size).integers(0, 256, size, "uint8").tobytes()
-    path = tmp_path / "dump.txt"
-    path.write_bytes(b"".join(_rows(memoryview(data))))
-    assert content_of(path) == data
-    if size:
-        rows = [f"\n{at:08X}:   " + "".join(f"{byte:02X} " for byte in data[at : at + 16]) for at in range(0, size, 16)]
-        assert path.read_text() == "".join(rows)
 
 
 def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, program: Program) -> None:

@@ -247,19 +247,3 @@ def test_a_missing_file(scene: Scene, runner: Runner) -> None:
     add_image(scene, "x", "R8_UNORM", size=(4, 4), src="none.dds")
     problem = scene.refusal(runner.run, FileError)
     assert problem.pointer == "/resources/0/image/src"
-
-
-def test_large_images_are_read_and_cleared_in_pieces(scene: Scene, both: Runner) -> None:
-    """Large images, buffers and what starts as zeros arrive whole, although threads fill them piece by piece."""
-    content = numpy.random.default_rng(7).integers(0, 2**32, (2100, 2304, 1), dtype=numpy.uint32)
-    words = numpy.random.default_rng(8).integers(0, 2**32, 5_000_001, dtype=numpy.uint32)
-    declarations = storage(0, "R32_UINT", "src", "readonly") + storage(1, "R32_UINT", "dst")
-    scene.shader("add", per_texel("imageStore(dst, p, imageLoad(dst, p) + imageLoad(src, p));", declarations))
-    add_image(scene, "src", "R32_UINT", content)
-    add_image(scene, "dst", "R32_UINT", size=(2304, 2100))
-    scene.buffer("words", words).buffer("zeros", size=20_000_004)
-    dispatch(scene, "add", [binding(0, "src"), binding(1, "dst")], (2304, 2100))
-    result = both.run(scene.write(), repeat=2, write_files=False)
-    assert (result["dst"] == content).all()
-    assert (result.array("words", "u4") == words).all()
-    assert not result.array("zeros", "u4").any()

@@ -1,49 +1,42 @@
-"""Buffers that share memory."""
+"""Buffers and images that share memory, with each other and among themselves."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import OutOfMemoryError
+from scenario_runner.errors import OutOfMemoryError, ScenarioError, UnsupportedError
+from tests.gpu.image_scenes import add_image
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
 TWO = ONE + "layout(set = 0, binding = 1) buffer B { uint b[]; };\n"
 
 
-def group(offset: int = 0, name: str = "g") -> dict[str, object]:
-    return {"id": name, "offset": offset}
+def group(offset: int = 0) -> dict[str, Any]:
+    return {"memory_group": {"id": "g", "offset": offset}}
 
 
 def test_sources_meet_in_one_memory(scene: Scene, runner: Runner) -> None:
     """Members with content fill their own parts; a member without content shows them, and zeros elsewhere."""
     first, second = numpy.arange(1, 17, dtype=numpy.uint32), numpy.arange(101, 117, dtype=numpy.uint32)
     scene.shader("copy", glsl("b[gl_WorkGroupID.x] = a[gl_WorkGroupID.x];", TWO))
-    scene.buffer("first", first, memory_group=group(0)).buffer("second", second, memory_group=group(128))
-    scene.buffer("all", size=256, memory_group=group()).buffer("y", size=256)
+    scene.buffer("first", first, **group(0)).buffer("second", second, **group(128))
+    scene.buffer("all", size=256, **group()).buffer("y", size=256)
     result = runner.run(scene.dispatch("copy", ["all", "y"], [64]).write())
     zeros = [0] * 16
     assert result.array("y", "u4").tolist() == first.tolist() + zeros + second.tolist() + zeros
-
-
-def test_repeat_starts_from_the_same_memory(scene: Scene, runner: Runner) -> None:
-    """Memory that members share is as in the first iteration when the next one begins."""
-    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u + gl_WorkGroupID.x;", ONE))
-    scene.buffer("whole", size=256, memory_group=group()).buffer("part", size=64, memory_group=group(128))
-    path = scene.dispatch("add", ["whole"], [64]).write()
-    expected = numpy.arange(1, 65, dtype=numpy.uint32)
-    assert (runner.run(path, repeat=3).array("whole", "u4") == expected).all()
-    assert (runner.run(path, repeat=3, keep_state=True).array("whole", "u4") == 3 * expected).all()
 
 
 def test_large_members_keep_their_content(scene: Scene, runner: Runner) -> None:
     """Clearing a member of several MiB does not run over the content that another one is given."""
     size = 8 << 20
     content = numpy.arange(size // 8, dtype=numpy.uint32)
-    scene.buffer("whole", size=size, memory_group=group(), dst=None)
-    scene.buffer("upper", content, memory_group=group(size // 2), dst=None)
+    scene.buffer("whole", size=size, **group(), dst=None)
+    scene.buffer("upper", content, **group(size // 2), dst=None)
     path = scene.write()
     for _ in range(5):
         result = runner.run(path)
@@ -56,8 +49,153 @@ def test_group_too_large(scene: Scene, runner: Runner, offset: int) -> None:
     """A group that reaches further than the device's memory is an error that says how much was asked."""
     runner.run(Scene(scene.folder).buffer("x", size=64).write("before.json"))
     before = runner.live_objects
-    scene.buffer("x", size=64, memory_group=group()).buffer("y", size=64, memory_group=group(offset))
+    scene.buffer("x", size=64, **group()).buffer("y", size=64, **group(offset))
     problem = scene.refusal(runner.run, OutOfMemoryError)
     assert f"({offset + 64} bytes)" in problem.message
     assert problem.message.startswith("memory group 'g' needs ")
     assert runner.live_objects == before
+
+
+BUFFER = "layout(set = 0, binding = 0) buffer A { float a[]; };\n"
+# A row of 256 bytes needs no padding on any device known; one of 64 does on some, and one of 20 on most.
+WIDTH, HEIGHT = 64, 5
+SIZE_BYTES = WIDTH * HEIGHT * 4
+# A multiple of the alignment that any device known asks of images.
+OFFSET_BYTES = 64 << 10
+
+
+def test_an_image_behind_an_offset(scene: Scene, both: Runner) -> None:
+    """A member begins at its offset; what no member gives content to is zero."""
+    before = OFFSET_BYTES // 4
+    content = numpy.arange(WIDTH * HEIGHT, dtype=numpy.float32).reshape(HEIGHT, WIDTH)
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 0.5;", BUFFER))
+    add_image(scene, "x", "R32_SFLOAT", content, **group(OFFSET_BYTES))
+    scene.buffer("b", size=OFFSET_BYTES + SIZE_BYTES, **group())
+    scene.dispatch("add", ["b"], [before + WIDTH * HEIGHT])
+    result = both.run(scene.write())
+    got = result.array("b", "f4")
+    assert (got[:before] == 0.5).all()
+    assert (got[before:].reshape(HEIGHT, WIDTH) == content + 0.5).all()
+    assert (result["x"][..., 0] == content + 0.5).all()
+
+
+def test_two_images_of_other_formats(scene: Scene, both: Runner) -> None:
+    """Two images in one memory show the same bytes in their own formats."""
+    content = numpy.random.default_rng(1).random((HEIGHT, WIDTH, 1)).astype(numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    add_image(scene, "y", "R8G8B8A8_UINT", size=(WIDTH, HEIGHT), **group())
+    result = both.run(scene.write())
+    assert result["y"].tobytes() == content.tobytes()
+
+
+def test_a_group_of_one(scene: Scene, both: Runner) -> None:
+    """An image alone in its group shares nothing: mip levels and OPTIMAL tiling are as without a group."""
+    content = numpy.ones((8, 8, 1), numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, mips=4, tiling="OPTIMAL", **group())
+    result = both.run(scene.write())
+    assert (result.level("x", 3) == 1).all()
+
+
+def test_identical_optimal_images(scene: Scene, both: Runner) -> None:
+    """OPTIMAL images that are alike in everything may share memory: both show the texels of the one with content."""
+    content = numpy.random.default_rng(1).random((33, 21, 1)).astype(numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, tiling="OPTIMAL", **group())
+    add_image(scene, "y", "R32_SFLOAT", size=(21, 33), tiling="OPTIMAL", **group())
+    result = both.run(scene.write())
+    assert (result["x"] == content).all()
+    assert (result["y"] == content).all()
+
+
+def test_padded_rows(scene: Scene, both: Runner) -> None:
+    """A buffer sees the rows of an image as they are, or is refused because this device pads them; never garbage."""
+    content = numpy.arange(35, dtype=numpy.float32).reshape(7, 5)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", size=content.nbytes, **group())
+    try:
+        result = both.run(scene.write())
+    except UnsupportedError as error:
+        refusal = error
+    else:
+        assert (result.array("b", "f4", (7, 5)) == content).all()
+        return
+    text = str(refusal)
+    assert "rows of image 'x' are " in text
+    assert "although their texels take 20; buffer 'b' of 140 bytes would see the padding as data" in text
+    assert refusal.problems[0].pointer == "/resources/0/image/memory_group"
+
+
+def test_a_buffer_that_counts_on_padding(scene: Scene, both: Runner) -> None:
+    """A buffer that is as large as the padded image gets it with its padding."""
+    content = numpy.arange(1, 36, dtype=numpy.float32).reshape(7, 5)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", size=7 * 1024, **group())
+    result = both.run(scene.write())
+    got = result.array("b", "f4")
+    pitch = int(numpy.flatnonzero(got == content[1, 0])[0])
+    assert (got[: 7 * pitch].reshape(7, pitch)[:, :5] == content).all()
+
+
+def test_two_contents_for_one_memory(scene: Scene, runner: Runner) -> None:
+    """Content for two members that overlap is an error, whether it comes from files or from arrays."""
+    content = numpy.zeros((8, 16), numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", size=content.nbytes, **group())
+    with pytest.raises(ScenarioError, match=r"the initial content of '[bx]' overlaps that of '[bx]'"):
+        runner.run(scene.write(), inputs={"b": content})
+    scene.buffer("c", numpy.ones(4, numpy.float32), **group(256))
+    with pytest.raises(ScenarioError, match="overlaps"):
+        runner.run(scene.write())
+
+
+@pytest.mark.parametrize("kind", ["image", "buffer"])
+def test_one_file_in_two_places(scene: Scene, runner: Runner, kind: str) -> None:
+    """A file is content once for one place in memory: a bit further on it would write over itself."""
+    content = numpy.arange(64, dtype=numpy.float32).reshape(4, 16)
+    for uid, offset in (("x", 0), ("y", 64)):
+        if kind == "image":
+            add_image(scene, uid, "R32_SFLOAT", content, **group(offset))
+        else:
+            scene.buffer(uid, content, **group(offset))
+    for resource in scene.resources:
+        next(iter(resource.values()))["src"] = "x.npy"
+    with pytest.raises(ScenarioError, match="the initial content of 'y' overlaps that of 'x'"):
+        runner.run(scene.write())
+    for resource in scene.resources:
+        next(iter(resource.values()))["memory_group"] = {"id": "g"}
+    result = runner.run(scene.write())
+    assert result["x"].tobytes() == result["y"].tobytes() == content.tobytes()
+
+
+def test_a_content_behind_padded_rows(scene: Scene, both: Runner) -> None:
+    """Content that begins where the texels of an image end alone: padding may move it into them, which is an error."""
+    content = numpy.arange(5 * 320, dtype=numpy.float32).reshape(320, 5)
+    more = numpy.zeros(64 << 10, numpy.float32)
+    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.buffer("b", more, **group(8 << 10))  # 6400 bytes of texels, 20 KiB where rows are 64 bytes apart
+    try:
+        result = both.run(scene.write())
+    except ScenarioError as error:
+        refusal = error
+    else:
+        assert (result["x"][..., 0] == content).all()
+        return
+    assert "the initial content of 'b' overlaps that of image 'x', whose rows are " in str(refusal)
+    assert refusal.problems[0].pointer == "/resources/1/buffer/memory_group"
+
+
+@pytest.mark.parametrize(
+    "keys, message, place, help",
+    [
+        ({"mips": 2}, "has 2 mip levels and", "/mips", None),
+        ({"tiling": "OPTIMAL"}, "has OPTIMAL tiling and", "/tiling", "leave tiling out, or use LINEAR"),
+    ],
+)
+def test_images_that_share_nothing(
+    scene: Scene, runner: Runner, keys: dict[str, Any], message: str, place: str, help: str | None
+) -> None:
+    """An image with levels, or of OPTIMAL tiling, cannot share memory with a buffer; the error says why."""
+    add_image(scene, "x", "R32_SFLOAT", size=(8, 8), **keys, **group())
+    problem = scene.buffer("b", size=256, **group()).refusal(runner.run, UnsupportedError)
+    assert problem.message.startswith(f"image 'x' {message} shares the memory of group 'g'")
+    assert problem.pointer == f"/resources/0/image{place}"
+    assert help is None or problem.help == help

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,22 +81,6 @@ def test_the_command_line_enables_the_layers(scene: Scene, program: Program, mod
     ended = program(sums(scene), "--ml-emulation", mode, env=environment(scene) if environment else {})
     assert ended.code == 0, ended.err
     assert (numpy.load(scene.folder / "sum.out.npy") == random((4, 16)) + random((4, 16), seed=2)).all()
-
-
-def test_several_threads_may_open_the_layers() -> None:
-    """Instances made side by side all get the layers; the variables that point the loader at them are gone then."""
-
-    def make(_: int) -> bool:
-        instance = open_layered(LAYERS, validation=False)
-        try:
-            return TENSORS in instance.physical_devices[0].extensions
-        finally:
-            instance.close()
-
-    before = dict(os.environ)
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(make, range(8)))
-    assert dict(os.environ) == before
 
 
 def test_what_graph_modules_declare_is_enabled() -> None:

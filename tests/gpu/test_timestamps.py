@@ -59,14 +59,6 @@ def test_every_dispatch_of_every_iteration(scene: Scene, runner: Runner) -> None
     ]
 
 
-def test_results_are_the_same(scene: Scene, runner: Runner) -> None:
-    """Timestamps change nothing of what a run computes."""
-    path = adding(scene, 5).write()
-    result = runner.run(path, timings=True, repeat=2, keep_state=True)
-    assert result.array("x", "u4").tolist() == [10] * 4
-    assert runner.run(path).timings is None
-
-
 def test_barriers_take_no_time_of_a_dispatch(scene: Scene, runner: Runner) -> None:
     """A pipeline_barrier between two dispatches is no entry, and is between the timestamps of both."""
     adding(scene, 1, implicit_barrier=False)
@@ -169,21 +161,6 @@ def test_a_prepared_scenario(scene: Scene, runner: Runner) -> None:
     assert first.dispatches[-1].end_ticks <= second.dispatches[0].begin_ticks
     assert "plan" not in second.phases
     assert prepared.run(write_files=False).timings is None
-
-
-def test_phases_cover_the_run(scene: Scene, runner: Runner) -> None:
-    """Spans are nested, and the phases' own times add up to the outermost spans."""
-    timings = measured(runner, adding(scene, 3).write(), repeat=2)
-    spans = timings.clock.spans
-    assert all(span.begin_ns <= span.end_ns and 0 <= span.own_ns <= span.end_ns - span.begin_ns for span in spans)
-    starts = [(span.begin_ns, -span.end_ns) for span in spans]
-    outer, end = 0, 0
-    for begin, negative_end in sorted(starts):
-        if begin >= end:
-            outer, end = outer - negative_end - begin, -negative_end
-        assert -negative_end <= end
-    assert sum(span.own_ns for span in spans) == outer
-    assert [span.iteration for span in spans if span.phase == "submit"] == [0, 1]
 
 
 def test_a_counter_that_wraps_around() -> None:
