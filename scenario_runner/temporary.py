@@ -70,7 +70,7 @@ def remove(path: str) -> None:
         pass  # it was not made, or somebody else removed it
     except OSError:
         return  # a folder that still has a file of ours, which goes later
-    keep(path)
+    _made.pop(path, None)
 
 
 @atexit.register

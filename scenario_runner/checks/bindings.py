@@ -73,31 +73,20 @@ Stages = Sequence[tuple[str, Interface]]
 class Slot(NamedTuple):
     """One set and binding as the shaders of a command see it.
 
-    ``kind`` is that of the descriptor; ``variables`` are those that decide (the used ones, where any is used), each
-    with the uid of its shader, the one with the largest block first.
+    ``kind`` is that of the descriptor. ``variables`` are those that decide (the used ones, where any is used), each
+    with the uid of its shader; the first one, ``variable`` of ``shader``, has the largest block. ``has_place`` tells
+    whether the layout has a descriptor for it: where an entry point only lists a variable, drivers crash on a set that
+    is not bound for it, and the emulation layers on a tensor that has no place.
     """
 
     set: int
     binding: int
     kind: str
     used: bool
+    has_place: bool
+    shader: str
+    variable: DescriptorBinding
     variables: tuple[tuple[str, DescriptorBinding], ...]
-
-    @property
-    def has_place(self) -> bool:
-        """Tell whether the layout has a descriptor for it: where an entry point only lists a variable, drivers crash on
-        a set that is not bound for it, and the emulation layers on a tensor that has no place."""
-        return self.kind in RESOURCE_OF and (self.used or self.kind == "tensor")
-
-    @property
-    def shader(self) -> str:
-        """uid of the shader of the deciding variable."""
-        return self.variables[0][0]
-
-    @property
-    def variable(self) -> DescriptorBinding:
-        """The deciding variable."""
-        return self.variables[0][1]
 
 
 Slots = Mapping[tuple[int, int], Slot]
@@ -112,25 +101,26 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
     grouped: dict[tuple[int, int], list[tuple[str, DescriptorBinding]]] = {}
     findings: list[Diagnostic] = []
     for uid, interface in stages:
-        findings += [error("SR-BIND-009", pointer, f"shader {uid!r}: {problem}") for problem in interface.problems]
+        for problem in interface.problems:
+            findings.append(error("SR-BIND-009", pointer, f"shader {uid!r}: {problem}"))
         for variable in interface.bindings:
             grouped.setdefault((variable.set, variable.binding), []).append((uid, variable))
     slots: dict[tuple[int, int], Slot] = {}
     for (set, binding), variables in sorted(grouped.items()):
         used = [member for member in variables if member[1].used]
-        deciding = sorted(
-            used or variables, key=lambda each: each[1].block.size_bytes if each[1].block else 0, reverse=True
-        )
-        kinds = dict.fromkeys([variable.kind for _, variable in deciding])
-        kind = next(iter(kinds))
+        deciding = used or variables
+        if len(deciding) > 1:
+            deciding = sorted(deciding, key=_block_size, reverse=True)
         uid, first = deciding[0]
+        kind = first.kind
         if not used and (kind not in RESOURCE_OF or first.count != 1 or set > MOST_SETS):
             continue
-        if len(kinds) > 1:
-            if kinds.keys() <= _SAMPLED:
+        others = [member for member in deciding if member[1].kind != kind] if len(deciding) > 1 else []
+        if others:
+            if kind in _SAMPLED and all(other.kind in _SAMPLED for _, other in others):
                 kind = "combined_image_sampler"
             elif used:
-                other_uid, other = next(each for each in deciding if each[1].kind != first.kind)
+                other_uid, other = others[0]
                 where = "it" if other_uid == uid else f"shader {other_uid!r}"
                 message = (
                     f"shader {uid!r} declares {described(first)} where {where} also has"
@@ -155,8 +145,14 @@ def slots_of(stages: Stages, pointer: str) -> tuple[dict[tuple[int, int], Slot],
         if set > MOST_SETS:
             message = f"shader {uid!r} uses {described(first)}; no device has more than {MOST_SETS} descriptor sets"
             findings.append(error("SR-LIMIT-005", pointer, message))
-        slots[set, binding] = Slot(set, binding, kind, bool(used), tuple(deciding))
+        has_place = kind in RESOURCE_OF and (bool(used) or kind == "tensor")
+        slots[set, binding] = Slot(set, binding, kind, bool(used), has_place, uid, first, tuple(deciding))
     return slots, findings
+
+
+def _block_size(member: tuple[str, DescriptorBinding]) -> int:
+    block = member[1].block
+    return block.size_bytes if block else 0
 
 
 def check_bindings(

@@ -1,29 +1,315 @@
-"""The codec of Microsoft's .dds files: images with all of their mip levels.
+"""Microsoft's .dds files: images with all of their mip levels.
 
 Texels are streamed into memory that somebody else owns, and written from such memory. Where a file stores texels as a
 Vulkan copy has them, which is nearly everywhere (block-compressed formats included), the read system call alone moves
 them. The others are converted on the way: B8G8R8 takes four bytes a texel in a file, and depth with stencil lies
 interleaved there but in two planes in a copy.
+
+Headers are read in DX10 and legacy forms, checked against the file's size, and written in DX10 form. Flags that say
+which fields are valid are not relied on, because writers set them carelessly; what the file's size proves is.
+
+Sources: "DDS_HEADER", "DDS_HEADER_DXT10" and "DDS_PIXELFORMAT" of the Direct3D documentation.
 """
 
 from __future__ import annotations
 
 import array
 import os
+import struct
+from functools import partial
+from typing import NamedTuple
 
+from scenario_runner.errors import FileError
 from scenario_runner.files.codec import Codec, ImageHeader, ImageReader, ImageWriter, check_extent, mismatch
-from scenario_runner.files.dds_header import (
-    MAGIC,
-    DdsHeader,
-    TexelMap,
-    format_header,
-    level_layout,
-    parse_header,
-    texel_maps,
-)
 from scenario_runner.files.output import CreateOutput
-from scenario_runner.files.source import SourceFile
-from scenario_runner.formats import Format, find_format
+from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.formats import Format, find_format, format_named, format_of_dxgi, full_mip_count
+
+MAGIC = b"DDS "
+_damaged = partial(file_error, code="SR-FILE-009")
+_unsupported = partial(file_error, code="SR-FILE-010")
+
+PIXEL_FOURCC = 0x4
+_ALPHA, _ONLY_ALPHA, _RGB, _LUMINANCE, _SIGNED = 0x1, 0x2, 0x40, 0x20000, 0x80000
+_KINDS = (_RGB, _LUMINANCE, _SIGNED, _ONLY_ALPHA)
+
+_FOURCCS = {
+    b"DXT1": "BC1_RGBA_UNORM_BLOCK",
+    b"DXT2": "BC2_UNORM_BLOCK",
+    b"DXT3": "BC2_UNORM_BLOCK",
+    b"DXT4": "BC3_UNORM_BLOCK",
+    b"DXT5": "BC3_UNORM_BLOCK",
+    b"ATI1": "BC4_UNORM_BLOCK",
+    b"BC4U": "BC4_UNORM_BLOCK",
+    b"BC4S": "BC4_SNORM_BLOCK",
+    b"ATI2": "BC5_UNORM_BLOCK",
+    b"BC5U": "BC5_UNORM_BLOCK",
+    b"BC5S": "BC5_SNORM_BLOCK",
+    # Values of the older D3DFORMAT enumeration stand here as numbers.
+    (36).to_bytes(4, "little"): "R16G16B16A16_UNORM",
+    (110).to_bytes(4, "little"): "R16G16B16A16_SNORM",
+    (111).to_bytes(4, "little"): "R16_SFLOAT",
+    (112).to_bytes(4, "little"): "R16G16_SFLOAT",
+    (113).to_bytes(4, "little"): "R16G16B16A16_SFLOAT",
+    (114).to_bytes(4, "little"): "R32_SFLOAT",
+    (115).to_bytes(4, "little"): "R32G32_SFLOAT",
+    (116).to_bytes(4, "little"): "R32G32B32A32_SFLOAT",
+}
+
+# Kind, bits a texel, masks of red, green, blue and alpha. The two layouts with ten bits are left out: writers disagree
+# on which of their masks is red, and a guess would swap colours.
+_MASKS = {
+    (_RGB, 32, 0xFF, 0xFF00, 0xFF0000, 0xFF000000): "R8G8B8A8_UNORM",
+    (_RGB, 32, 0xFF0000, 0xFF00, 0xFF, 0xFF000000): "B8G8R8A8_UNORM",
+    (_RGB, 32, 0xFF, 0xFF00, 0xFF0000, 0): "R8G8B8_UNORM",
+    (_RGB, 32, 0xFF0000, 0xFF00, 0xFF, 0): "B8G8R8_UNORM",
+    (_RGB, 32, 0xFFFF, 0xFFFF0000, 0, 0): "R16G16_UNORM",
+    (_RGB, 32, 0xFFFFFFFF, 0, 0, 0): "R32_SFLOAT",  # the only 32-bit format of one channel in its time
+    (_RGB, 24, 0xFF, 0xFF00, 0xFF0000, 0): "R8G8B8_UNORM",
+    (_RGB, 24, 0xFF0000, 0xFF00, 0xFF, 0): "B8G8R8_UNORM",
+    (_RGB, 16, 0xF800, 0x7E0, 0x1F, 0): "R5G6B5_UNORM_PACK16",
+    (_RGB, 16, 0x7C00, 0x3E0, 0x1F, 0x8000): "A1R5G5B5_UNORM_PACK16",
+    (_RGB, 16, 0xF00, 0xF0, 0xF, 0xF000): "A4R4G4B4_UNORM_PACK16",
+    (_RGB, 16, 0xFF, 0xFF00, 0, 0): "R8G8_UNORM",
+    (_LUMINANCE, 8, 0xFF, 0, 0, 0): "R8_UNORM",
+    (_LUMINANCE, 16, 0xFFFF, 0, 0, 0): "R16_UNORM",
+    (_LUMINANCE, 16, 0xFF, 0, 0, 0xFF00): "R8G8_UNORM",
+    (_ONLY_ALPHA, 8, 0, 0, 0, 0xFF): "A8_UNORM",
+    (_SIGNED, 16, 0xFF, 0xFF00, 0, 0): "R8G8_SNORM",
+    (_SIGNED, 32, 0xFF, 0xFF00, 0xFF0000, 0xFF000000): "R8G8B8A8_SNORM",
+    (_SIGNED, 32, 0xFFFF, 0xFFFF0000, 0, 0): "R16G16_SNORM",
+}
+
+
+def legacy_format(path: str, flags: int, fourcc: bytes, bit_count: int, masks: tuple[int, ...]) -> tuple[Format, int]:
+    """Format, and stored size in bytes of a texel (of a block where compressed), of a DDS_PIXELFORMAT.
+
+    ``masks`` are those of red, green, blue and alpha. Raises `FileError` about ``path``.
+    """
+    if flags & PIXEL_FOURCC:
+        name = _FOURCCS.get(fourcc)
+        if name is None:
+            raise _unsupported(path, f"has texels of the FourCC {fourcc!r}, which no supported VkFormat equals")
+        known = format_named("VK_FORMAT_" + name)
+        return known, known.block_size_bytes
+    kind = next((kind for kind in _KINDS if flags & kind), 0)
+    red, green, blue, alpha = masks
+    if kind == _LUMINANCE:
+        green = blue = 0  # some writers repeat the mask of red
+        if bit_count == 8 or (bit_count == 16 and flags & _ALPHA):
+            red, alpha = 0xFF, 0xFF00  # Pillow has masks at the other end, where no bits are; they can mean only this
+    elif kind == _ONLY_ALPHA:
+        red = green = blue = 0
+    if kind in (_RGB, _LUMINANCE) and not flags & _ALPHA:
+        alpha = 0
+    name = _MASKS.get((kind, bit_count, red, green, blue, alpha))
+    if name is None:
+        shown = ", ".join(f"0x{mask:x}" for mask in masks)
+        raise _unsupported(
+            path,
+            f"has texels of {bit_count} bits with the masks {shown} and the flags 0x{flags:x}, which no supported"
+            " VkFormat equals",
+            help="store the file with a DX10 header, which names the format",
+        )
+    return format_named("VK_FORMAT_" + name), bit_count // 8
+
+
+_LEGACY_SIZE_BYTES = 128
+_DX10_SIZE_BYTES = 148
+_HEADER_SIZE, _PIXEL_FORMAT_SIZE = 124, 32
+
+_FLAGS_ALWAYS = 0x1007  # caps, height, width, pixel format
+_FLAG_PITCH, _FLAG_MIP_COUNT, _FLAG_LINEAR_SIZE, _FLAG_DEPTH = 0x8, 0x20000, 0x80000, 0x800000
+_CAPS_TEXTURE, _CAPS_MIPMAP_COMPLEX = 0x1000, 0x400008
+_CAPS2_CUBE, _CAPS2_VOLUME = 0x200, 0x200000
+_DIMENSION_2D, _MISC_CUBE = 3, 4
+_DXGI_D32_S8, _DXGI_B8G8R8X8 = 20, (88, 93)
+_DXGI_TYPELESS_BLOCKS = (70, 73, 76, 79, 82, 97)  # BC1 to BC5 and BC7, which Pillow writes; the next code is UNORM
+
+
+class TexelMap(NamedTuple):
+    """The bytes of a stored texel that make up a texel in memory.
+
+    ``used_bytes`` bytes from byte ``first`` of the ``stored_bytes`` that the file has for each texel are the low bytes
+    of the ``memory_bytes`` that the texel has in a Vulkan copy; the other ones are zero.
+    """
+
+    stored_bytes: int
+    first: int
+    used_bytes: int
+    memory_bytes: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the file's bytes are the memory's."""
+        return self.stored_bytes == self.used_bytes == self.memory_bytes
+
+
+class MipLevel(NamedTuple):
+    """One level: extent in texels, and where its ``stored_size_bytes`` bytes begin in the file."""
+
+    width: int
+    height: int
+    offset: int
+    stored_size_bytes: int
+
+
+class DdsHeader(NamedTuple):
+    """The header of a .dds file, checked against the size of the file.
+
+    ``maps`` has one entry for each aspect of the format, in the format's order. ``is_srgb_known`` is false where the
+    header (a legacy one, or one with a typeless code) leaves open whether the texels are sRGB; ``format`` then is not.
+    """
+
+    format: Format
+    width: int
+    height: int
+    mip_levels: tuple[MipLevel, ...]
+    maps: tuple[TexelMap, ...]
+    is_srgb_known: bool
+
+
+def texel_maps(format: Format, stored_bytes: int | None = None) -> tuple[TexelMap, ...]:
+    """Map the aspects of ``format`` to the bytes of a .dds file.
+
+    ``stored_bytes`` is the size of a texel in the file; by default the one of the format's DXGI code (of a block where
+    the format is compressed).
+    """
+    if format.aspects == ("depth", "stencil"):
+        if format.dxgi == _DXGI_D32_S8:  # a float, the stencil, three bytes of nothing
+            return TexelMap(8, 0, 4, 4), TexelMap(8, 4, 1, 1)
+        return TexelMap(4, 0, 3, 4), TexelMap(4, 3, 1, 1)
+    size = format.block_size_bytes
+    if stored_bytes is None:
+        stored_bytes = 4 if format.dxgi in _DXGI_B8G8R8X8 else size
+    return (TexelMap(stored_bytes, 0, size, size),)
+
+
+def level_layout(
+    format: Format, stored_bytes: int, width: int, height: int, mip_count: int, offset: int
+) -> tuple[MipLevel, ...]:
+    """Extents and places of ``mip_count`` levels that follow each other from ``offset`` on."""
+    levels = []
+    for _ in range(mip_count):
+        size = format.level_size_bytes(width, height) // format.block_size_bytes * stored_bytes
+        levels.append(MipLevel(width, height, offset, size))
+        offset += size
+        width, height = max(1, width // 2), max(1, height // 2)
+    return tuple(levels)
+
+
+def format_header(format: Format, width: int, height: int, mip_count: int) -> bytes:
+    """Magic, header and DX10 part (148 bytes) of one two-dimensional image, as the reference writes them.
+
+    Raises ``ValueError`` when no .dds file can hold that.
+    """
+    if format.dxgi is None:
+        raise ValueError(f"the format {format.name!r} has no DXGI_FORMAT, so that no .dds file can hold it")
+    if not (1 <= width < 1 << 31 and 1 <= height < 1 << 31 and 1 <= mip_count <= full_mip_count(width, height)):
+        raise ValueError(f"{width}x{height} texels with {mip_count} mip levels are not an image")
+    flags, caps = _FLAGS_ALWAYS, _CAPS_TEXTURE
+    if format.is_compressed:
+        flags |= _FLAG_LINEAR_SIZE
+        pitch = format.level_size_bytes(width, height)
+    else:
+        flags |= _FLAG_PITCH
+        pitch = width * texel_maps(format)[0].stored_bytes
+    if mip_count > 1:
+        flags |= _FLAG_MIP_COUNT
+        caps |= _CAPS_MIPMAP_COMPLEX
+    header = struct.pack("<7I44x", _HEADER_SIZE, flags, height, width, min(pitch, 0xFFFFFFFF), 1, mip_count)
+    pixel_format = struct.pack("<II4s20x", _PIXEL_FORMAT_SIZE, PIXEL_FOURCC, b"DX10")
+    return MAGIC + header + pixel_format + struct.pack("<I16x5I", caps, format.dxgi, _DIMENSION_2D, 0, 1, 0)
+
+
+def parse_header(source: SourceFile) -> DdsHeader:
+    """Read and check the header of an open .dds file. Raises `FileError`, also when the texels do not fit exactly."""
+    start = source.read(_DX10_SIZE_BYTES)
+    if not start:
+        raise _damaged(source.path, "is empty, expected a .dds file")
+    if start[:4] != MAGIC:
+        raise _damaged(source.path, f"is not a .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}")
+    if len(start) < _LEGACY_SIZE_BYTES:
+        raise _truncated_header(source, _LEGACY_SIZE_BYTES)
+    size, flags, height, width, pitch, depth, mip_count = struct.unpack_from("<7I", start, 4)
+    pixel_size, pixel_flags, fourcc, bit_count, *masks, caps2 = struct.unpack_from("<II4s5I4xI", start, 76)
+    if size != _HEADER_SIZE:
+        raise _damaged(source.path, f"has a .dds header of size {size}, expected {_HEADER_SIZE}")
+    if pixel_size != _PIXEL_FORMAT_SIZE:
+        raise _damaged(
+            source.path, f"has a pixel format of size {pixel_size} in its .dds header, expected {_PIXEL_FORMAT_SIZE}"
+        )
+    if caps2 & _CAPS2_CUBE:
+        raise _unsupported(source.path, "holds a cube map, expected one two-dimensional image")
+    if caps2 & _CAPS2_VOLUME or (flags & _FLAG_DEPTH and depth > 1):
+        raise _unsupported(source.path, f"holds a volume of depth {depth}, expected one two-dimensional image")
+    stored_bytes, is_srgb_known, offset = None, False, _LEGACY_SIZE_BYTES
+    if pixel_flags & PIXEL_FOURCC and fourcc == b"DX10":
+        texel_format, is_srgb_known = _dx10_format(source, start)
+        offset = _DX10_SIZE_BYTES
+    else:
+        texel_format, stored_bytes = legacy_format(source.path, pixel_flags, fourcc, bit_count, tuple(masks))
+    maps = texel_maps(texel_format, stored_bytes)
+    if not width or not height:
+        raise _damaged(source.path, f"says it has {width}x{height} texels, expected at least one")
+    mip_count = mip_count or 1
+    full = full_mip_count(width, height)
+    if mip_count > full:
+        raise _damaged(
+            source.path, f"says it has {mip_count} mip levels, but {width}x{height} texels have at most {full}"
+        )
+    levels = level_layout(texel_format, maps[0].stored_bytes, width, height, mip_count, offset)
+    _check_size(source, texel_format, levels, offset, pitch if flags & (_FLAG_PITCH | _FLAG_LINEAR_SIZE) else 0)
+    return DdsHeader(texel_format, width, height, levels, maps, is_srgb_known)
+
+
+def _check_size(source: SourceFile, format: Format, levels: tuple[MipLevel, ...], offset: int, pitch: int) -> None:
+    size, expected = source.size_bytes - offset, sum(level.stored_size_bytes for level in levels)
+    first = levels[0]
+    if size != expected:
+        what = "is truncated" if size < expected else "has bytes after its texels"
+        of_levels = f"{len(levels)} mip levels of " if len(levels) > 1 else ""
+        raise _damaged(
+            source.path,
+            f"{what}: {size} bytes follow the header, expected {expected} bytes for"
+            f" {of_levels}{first.width}x{first.height} texels of {format.name!r}",
+        )
+    # Writers put a row, a row rounded up, a level or the whole chain here. The size has just proved that the rows are
+    # packed tightly, so the field is not needed; but one that is longer than all texels is a lie.
+    if pitch > max(expected, first.width * 4, 64):
+        signed = pitch - (1 << 32) if pitch >= 1 << 31 else pitch
+        raise _damaged(
+            source.path,
+            f"says that a row or level has {signed} bytes, expected at most the {expected} bytes of its texels",
+        )
+
+
+def _dx10_format(source: SourceFile, start: bytes) -> tuple[Format, bool]:
+    if len(start) < _DX10_SIZE_BYTES:
+        raise _truncated_header(source, _DX10_SIZE_BYTES)
+    dxgi, dimension, misc, array_size = struct.unpack_from("<4I", start, _LEGACY_SIZE_BYTES)
+    if dimension != _DIMENSION_2D:
+        kind = {2: "one-dimensional", 4: "three-dimensional"}.get(dimension, "unknown")
+        raise _unsupported(
+            source.path,
+            f"holds a resource of dimension {dimension} ({kind}), expected {_DIMENSION_2D} (two-dimensional)",
+        )
+    if misc & _MISC_CUBE:
+        raise _unsupported(source.path, "holds a cube map, expected one two-dimensional image")
+    if array_size > 1:  # Pillow writes 0, and the reference does not look
+        raise _unsupported(source.path, f"holds an array of {array_size} images, expected one")
+    known = format_of_dxgi(dxgi + 1 if dxgi in _DXGI_TYPELESS_BLOCKS else dxgi)
+    if known is None:
+        raise _unsupported(source.path, f"has texels of the DXGI_FORMAT {dxgi}, which no supported VkFormat equals")
+    return known, dxgi not in _DXGI_TYPELESS_BLOCKS
+
+
+def _truncated_header(source: SourceFile, expected: int) -> FileError:
+    return _damaged(
+        source.path,
+        f"ends after {source.size_bytes} bytes, expected at least the {expected} bytes of its header (truncated?)",
+    )
+
 
 _CHUNK_TEXELS = 1 << 18  # scratch memory of a conversion: 2 MiB at most
 
@@ -159,7 +445,5 @@ def _fits(header: DdsHeader, format: Format) -> bool:
         return True
     if not header.is_srgb_known and find_format(file_format.name.replace("_UNORM", "_SRGB")) is format:
         return True
-    return (file_format.name, format.name) in (
-        ("VK_FORMAT_D32_SFLOAT_S8_UINT", "VK_FORMAT_R32_SFLOAT"),
-        ("VK_FORMAT_D32_SFLOAT_S8_UINT", "VK_FORMAT_D32_SFLOAT"),
-    )
+    depths = ("VK_FORMAT_R32_SFLOAT", "VK_FORMAT_D32_SFLOAT")
+    return file_format.name == "VK_FORMAT_D32_SFLOAT_S8_UINT" and format.name in depths

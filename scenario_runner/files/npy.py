@@ -156,16 +156,11 @@ def parse_header(source: SourceFile) -> NpyHeader:
     except ValueError as error:
         reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise _damaged(source.path, f"has a .npy header that cannot be read: {reason}") from error
-    return _checked(source, descr, fortran_order, shape, text_offset + length)
-
-
-def _checked(
-    source: SourceFile, descr: str, fortran_order: bool, shape: tuple[int, ...], data_offset: int
-) -> NpyHeader:
     try:
         byte_order, kind, item_size_bytes = parse_descr(descr)
     except ValueError as error:
         raise _unsupported(source.path, f"holds items of the type {_shown(descr)}: {error}") from error
+    data_offset = text_offset + length
     data_size_bytes = prod(shape) * item_size_bytes
     size_bytes = source.size_bytes - data_offset
     if data_size_bytes != size_bytes:

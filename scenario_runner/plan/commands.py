@@ -74,7 +74,7 @@ class Tables:
     ``operations`` are those of the frame that has not ended yet.
     ``made`` are the uids of resources that are not the scenario's, but lie inside graphs. ``graph_modules`` are the
     SPIR-V modules of graphs by their labels, with the pointers of what names them, for what they require of a device.
-    ``names`` are those of the plan.
+    ``names`` are those of the plan. ``features`` are those of the device that commands need beyond those of shaders.
     """
 
     def __init__(self, resources: dict[str, ResourcePlan]) -> None:
@@ -88,6 +88,7 @@ class Tables:
         self.operations: list[Operation] = []
         self.graph_modules: dict[str, tuple[Module, str]] = {}
         self.names: dict[int, tuple[str, ...]] = {}
+        self.features: dict[NeededFeature, None] = {}
 
     def end_frame(
         self,
@@ -100,11 +101,6 @@ class Tables:
         """Make a frame of ``operations``; see `FramePlan`."""
         self.frames.append(FramePlan(tuple(self.operations), captures, frame_id, boundary, pointer, layouts))
         self.operations.clear()
-
-
-def range_size(shaders: Sequence[LoadedShader]) -> int:
-    """Bytes of push constants in the pipeline layout of shaders that run together."""
-    return max([max(shader.push_constants_size, shader.block_size) for shader in shaders])
 
 
 class PushConstants:
@@ -135,7 +131,7 @@ class PushConstants:
                 if shader.block_size:
                     message = f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref"
                     self._problems.warn("SR-PUSH-003", pointer, f"{message}; zeros are used")
-            return bytes(range_size(shaders))
+            return bytes(max(map(attrgetter("range_size"), shaders)))
         source = self.sources.get(uid)
         if source is None:
             return b""  # reported where the raw_data is
@@ -185,10 +181,6 @@ class CommandResolver:
 
     def __init__(self, context: CommandContext) -> None:
         self.context = context
-
-    def finish(self) -> tuple[NeededFeature, ...]:
-        """Called after the last command; returns device features that the commands need beyond those of shaders."""
-        return ()
 
 
 class Declared(NamedTuple):

@@ -20,25 +20,15 @@ def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
 
     Existing files are compared by what they are, so that links and other spellings of a name do not matter.
     """
-    inputs: set[tuple[int, int]] | None = None
-    input_names = {os.path.abspath(path) for path in plan.reads}
+    inputs = set(map(_identity, plan.reads))
     first: dict[str, str] = {}
     pointers: dict[str, str] = {}
-    alone = sum(output.destination is not None for output in plan.outputs) < 2
     for uid, path in plan.outputs:
         if path is None:
             continue
         resource = plan.resources[uid]
         pointer = f"{resource.pointer}/dst"
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):
-            is_read = os.path.abspath(path) in input_names
-        else:
-            if inputs is None:
-                inputs = set(_identities(plan.reads))
-            is_read = (status.st_dev, status.st_ino) in inputs
-        if is_read:
+        if _identity(path) in inputs:
             message = f"the dst {path!r} of resource {uid!r} is a file that the scenario reads"
             yield Diagnostic("SR-FILE-003", "error", pointer, message, "choose another name: it would be overwritten")
             continue
@@ -50,16 +40,18 @@ def wrong_destinations(plan: Plan) -> Iterator[Diagnostic]:
         except FileError as error:
             yield from (at_pointer(problem, pointer) for problem in error.problems)
             continue
-        if alone:
-            continue  # there is no other that it could be compared with
         file = os.path.realpath(path)  # a symbolic link is followed when the file is written
         if first.setdefault(file, uid) != uid:
             message = f"resources {first[file]!r} and {uid!r} have the same dst {path!r}"
             yield Diagnostic("SR-FILE-003", "error", pointer, message)
         pointers[file] = pointer
-    for file, above in _below(first):
-        message = f"the dst of resource {first[file]!r} lies below that of resource {first[above]!r}, which is a file"
-        yield Diagnostic("SR-FILE-003", "error", pointers[file], message)
+    for file in first:
+        above = os.path.dirname(file)
+        while above not in first and above != os.path.dirname(above):
+            above = os.path.dirname(above)
+        if above in first:
+            below = f"lies below that of resource {first[above]!r}, which is a file"
+            yield Diagnostic("SR-FILE-003", "error", pointers[file], f"the dst of resource {first[file]!r} {below}")
 
 
 def mixed_outputs(plan: Plan) -> Diagnostic | None:
@@ -78,30 +70,10 @@ def at_pointer(problem: Diagnostic, pointer: str) -> Diagnostic:
     return Diagnostic(problem.code, "error", pointer, f"{problem.path}: {problem.message}", problem.help)
 
 
-def _identities(paths: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):
-            continue  # whoever reads it says what is wrong
-        yield status.st_dev, status.st_ino
-
-
-def _below(files: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Each file that has another one in the place of one of its folders, and that one."""
-    clear: set[str] = set()
-    for file in files:
-        folder = os.path.dirname(file)
-        passed = []
-        while folder not in clear:
-            if folder in files:
-                yield file, folder
-                break
-            passed.append(folder)
-            parent = os.path.dirname(folder)
-            if parent == folder:
-                clear.update(passed)
-                break
-            folder = parent
-        else:
-            clear.update(passed)
+def _identity(path: str) -> tuple[int, int] | str:
+    """Device and inode of a file; its absolute path where there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.abspath(path)
+    return status.st_dev, status.st_ino

@@ -17,7 +17,6 @@ from scenario_runner.plan.commands import (
     binding_key,
     declared_by,
     descriptors,
-    range_size,
 )
 from scenario_runner.plan.plan import ResourcePlan, span_of
 from scenario_runner.plan.records import DescriptorList, NeededFeature
@@ -79,10 +78,7 @@ class Drawings(CommandResolver):
         self._problems = context.problems
         self._stages: dict[str, Stage] = {}
         self._known: dict[Hashable, Draw | None] = {}
-        self._features: dict[NeededFeature, None] = {}
-
-    def finish(self) -> tuple[NeededFeature, ...]:
-        return tuple(self._features)
+        self._features = context.tables.features
 
     def resolve(self, command: DispatchFragment, index: int) -> tuple[Draw, ...]:
         pointer = self._scenario.command_pointer(index)
@@ -145,7 +141,7 @@ class Drawings(CommandResolver):
             _stage_plan(loaded[0], vertex),
             _stage_plan(loaded[1], fragment),
             declared.layouts,
-            range_size(loaded),
+            max(shader.range_size for shader in loaded),
             tuple(attachment.format.value for attachment in known),
             masks,
             pointer,

@@ -14,7 +14,7 @@ from scenario_runner.graphs.model import descriptor_type_name, format_name, know
 from scenario_runner.plan.commands import CommandContext, CommandResolver, declared_by, descriptors
 from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.plan import Operation
-from scenario_runner.plan.records import DescriptorList, Dispatch, NeededFeature
+from scenario_runner.plan.records import DescriptorList, Dispatch
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.special_records import GraphConstantPlan, GraphDispatch, TensorDescription, TensorPlan
 from scenario_runner.plan.spirv_graphs import (
@@ -22,7 +22,6 @@ from scenario_runner.plan.spirv_graphs import (
     graph_dispatch,
     spirv_dispatch,
 )
-from scenario_runner.plan.tensors import report_unknown_shape
 from scenario_runner.plan.vgf_values import Values
 from scenario_runner.scenario import Binding, DispatchGraph, Shader
 from scenario_runner.scenario.scenario import Problems
@@ -306,13 +305,6 @@ class Graphs(CommandResolver):
             return VgfDispatch(graph, command, index, context).operations()
         operation = spirv_dispatch(graph, command, index, context)
         return [] if operation is None else [operation]
-
-    def finish(self) -> tuple[NeededFeature, ...]:
-        """Note the tensors that no graph gives a shape, unless something else is wrong: as a rule that is why."""
-        for uid in () if self._problems.errors else sorted(self._files.deferred):
-            tensor: Any = self._scenario.resource(uid)
-            report_unknown_shape(tensor, self._scenario.resource_pointer(uid), self._problems)
-        return ()
 
     def _warn_of_writeonly(self, command: Any, index: int, graph: VgfGraph | SpirvGraph) -> None:
         """Note what a graph reads although the scenario says that it is written."""

@@ -24,7 +24,7 @@ from scenario_runner.graphs.module import GraphModule
 from scenario_runner.graphs.tosa import Shape
 from scenario_runner.plan.shaders import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
-from scenario_runner.plan.tensors import agrees, is_open
+from scenario_runner.plan.tensors import agrees, is_open, report_unknown_shape
 from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader, Tensor
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import GraphEntryPoint, Module
@@ -335,6 +335,12 @@ class GraphFiles:
                 if all(shader.uid != resource.uid for resource in self.scenario.resources):
                     places[shader.uid] = graph.pointer
         return places
+
+    def report_unknown_shapes(self) -> None:
+        """Note the tensors that no graph gives a shape, unless something else is wrong: as a rule that is why."""
+        for uid in () if self.problems.errors else sorted(self.deferred):
+            tensor: Any = self.scenario.resource(uid)
+            report_unknown_shape(tensor, self.scenario.resource_pointer(uid), self.problems)
 
     def _warn_of_unwritten(self, graph: VgfGraph) -> None:
         """Note what segments of a model read although nothing writes it."""

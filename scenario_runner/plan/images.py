@@ -124,7 +124,6 @@ class Images(ResourceResolver):
             source = ImageFileSource(os.path.join(self.context.scenario.base_dir, resource.src), format, parts)
         elif format.is_compressed:
             source = ZeroSource(parts[-1].end_bytes, resource.mips)
-        group = resource.memory_group
         return ImagePlan(
             uid=resource.uid,
             pointer=pointer,
@@ -136,8 +135,6 @@ class Images(ResourceResolver):
             parts=parts,
             sampler=sampler_of(resource, format, pointer, problems),
             tiling=resource.tiling,
-            group=None if group is None else group.id,
-            offset_bytes=0 if group is None else group.offset,
             source=source,
             source_levels=0 if source is None else source.levels,
         )

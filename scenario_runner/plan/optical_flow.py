@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, get_args
 
 from scenario_runner.formats import Format
 from scenario_runner.plan.commands import CommandContext, CommandResolver
-from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding, NeededFeature
+from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding
 from scenario_runner.plan.special_records import (
     Connection,
     FlowConnection,
@@ -76,29 +76,22 @@ class OpticalFlows(CommandResolver):
         super().__init__(context)
         self._problems = context.problems
         self._started: set[int] = set()
-        self._usage: dict[str, set[ImageUsage]] = {}
 
     def resolve(self, command: DispatchOpticalFlow, index: int) -> tuple[OpticalFlowDispatch, ...]:
         pointer = self.context.scenario.command_pointer(index)
         dispatch = self._dispatch(command, index, pointer)
         if dispatch is None:
             return ()
+        resources = self.context.tables.resources
         for name, binding in command.bindings.given().items():
-            self._usage.setdefault(binding.resource_ref, set()).update(_USAGE[_CONNECTIONS[name]])
+            image = resources[binding.resource_ref]
+            assert isinstance(image, ImagePlan)
+            resources[image.uid] = image._replace(usage=image.usage.union(_USAGE[_CONNECTIONS[name]]))
         if dispatch.pipeline not in self._started:
             self._started.add(dispatch.pipeline)
             dispatch = dispatch._replace(flags=self._first_flags(dispatch.flags, pointer))
         self.context.tables.names[index] = (command.kind,)
         return (dispatch,)
-
-    def finish(self) -> tuple[NeededFeature, ...]:
-        """Add what they are used for to the plans of the images."""
-        resources = self.context.tables.resources
-        for uid, uses in self._usage.items():
-            image = resources[uid]
-            assert isinstance(image, ImagePlan)
-            resources[uid] = image._replace(usage=image.usage | uses)
-        return ()
 
     def _dispatch(self, command: DispatchOpticalFlow, index: int, pointer: str) -> OpticalFlowDispatch | None:
         tables, before = self.context.tables, len(self._problems.errors)

@@ -7,7 +7,7 @@ changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from scenario_runner.byte_data import Span
 from scenario_runner.diagnostics import Diagnostic
@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # the records that few scenarios need
         ImagePlan,
         OpticalFlowDispatch,
         OpticalFlowPlan,
-        ShaderStagePlan,
         TensorPlan,
     )
 
@@ -119,22 +118,15 @@ class Plan(NamedTuple):
 
     def as_declared(self) -> Plan:
         """The plan for a device that cannot access its images without a format: shaders stay as they declare them."""
-        of = self.declared
 
-        def stage(plan: ShaderStagePlan) -> ShaderStagePlan:
-            return plan._replace(code=of.get(plan.code, plan.code))
+        def declared(plan: Any) -> Any:
+            return plan._replace(code=self.declared.get(plan.code, plan.code))
 
-        return self._replace(
-            pipelines=tuple(
-                pipeline._replace(code=of.get(pipeline.code, pipeline.code)) for pipeline in self.pipelines
-            ),
-            graphics_pipelines=tuple(
-                graphics_pipeline._replace(
-                    vertex=stage(graphics_pipeline.vertex), fragment=stage(graphics_pipeline.fragment)
-                )
-                for graphics_pipeline in self.graphics_pipelines
-            ),
-        )
+        graphics = [
+            pipeline._replace(vertex=declared(pipeline.vertex), fragment=declared(pipeline.fragment))
+            for pipeline in self.graphics_pipelines
+        ]
+        return self._replace(pipelines=tuple(map(declared, self.pipelines)), graphics_pipelines=tuple(graphics))
 
     @property
     def dispatch_count(self) -> int:

@@ -101,7 +101,8 @@ def _resolve(
         if getattr(resource, "shader_access", "") == "readonly":
             readonly.add(resource.uid)
     kinds = set(map(attrgetter("kind"), (*scenario.resources, *scenario.commands)))
-    _check_names(declared, inputs, outputs or ())
+    if inputs or outputs:
+        _check_names(declared, inputs, outputs or ())
     graphs: Any = None
     shapes: Mapping[str, tuple[int, ...]] = {}
     deferred: frozenset[str] = frozenset()
@@ -151,7 +152,8 @@ def _resolve(
 def _assemble(context: CommandContext) -> Plan:
     """Resolve the commands, and put the parts of the plan together; outputs and warnings are still missing."""
     scenario, problems, tables = context[:3]
-    features = _resolve_commands(context)
+    _resolve_commands(context)
+    features = tuple(tables.features)
     resources: Mapping[str, ResourcePlan] = tables.resources
     frames = tuple(tables.frames)
     kinds = set(map(attrgetter("kind"), resources.values()))  # those inside of graphs as well
@@ -203,8 +205,8 @@ def _check_names(declared: Mapping[str, Any], inputs: Iterable[str], outputs: It
                 raise UsageError(f"{what}: {name!r} is a {resource.kind}, which has none")
 
 
-def _resolve_commands(context: CommandContext) -> tuple[NeededFeature, ...]:
-    """Fill the tables with what the commands do; returns the device features that they need."""
+def _resolve_commands(context: CommandContext) -> None:
+    """Fill the tables with what the commands do."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
     resolvers: dict[str, Any] = {}  # kinds of commands may share one
     for index, command in enumerate(commands):
@@ -217,10 +219,8 @@ def _resolve_commands(context: CommandContext) -> tuple[NeededFeature, ...]:
         tables.operations.append(restoring)  # a repeated run begins with every image in its place
     if tables.operations:
         tables.end_frame((), len(tables.frames), False, "/commands")
-    features: tuple[NeededFeature, ...] = ()
-    for resolver in resolvers.values():
-        features += resolver.finish()
-    return features
+    if context.graphs is not None:
+        context.graphs.report_unknown_shapes()
 
 
 def _outputs(

@@ -64,13 +64,10 @@ class Buffers(ResourceResolver):
                 "SR-USAGE-001" if path is None else "SR-FILE-002", f"{pointer}/size", message, "both must be equal"
             )
             return None
-        group = resource.memory_group
         return BufferPlan(
             uid=resource.uid,
             pointer=pointer,
             size_bytes=resource.size,
-            group=None if group is None else group.id,
-            offset_bytes=0 if group is None else group.offset,
             source=source,
         )
 
@@ -235,10 +232,12 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
                 raw_data[resource.uid] = source
             elif kind in resolvers:
                 plan = resolvers[kind].resolve(resource, pointer)
+                group = resource.memory_group  # type: ignore[attr-defined]
+                if plan is not None and group is not None:
+                    plan = plan._replace(group=group.id, offset_bytes=group.offset)
+                    groups.setdefault(group.id, []).append(plan)
                 if plan is not None:
                     planned[resource.uid] = plan
-                    if plan.group is not None:
-                        groups.setdefault(plan.group, []).append(plan)
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
     check_groups(groups, planned, problems)

@@ -37,7 +37,8 @@ class LoadedShader(NamedTuple):
     """A shader resource with its module and entry point.
 
     ``features`` are Vulkan's that its blocks' layouts take, ``includes`` the files that its source includes.
-    ``push_constants_size`` is the scenario's, ``block_size`` that of the block of push constants, both in bytes.
+    ``push_constants_size`` is the scenario's, ``block_size`` that of the block of push constants, ``range_size`` the
+    larger one, all in bytes.
     """
 
     uid: str
@@ -52,6 +53,7 @@ class LoadedShader(NamedTuple):
     stage: ShaderStage
     push_constants_size: int
     block_size: int
+    range_size: int
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
         """The compute pipeline of the shader; its range of push constants covers the block in any case."""
@@ -236,6 +238,7 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
     if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
         return None
     features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, shader.uid)))
+    block_size = declared_size(interface)
     return LoadedShader(
         shader.uid,
         pointer,
@@ -248,5 +251,6 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
         includes,
         shader.stage,
         shader.push_constants_size,
-        declared_size(interface),
+        block_size,
+        max(shader.push_constants_size, block_size),
     )

@@ -75,7 +75,6 @@ class Tensors(ResourceResolver):
             return None
         if source is not None and not check_content(source, format, shape, f"tensor {uid!r}", pointer, problems):
             return None
-        group = resource.memory_group
         return TensorPlan(
             uid=uid,
             pointer=pointer,
@@ -83,8 +82,6 @@ class Tensors(ResourceResolver):
             format=format,
             shape=shape,
             linear=resource.tiling != "OPTIMAL",
-            group=None if group is None else group.id,
-            offset_bytes=0 if group is None else group.offset,
             source=source,
         )
 

@@ -110,26 +110,26 @@ def compile_each(
         jobs = jobs or system_limits.processors()
         compile_missing(missing, cache, jobs, timeout_s)
         # A failure speaks of one shader and its file; others with the same text have one that speaks of theirs.
-        again = [own for own, shared in (one for one in pairs if isinstance(one, tuple)) if _differs(own, shared)]
+        again = []
+        for pair in pairs:
+            if isinstance(pair, tuple) and pair[1].failure is not None and pair[0].request != pair[1].request:
+                again.append(pair[0])
         if again:
             compile_missing(again, cache, jobs, timeout_s)
     results: list[Compiled | ScenarioRunnerError] = []
-    for one in pairs:
-        if isinstance(one, tuple):
-            own, shared = one
-            outcome = own.failure or own.module or shared.failure or shared.module
-            assert outcome is not None
-            made_by = own.made_by or shared.made_by
-            results.append(
-                Compiled(outcome, own.assembled.files[1:], made_by) if isinstance(outcome, bytes) else outcome
-            )
+    for pair in pairs:
+        if isinstance(pair, ScenarioRunnerError):
+            results.append(pair)
+            continue
+        own, shared = pair
+        failure = own.failure or (shared.failure if own.module is None else None)
+        module = own.module or shared.module
+        if failure is not None or module is None:
+            assert failure is not None, "a shader has a module or a failure"
+            results.append(failure)
         else:
-            results.append(one)
+            results.append(Compiled(module, own.assembled.files[1:], own.made_by or shared.made_by))
     return results
-
-
-def _differs(own: Job, shared: Job) -> bool:
-    return shared.failure is not None and own is not shared and own.request != shared.request
 
 
 def _labelled(error: ScenarioRunnerError, request: CompileRequest) -> ScenarioRunnerError:

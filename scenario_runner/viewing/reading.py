@@ -16,7 +16,7 @@ import numpy
 
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import Codec, all_codecs, codec_of
-from scenario_runner.files.dds_header import format_header
+from scenario_runner.files.dds import format_header
 from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, format_named
