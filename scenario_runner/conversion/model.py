@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Types, ValueType
-from scenario_runner.formats import format_named
+from scenario_runner.formats import Format
 
 
 class Value(NamedTuple):
@@ -98,36 +98,9 @@ class Model(NamedTuple):
     declarations: tuple[Function, ...] = ()
 
 
-_NAMES: Final = {
-    "f32": "R32_SFLOAT",
-    "f16": "R16_SFLOAT",
-    "bf16": "R16_SFLOAT_FPENCODING_BFLOAT16_ARM",
-    "f8E4M3FN": "R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM",
-    "f8E5M2": "R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM",
-    "i1": "R8_BOOL_ARM",
-    "i4": "R8_SINT",
-    "i8": "R8_SINT",
-    "si8": "R8_SINT",
-    "ui8": "R8_UINT",
-    "i16": "R16_SINT",
-    "si16": "R16_SINT",
-    "ui16": "R16_UINT",
-    "i32": "R32_SINT",
-    "si32": "R32_SINT",
-    "ui32": "R32_UINT",
-    "i48": "R64_SINT",
-    # the converter makes them narrower
-    "i64": "R32_SINT",
-    "f64": "R32_SFLOAT",
-}
+_NARROWED: Final = {"i64": "i32", "f64": "f32"}  # by the converter
 
 
-def format_name_of_element(element: str) -> str | None:
-    """The name of the VkFormat of tensors of this element type, None where there is none."""
-    name = _NAMES.get(element)
-    return f"VK_FORMAT_{name}" if name else None
-
-
-def format_value_of_element(element: str) -> int:
-    """The value of the VkFormat of tensors of this element type, which has one."""
-    return format_named(f"VK_FORMAT_{_NAMES[element]}").value
+def converted_format(type: ValueType) -> Format | None:
+    """The format that the converter gives tensors of this type, None where there is none."""
+    return type._replace(element=_NARROWED.get(type.element, type.element)).format

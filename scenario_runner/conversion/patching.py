@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from scenario_runner.conversion.model import CustomOperation, Function, Shader, Value, format_value_of_element
+from scenario_runner.conversion.model import CustomOperation, Function, Shader, Value, converted_format
 from scenario_runner.conversion.placeholders import entry_point, equal_operands, shader_and_result
 from scenario_runner.custom_shader.attributes import View
 from scenario_runner.diagnostics import Diagnostic
@@ -201,7 +201,9 @@ class _Patch:
 def _tensor(value: Value, category: Category) -> ModelResource:
     """The row of a value as the converter writes it."""
     shape = tuple(-1 if size is None else size for size in value.type.shape or ())
-    return ModelResource(category, TENSOR, format_value_of_element(value.type.element), shape)
+    format = converted_format(value.type)
+    assert format is not None, "that is checked before"
+    return ModelResource(category, TENSOR, format.value, shape)
 
 
 def skeleton_in(

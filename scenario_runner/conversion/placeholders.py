@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 from scenario_runner.conversion.converter import Input, dump
-from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, format_name_of_element
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, converted_format
 from scenario_runner.conversion.source import Source, placeholder_front
 from scenario_runner.conversion.text_model import STRING, VALUE, escaped, parse_text
 from scenario_runner.custom_shader.attributes import DOMAIN
@@ -108,8 +108,9 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
     named: list[tuple[str, Value]] = [(f"input_{i}", value) for i, value in enumerate(shader.operands)]
     named.append(("output_0", shader.results[result]))
     for binding, (name, value) in enumerate(named):
+        format = converted_format(value.type)
         attributes[f"{name}_vkdescriptortype"] = "VK_DESCRIPTOR_TYPE_TENSOR_ARM"
-        attributes[f"{name}_vkformat"] = format_name_of_element(value.type.element)
+        attributes[f"{name}_vkformat"] = format and format.name
         attributes[f"{name}_binding"] = binding
         attributes[f"{name}_descriptorset"] = 0
     return json.dumps(attributes)

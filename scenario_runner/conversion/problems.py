@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, format_name_of_element
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.diagnostics import Diagnostic, Severity
 
 _A_TYPE = "expected a tensor of a TOSA type"
@@ -37,7 +37,7 @@ def _problems(function: Function) -> Iterator[_Problem]:
             yield "SR-CUSTOM-038", "error", operation, message, help
     read = {operand.name for shader in function.shaders for operand in shader.operands}
     for argument in function.arguments:
-        if argument.name not in read and format_name_of_element(argument.type.element) is None:
+        if argument.name not in read and argument.type.format is None:
             message = f"the argument {argument.shown_name} has the type {argument.type.text}"
             yield "SR-CUSTOM-034", "error", None, f"{message}, whose elements no Vulkan format holds", _A_TYPE
     for operation in function.operations:
@@ -71,7 +71,7 @@ def _types(shader: CustomOperation) -> Iterator[_Problem]:
     for direction, values in (("operand", shader.operands), ("result", shader.results)):
         for number, value in enumerate(values):
             message = f"{direction} {number} of the shader {shader.name!r} has the type {value.type.text}"
-            if format_name_of_element(value.type.element) is None:
+            if value.type.format is None:
                 yield "SR-CUSTOM-034", "error", shader, f"{message}, whose elements no Vulkan format holds", _A_TYPE
             elif value.type.static_shape is None:
                 message += ", but a shader needs a shape of which all sizes are known"

@@ -15,7 +15,7 @@ from scenario_runner.custom_shader.variables import check_push_constants, check_
 from scenario_runner.diagnostics import Diagnostic, error, note, warning
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.shaders import Compiled, CompileRequest, compile_each
-from scenario_runner.shaders.spirv_val import check_modules
+from scenario_runner.shaders.spirv_val import Checked, check_modules
 from scenario_runner.spirv import Interface, Module, read_module
 
 _CODE = "/shader_code"
@@ -139,66 +139,29 @@ def check_shaders(
 ) -> list[CheckedShader]:
     """Compile shaders side by side and compare each with its attributes, and with the ``types`` of its operation.
 
-    Nothing is raised for what is wrong with a shader. Raises UsageError as `compile_shaders` does.
+    ``compiler`` names the GLSL compiler. Nothing is raised for what is wrong with a shader. Raises UsageError where the
+    environment names a compiler or validator that is not there.
     """
-    compiled = compile_shaders(shaders, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
-    known = types or [None] * len(shaders)
-    return [_checked(*each) for each in zip(shaders, compiled, known, strict=True)]
-
-
-def _checked(attributes: Attributes, module: bytes | ScenarioRunnerError | None, types: Types | None) -> CheckedShader:
-    findings: list[Diagnostic] = []
-    interface = None
-    if isinstance(module, ScenarioRunnerError):
-        findings += _of_code(module)
-        module = None
-    elif module is not None:
-        try:
-            interface, findings = check_agreement(attributes, read_module(module, name=attributes.operation), types)
-        except ScenarioRunnerError as error:
-            findings = _of_code(error)
-    if interface is None:
-        findings += check_types(attributes, types)
-    return CheckedShader(attributes, module, interface, tuple(placed(findings, attributes.origin)))
-
-
-def _of_code(error: ScenarioRunnerError) -> list[Diagnostic]:
-    """Problems of the code; those without a line of the source stand at the attribute."""
-    return [
-        problem if problem.path else problem._replace(pointer=problem.pointer or "/shader_code")
-        for problem in error.problems
-    ]
-
-
-def compile_shaders(
-    shaders: Sequence[Attributes],
-    *,
-    compiler: str | None = None,
-    cache_dir: str | None = None,
-    use_cache: bool = True,
-) -> list[bytes | ScenarioRunnerError | None]:
-    """The SPIR-V module of each shader, None for a placeholder, or the error that there is in place of one.
-
-    ``compiler`` names the GLSL compiler. Raises UsageError where the environment names a compiler or validator that is
-    not there.
-    """
-    modules: list[bytes | ScenarioRunnerError | None] = [None] * len(shaders)
-    requests = {
-        index: _request(shader, shader.code) for index, shader in enumerate(shaders) if isinstance(shader.code, str)
-    }
-    compiled = compile_each([*requests.values()], compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
-    for index, outcome in zip(requests, compiled, strict=True):
-        modules[index] = outcome.module if isinstance(outcome, Compiled) else outcome
-    codes = {
+    sources = [_request(shader, shader.code) for shader in shaders if isinstance(shader.code, str)]
+    compiled = iter(compile_each(sources, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache))
+    binaries = {
         str(index): (_label(shader), shader.code)
         for index, shader in enumerate(shaders)
         if isinstance(shader.code, bytes)
     }
-    if codes:
-        checked = check_modules(codes, cache_dir=cache_dir, use_cache=use_cache)
-        for key, (_, code) in codes.items():
-            modules[int(key)] = checked.errors.get(key) or checked.complaints.get(key) or code
-    return modules
+    validated = Checked({}, {})
+    if binaries:
+        validated = check_modules(binaries, cache_dir=cache_dir, use_cache=use_cache)
+    checked = []
+    for index, shader in enumerate(shaders):
+        module: bytes | ScenarioRunnerError | None
+        if isinstance(shader.code, str):
+            outcome = next(compiled)
+            module = outcome.module if isinstance(outcome, Compiled) else outcome
+        else:
+            module = validated.errors.get(str(index)) or validated.complaints.get(str(index)) or shader.code
+        checked.append(_checked(shader, module, types[index] if types else None))
+    return checked
 
 
 def _request(shader: Attributes, source: str) -> CompileRequest:
@@ -208,3 +171,20 @@ def _request(shader: Attributes, source: str) -> CompileRequest:
 
 def _label(shader: Attributes) -> str:
     return f"<shader_code of {shader.operation!r:.200}>"
+
+
+def _checked(attributes: Attributes, module: bytes | ScenarioRunnerError | None, types: Types | None) -> CheckedShader:
+    findings: list[Diagnostic] = []
+    interface = failure = None
+    if isinstance(module, ScenarioRunnerError):
+        failure, module = module, None
+    elif module is not None:
+        try:
+            interface, findings = check_agreement(attributes, read_module(module, name=attributes.operation), types)
+        except ScenarioRunnerError as error:
+            failure = error
+    for problem in failure.problems if failure else ():  # those without a line of the source stand at the attribute
+        findings.append(problem if problem.path else problem._replace(pointer=problem.pointer or _CODE))
+    if interface is None:
+        findings += check_types(attributes, types)
+    return CheckedShader(attributes, module, interface, tuple(placed(findings, attributes.origin)))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS, Format
+from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS, Format, format_named
 
 DOMAIN: Final = "com.arm.VulkanCustomShader"
 """The ``domain_name`` of the custom operations that are shaders."""
@@ -68,6 +68,29 @@ class Origin(NamedTuple):
     pointer: str = ""
 
 
+_FORMATS: Final = {
+    "f64": "R64_SFLOAT",
+    "f32": "R32_SFLOAT",
+    "f16": "R16_SFLOAT",
+    "bf16": "R16_SFLOAT_FPENCODING_BFLOAT16_ARM",
+    "f8E4M3FN": "R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM",
+    "f8E5M2": "R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM",
+    "i1": "R8_BOOL_ARM",
+    "i4": "R8_SINT",
+    "i8": "R8_SINT",
+    "si8": "R8_SINT",
+    "ui8": "R8_UINT",
+    "i16": "R16_SINT",
+    "si16": "R16_SINT",
+    "ui16": "R16_UINT",
+    "i32": "R32_SINT",
+    "si32": "R32_SINT",
+    "ui32": "R32_UINT",
+    "i48": "R64_SINT",
+    "i64": "R64_SINT",
+}
+
+
 class ValueType(NamedTuple):
     """The type of an operand or result: its shape, None where no rank is known, with None for open dimensions.
 
@@ -83,6 +106,12 @@ class ValueType(NamedTuple):
         """The shape where all of it is known."""
         known = tuple(size for size in self.shape or () if size is not None)
         return None if self.shape is None or len(known) != len(self.shape) else known
+
+    @property
+    def format(self) -> Format | None:
+        """The format of tensors with such elements, None where there is none."""
+        name = _FORMATS.get(self.element)
+        return format_named(f"VK_FORMAT_{name}") if name else None
 
 
 Types = tuple[Sequence[ValueType], Sequence[ValueType]]

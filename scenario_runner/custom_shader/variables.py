@@ -87,11 +87,9 @@ def _check_buffer(
     if element is not None and not _reads_as(element, view.format):
         message = f"{view.name} is {view.format.name}, but {described(variable)} has elements of {element}"
         yield warning("SR-CUSTOM-012", f"/{view.name}_vkformat", message)
-    shape = None if type is None else type.static_shape
-    size = None if type is None else element_size_bytes(type.element)
-    if shape is None or size is None:
+    if type is None or type.static_shape is None or type.format is None:
         return
-    has = prod(shape) * size
+    has = prod(type.static_shape) * type.format.block_size_bytes
     if block.size_bytes > has:
         message = f"{view.name} has {has} bytes, but {described(variable)} declares {block.size_bytes}"
         yield warning("SR-BIND-005", f"/{view.name}_binding", message)
@@ -169,30 +167,26 @@ def _wrong(message: str) -> Diagnostic:
 
 def check_push_constants(attributes: Attributes, interface: Interface) -> list[Diagnostic]:
     """Compare ``push_constants`` with the shader's block."""
-    declared, block = attributes.push_constants, interface.push_constants
-    if block is None or not block.members:
-        if not declared:
-            return []
+    declared = attributes.push_constants
+    of_shader = () if interface.push_constants is None else constants_of(interface.push_constants)
+    if not of_shader:
         message = f"the shader uses no push constants, but the attributes have {shown(written(declared))}"
-        return [warning("SR-CUSTOM-017", _POINTER, message)]
-    of_shader = constants_of(block)
+        return [warning("SR-CUSTOM-017", _POINTER, message)] if declared else []
     help = f'the shader has "push_constants": "{written(of_shader)}"'
     if not declared:
         message = f"the shader uses {counted(len(of_shader), 'push constant')}, but the attributes have none"
         return [warning("SR-CUSTOM-017", _POINTER, message, help)]
-    findings = []
+    problems = []
     if len(declared) != len(of_shader):
-        findings.append(
-            f"the attributes have {counted(len(declared), 'push constant')}, the shader has {len(of_shader)}"
-        )
+        constants = counted(len(declared), "push constant")
+        problems.append(f"the attributes have {constants}, the shader has {len(of_shader)}")
     for ours, theirs in zip(declared, of_shader, strict=False):
+        constant = f"the push constant {shown(ours.name)}"
         if theirs.name and ours.name != theirs.name:
-            findings.append(f"the push constant {shown(ours.name)} is called {shown(theirs.name)} in the shader")
+            problems.append(f"{constant} is called {shown(theirs.name)} in the shader")
         elif ours.size_bytes != theirs.size_bytes:
-            findings.append(
-                f"the push constant {shown(ours.name)} has {ours.size_bytes} bytes, in the shader {theirs.size_bytes}"
-            )
-    return [error("SR-CUSTOM-015", _POINTER, message, help) for message in findings[:_MOST_FINDINGS]]
+            problems.append(f"{constant} has {ours.size_bytes} bytes, in the shader {theirs.size_bytes}")
+    return [error("SR-CUSTOM-015", _POINTER, message, help) for message in problems[:_MOST_FINDINGS]]
 
 
 def constants_of(block: Struct) -> tuple[PushConstant, ...]:
@@ -223,15 +217,6 @@ def written(constants: Iterable[PushConstant]) -> str:
     return ", ".join(f"{constant.name[:100] or 'unnamed'}: {constant.size_bytes}" for constant in constants)
 
 
-_INTEGER = re.compile(r"[su]?i(\d+)")
-
-
-_FLOAT = re.compile(r"f(16|32|64)")
-
-
-_NUMERIC = {"bf16": "bfloat16", "f8E4M3FN": "float8e4m3", "f8E5M2": "float8e5m2"}
-
-
 _WHOLE = frozenset({"uint", "sint", "unorm", "snorm", "uscaled", "sscaled", "srgb"})
 
 
@@ -248,39 +233,26 @@ def check_types(attributes: Attributes, types: Types | None) -> list[Diagnostic]
     for view, type in views_and_types(attributes, types):
         if type is None:
             continue
-        size = element_size_bytes(type.element)
         if view.kind == "image":
-            findings += _check_image(view, type, size)
-        elif view.kind == "tensor" and size is not None and not _fits(view.format, type.element, size):
+            findings += _check_image(view, type)
+        elif view.kind == "tensor" and type.format is not None and not _fits(view.format, type.format):
             message = f"{view.name} is {view.format.name}, but the value has elements of {type.element}"
             findings.append(error("SR-CUSTOM-016", f"/{view.name}_vkformat", message))
     return findings
 
 
-def element_size_bytes(element: str) -> int | None:
-    """Bytes of an element of this type in memory, None for a type that is not known."""
-    match = _INTEGER.fullmatch(element)
-    if match:
-        return 1 << max(0, (int(match[1][:4]) + 7) // 8 - 1).bit_length()
-    number = _FLOAT.fullmatch(element)
-    if number:
-        return int(number[1]) // 8
-    return {"bf16": 2}.get(element, 1 if element in _NUMERIC else None)
-
-
-def _fits(format: Format, element: str, size: int) -> bool:
-    if format.block_size_bytes != size:
+def _fits(format: Format, expected: Format) -> bool:
+    """Tell whether elements have the size of ``expected`` and are floats of the same encoding, or integers."""
+    if format.block_size_bytes != expected.block_size_bytes:
         return False
-    if _INTEGER.fullmatch(element):
-        return format.numeric in _WHOLE or (format.numeric == "bool" and element == "i1")
-    return format.numeric == _NUMERIC.get(element, "sfloat")
+    is_whole = expected.numeric in ("sint", "uint", "bool") and format.numeric in _WHOLE
+    return is_whole or format.numeric == expected.numeric
 
 
-def _check_image(view: View, type: ValueType, size: int | None) -> Iterator[Diagnostic]:
-    shape, format = type.shape, view.format
+def _check_image(view: View, type: ValueType) -> Iterator[Diagnostic]:
+    shape, format, components = type.shape, view.format, view.format.components
     if shape is None:
         return
-    components = format.components
     is_image = len(shape) == 3 or (len(shape) == 4 and shape[0] in (1, None))
     if not is_image or shape[-1] not in (components, None):
         yield error(
@@ -289,12 +261,12 @@ def _check_image(view: View, type: ValueType, size: int | None) -> Iterator[Diag
             f"{view.name} is an image of {format.name}, but the value has the shape {_listed(shape)}; expected"
             f" [height, width, {components}] or [1, height, width, {components}]",
         )
-    elif size is not None and size * components != format.block_size_bytes:
+    elif type.format is not None and type.format.block_size_bytes * components != format.block_size_bytes:
         yield error(
             "SR-CUSTOM-016",
             f"/{view.name}_vkformat",
             f"{view.name} is an image of {format.name}, which has {format.block_size_bytes} bytes a texel, but"
-            f" {components} elements of {type.element} have {size * components}",
+            f" {components} elements of {type.element} have {type.format.block_size_bytes * components}",
         )
 
 
