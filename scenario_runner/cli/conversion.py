@@ -13,7 +13,6 @@ from scenario_runner.cli.messages import read_standard_input, write, write_findi
 from scenario_runner.conversion import convert as conversion
 from scenario_runner.conversion.source import open_source, parse_model
 from scenario_runner.custom_shader.agreement import CheckedShader, check_shaders
-from scenario_runner.custom_shader.attributes import Types
 from scenario_runner.custom_shader.parsing import Examined, examine_attributes, examine_document
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.custom_shader.variables import laid_out
@@ -27,32 +26,22 @@ SCHEMA = 1
 _MAX_BYTES = 1 << 30
 
 
-class Operation(NamedTuple):
-    """One operation of a file and what was found; ``checked`` is None where its attributes are wrong."""
-
-    examined: Examined
-    checked: CheckedShader | None
-
-    @property
-    def findings(self) -> tuple[Diagnostic, ...]:
-        """The findings about the attributes, then those about the shader."""
-        return (*self.examined.findings, *(self.checked.findings if self.checked else ()))
-
-
 class CheckedFile(NamedTuple):
-    """A file whose shaders were checked; ``is_model`` tells that the places of findings are within attributes."""
+    """A file whose shaders were checked; ``is_model`` tells that the places of findings are within attributes.
+
+    Of each operation there are its attributes and its shader, None where the attributes are wrong.
+    """
 
     path: str
-    operations: list[Operation]
+    operations: list[tuple[Examined, CheckedShader | None]]
     findings: list[Diagnostic]
     is_model: bool = False
 
     @property
     def exit_code(self) -> int:
         """The exit code of the first error, or 0."""
-        return next(
-            (error_class(finding.code).exit_code for finding in self.findings if finding.severity == "error"), 0
-        )
+        errors = [finding for finding in self.findings if finding.severity == "error"]
+        return error_class(errors[0].code).exit_code if errors else 0
 
 
 def convert(options: argparse.Namespace) -> None:
@@ -96,34 +85,37 @@ def check(options: argparse.Namespace) -> int:
     """Check attributes and shaders. Returns 0, or the exit code of the first error that was found."""
     files = []
     for path in options.files:
-        file = _checked_file(path, options)
-        if options.strict:
-            strict = [
-                finding._replace(severity="error") if finding.severity == "warning" else finding
-                for finding in file.findings
-            ]
-            file = file._replace(findings=strict)
-        files.append(file)
+        files.append(_checked_file(path, options))
         if not options.json:
-            _show(file)
+            _show(files[-1])
     if options.json:
         print(json.dumps({"schema": SCHEMA, "files": list(map(_as_json, files))}, indent=2))
     return next((file.exit_code for file in files if file.exit_code), 0)
 
 
 def _checked_file(path: str, options: argparse.Namespace) -> CheckedFile:
+    name = "<stdin>" if path == "-" else path
     try:
         content = _content(path)
         is_model = not _is_json(path, content)
-        examined, types = (_of_model if is_model else _of_document)(path, content)
+        examined = _of_model(content, name) if is_model else _of_document(content, name)
     except ScenarioRunnerError as error:
         return CheckedFile(path, [], list(error.at(path=path).problems))
-    attributes = [each.attributes for each in examined if each.attributes is not None]
-    known = [values for each, values in zip(examined, types, strict=True) if each.attributes is not None]
-    checked = iter(check_shaders(attributes, known, **compiler_arguments(options)))
-    operations = [Operation(each, None if each.attributes is None else next(checked)) for each in examined]
-    findings = [finding for operation in operations for finding in operation.findings]
+    attributes = [operation.attributes for operation in examined if operation.attributes is not None]
+    types = [operation.types for operation in examined if operation.attributes is not None]
+    checked = iter(check_shaders(attributes, types, **compiler_arguments(options)))
+    operations = [(operation, next(checked) if operation.attributes else None) for operation in examined]
+    findings = [finding for operation in operations for finding in _findings(*operation)]
+    if options.strict:
+        findings = [
+            finding._replace(severity="error") if finding.severity == "warning" else finding for finding in findings
+        ]
     return CheckedFile(path, operations, findings, is_model)
+
+
+def _findings(examined: Examined, checked: CheckedShader | None) -> list[Diagnostic]:
+    """The findings about the attributes, then those about the shader."""
+    return [*examined.findings, *(checked.findings if checked else ())]
 
 
 def _is_json(path: str, content: bytes) -> bool:
@@ -139,33 +131,28 @@ def _content(path: str) -> bytes:
         return file.read(file.size_bytes)
 
 
-def _of_document(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
+def _of_document(content: bytes, name: str) -> list[Examined]:
     try:
-        text = content.decode("utf-8-sig")
+        return examine_document(content.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
         message = f"the byte {content[error.start]:#04x} at the offset {error.start} is not UTF-8"
         raise ScenarioError(message, help="save the file as UTF-8", code="SR-JSON-007") from None
-    examined = examine_document(text, "<stdin>" if path == "-" else path)
-    return examined, [None] * len(examined)
 
 
-def _of_model(path: str, content: bytes) -> tuple[list[Examined], list[Types | None]]:
-    """The shaders of all functions of a model, with the types of their values."""
+def _of_model(content: bytes, name: str) -> list[Examined]:
+    """The shaders of all functions of a model."""
     examined: list[Examined] = []
-    types: list[Types | None] = []
-    model = parse_model(open_source(content, "<stdin>" if path == "-" else path))
-    shaders = [operation for function in model.functions for operation in function.shaders]
-    names = [shader.name or "unnamed" for shader in shaders]
-    for number, shader in enumerate(shaders):
-        name = names[number]
-        if names.count(name) > 1:
-            name += f"[{names[:number].count(name)}]"
-        attributes, found = examine_attributes(
-            shader.attributes, operation=name, operands=len(shader.operands), results=len(shader.results)
+    shaders = [shader for function in parse_model(open_source(content, name)).functions for shader in function.shaders]
+    labels = [shader.name or "unnamed" for shader in shaders]
+    for number, (label, shader) in enumerate(zip(labels, shaders, strict=True)):
+        if labels.count(label) > 1:
+            label += f"[{labels[:number].count(label)}]"
+        operands, results = shader.types
+        attributes, findings = examine_attributes(
+            shader.attributes, operation=label, operands=len(operands), results=len(results)
         )
-        examined.append(Examined(name, attributes, found))
-        types.append(shader.types)
-    return examined, types
+        examined.append(Examined(label, attributes, findings, types=shader.types))
+    return examined
 
 
 def _show(file: CheckedFile) -> None:
@@ -176,10 +163,10 @@ def _show(file: CheckedFile) -> None:
         return
     if not file.operations:
         print(f"{one_line(path)}: valid: no shaders")
-    for operation in file.operations:
-        if operation.checked is not None:
-            name = f"{operation.examined.operation}: " if file.is_model or len(file.operations) > 1 else ""
-            print(f"{one_line(path)}: {one_line(name)}valid: {_summary(operation.checked)}")
+    for examined, checked in file.operations:
+        if checked is not None:
+            name = f"{examined.operation}: " if file.is_model or len(file.operations) > 1 else ""
+            print(f"{one_line(path)}: {one_line(name)}valid: {_summary(checked)}")
 
 
 def _summary(checked: CheckedShader) -> str:
@@ -200,17 +187,16 @@ def _as_json(file: CheckedFile) -> dict[str, Any]:
         "file": file.path,
         "valid": not file.exit_code,
         "exit_code": file.exit_code,
-        "operations": [_operation_as_json(operation) for operation in file.operations],
+        "operations": [_operation_as_json(*operation) for operation in file.operations],
         "findings": [finding.as_json() for finding in file.findings],
     }
 
 
-def _operation_as_json(operation: Operation) -> dict[str, Any]:
-    examined, checked = operation
+def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operation": examined.operation,
         "is_shader": examined.is_shader,
-        "errors": sum(finding.severity == "error" for finding in operation.findings),
+        "errors": sum(finding.severity == "error" for finding in _findings(examined, checked)),
     }
     if checked is None:
         return described

@@ -10,7 +10,7 @@ import json
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Origin
+from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Origin, Types
 from scenario_runner.custom_shader.reading import Reader
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import error_of
@@ -99,13 +99,15 @@ _ATTRIBUTES, _NAME, _DOMAIN = "implementation_attrs", "operator_name", "domain_n
 class Examined(NamedTuple):
     """One operation of a file: its attributes, None where they are wrong, and what was found in them.
 
-    ``is_shader`` is False for an operation of another domain, which is not looked at.
+    ``is_shader`` is False for an operation of another domain, which is not looked at. ``types`` are those of its
+    operands and results, where the file is a model.
     """
 
     operation: str
     attributes: Attributes | None
     findings: list[Diagnostic]
     is_shader: bool = True
+    types: Types | None = None
 
 
 def examine_document(text: str, path: str) -> list[Examined]:
