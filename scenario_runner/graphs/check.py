@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, count, islice
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.graphs.model import (
@@ -27,30 +27,35 @@ def join_by_number(vgf: Vgf) -> Vgf:
 
     Rows of other sizes are left alone, and a model whose indices lead nowhere: `find_problems` says what is wrong.
     """
-    if not _indices_are_good(vgf):
+    if next(_indices(vgf), None) is not None:
         return vgf
-    values = _Values(vgf)
+    rows = vgf.resources
+    old_groups = [row.alias_group for row in rows]
+    groups = old_groups.copy()
+    new = count(max((group for group in groups if group is not None), default=-1) + 1)
     for one, other in _joins(vgf):
-        values.join(one, other)
-    if not values.changed:
+        is_constant = "constant" in (rows[one].category, rows[other].category)
+        if is_constant or resource_size_bytes(rows[one]) != resource_size_bytes(rows[other]):
+            continue
+        group = next(new) if groups[other] is None else groups[other]
+        joined = groups[one]
+        groups[one] = groups[other] = group
+        if joined not in (None, group):
+            groups = [group if known == joined else known for known in groups]
+    if groups == old_groups:
         return vgf
-    rows = tuple(
-        replace(row, alias_group=values.group_of(index)) if row.category != "constant" else row
-        for index, row in enumerate(vgf.resources)
+    return replace(
+        vgf, resources=tuple(replace(row, alias_group=group) for row, group in zip(rows, groups, strict=True))
     )
-    return replace(vgf, resources=rows)
-
-
-def _indices_are_good(vgf: Vgf) -> bool:
-    slots = [*vgf.inputs, *vgf.outputs, *(slot for one in vgf.segments for slot in (*one.inputs, *one.outputs))]
-    return all(0 <= slot.resource_index < len(vgf.resources) for slot in slots)
 
 
 def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
     """Pairs of rows: one of a segment, and the one that the model lists under its number."""
-    inputs, outputs = _by_number(vgf.inputs), _by_number(vgf.outputs)
+    inputs, outputs = (
+        {slot.binding: slot.resource_index for slot in slots[::-1]} for slots in (vgf.inputs, vgf.outputs)
+    )
     outside = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
-    written = {vgf.value(slot.resource_index) for one in vgf.segments for slot in one.outputs}
+    written = {vgf.value(slot.resource_index) for segment in vgf.segments for slot in segment.outputs}
     done: set[tuple[str, int]] = set()
     for segment in vgf.segments:
         for slot in segment.inputs:
@@ -65,44 +70,6 @@ def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
             if known is not None and value not in outside and (is_listed or vgf.value(known) not in written):
                 yield slot.resource_index, known
             done.add(value)
-
-
-def _by_number(slots: tuple[Slot, ...]) -> dict[int, int]:
-    by_number: dict[int, int] = {}
-    for slot in slots:
-        by_number.setdefault(slot.binding, slot.resource_index)
-    return by_number
-
-
-class _Values:
-    """Alias groups that grow."""
-
-    def __init__(self, vgf: Vgf) -> None:
-        self._vgf = vgf
-        self._groups = [row.alias_group for row in vgf.resources]
-        self._new = max((group for group in self._groups if group is not None), default=-1) + 1
-        self.changed = False
-
-    def group_of(self, row: int) -> int | None:
-        return self._groups[row]
-
-    def join(self, one: int, other: int) -> None:
-        """Put two rows, and what shares memory with them, into one group."""
-        groups = self._groups
-        sizes = [resource_size_bytes(self._vgf.resources[row]) for row in (one, other)]
-        if sizes[0] != sizes[1] or "constant" in (self._vgf.resources[row].category for row in (one, other)):
-            return
-        wanted = groups[other]
-        if wanted is None:
-            wanted = groups[other] = self._new
-            self._new += 1
-        old = groups[one]
-        if old == wanted:
-            return
-        groups[one] = wanted
-        if old is not None:
-            self._groups = [wanted if group == old else group for group in groups]
-        self.changed = True
 
 
 _Finding = tuple[str, str]

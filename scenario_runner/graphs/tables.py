@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingPackageError
@@ -19,6 +19,9 @@ from scenario_runner.graphs.model import (
     Segment,
     Slot,
 )
+
+CUT = "the file is damaged or was cut short"
+_Name = TypeVar("_Name", bound=str)
 
 
 def library(doing: str) -> Any:
@@ -41,20 +44,24 @@ def decoder(factory: str, section: bytes | memoryview, path: str, name: str) -> 
     """
     instance = getattr(library("reading"), factory)(section, len(section)) if len(section) else None
     if instance is None:
-        message = f"the {name} section ({len(section)} bytes) holds no valid table"
-        raise FileError(
-            Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged or was cut short", path=path)
-        )
+        raise damaged(path, None, f"the {name} section ({len(section)} bytes) holds no valid table", CUT)
     return instance
 
 
-def kind_number(value: Any, path: str, pointer: str, names: tuple[str, ...]) -> int:
-    """The number of an enumeration value. Raises FileError when it is not one of ``names``."""
+def damaged(
+    path: str, pointer: str | None, message: str, help: str | None = None, code: str = "SR-FILE-013"
+) -> FileError:
+    """The error for what is wrong at a place of a file."""
+    return FileError(Diagnostic(code, "error", pointer, message, help, path=path))
+
+
+def _named(value: Any, names: tuple[_Name, ...], path: str, pointer: str) -> _Name:
+    """The name of an enumeration value. Raises FileError when it is not one of ``names``."""
     number = int(value)
     if not 0 <= number < len(names):
         message = f"the number {number} is unknown, expected 0 to {len(names) - 1} ({', '.join(names)})"
-        raise FileError(Diagnostic("SR-FILE-014", "error", pointer, message, path=path))
-    return number
+        raise damaged(path, pointer, message, code="SR-FILE-014")
+    return names[number]
 
 
 _KINDS: tuple[Kind, ...] = ("compute", "graph")
@@ -67,7 +74,7 @@ def read_modules(section: bytes, path: str) -> tuple[Module, ...]:
 
 
 def _module(table: Any, i: int, path: str) -> Module:
-    kind = _KINDS[kind_number(table.getModuleType(i), path, f"/modules/{i}/type", _KINDS)]
+    kind = _named(table.getModuleType(i), _KINDS, path, f"/modules/{i}/type")
     language: Language | None = None
     code: bytes | str | None = None
     if table.hasSPIRVCode(i):
@@ -92,9 +99,8 @@ def read_resources(section: bytes, path: str) -> tuple[ModelResource, ...]:
 
 
 def _resource(table: Any, i: int, path: str) -> ModelResource:
-    category = _CATEGORIES[kind_number(table.getCategory(i), path, f"/resources/{i}/category", _CATEGORIES)]
     return ModelResource(
-        category=category,
+        category=_named(table.getCategory(i), _CATEGORIES, path, f"/resources/{i}/category"),
         descriptor_type=table.getDescriptorType(i),
         format=int(table.getVkFormat(i)),
         shape=_numbers(table.getTensorShape(i)),
@@ -106,10 +112,7 @@ def _resource(table: Any, i: int, path: str) -> ModelResource:
 
 def _numbers(view: memoryview | None) -> tuple[int, ...]:
     """Copied at once: the library's views do not keep their buffer alive."""
-    if view is None:
-        return ()
-    range(len(view))
-    return tuple(view)
+    return () if view is None else tuple(view)
 
 
 def _sampler(table: Any, i: int) -> Sampler | None:
@@ -135,7 +138,7 @@ def read_sequence(section: bytes, path: str) -> dict[str, Any]:
 def _segment(table: Any, s: int, path: str) -> Segment:
     return Segment(
         index=s,
-        type=_KINDS[kind_number(table.getSegmentType(s), path, f"/segments/{s}/type", _KINDS)],
+        type=_named(table.getSegmentType(s), _KINDS, path, f"/segments/{s}/type"),
         name=table.getSegmentName(s),
         module_index=table.getSegmentModuleIndex(s),
         descriptor_sets=tuple(
@@ -167,7 +170,6 @@ def _names(table: Any, handle: Any) -> tuple[str, ...]:
 def _constants(table: Any, s: int) -> tuple[GraphConstant, ...]:
     """Since 0.5 pairs of id and index; older files have indices only, which the library shows as (i, i)."""
     bindings = table.getSegmentConstantBindings(s)
-    range(len(bindings))
     return tuple(GraphConstant(binding.graphConstantId, binding.constantIndex) for binding in bindings)
 
 
@@ -175,7 +177,7 @@ def _dispatch_shape(view: memoryview | None, path: str, s: int) -> tuple[int, in
     numbers = (0, 0, 0) if view is None else tuple(view[:4])
     if len(numbers) != 3:
         message = f"expected 3 workgroup counts, found {0 if view is None else len(view)}"
-        raise FileError(Diagnostic("SR-FILE-013", "error", f"/segments/{s}/dispatch_shape", message, path=path))
+        raise damaged(path, f"/segments/{s}/dispatch_shape", message)
     return numbers
 
 

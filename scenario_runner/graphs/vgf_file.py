@@ -12,17 +12,16 @@ import io
 import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any, NamedTuple, TypeVar
 
 from scenario_runner import log
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, UnsupportedError, error_of
+from scenario_runner.errors import UnsupportedError, error_of
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.graphs.check import find_problems, join_by_number
 from scenario_runner.graphs.executorch import is_program, joined_models, read_program
 from scenario_runner.graphs.model import Constant, ModelResource, Module, Segment, Slot, Vgf
-from scenario_runner.graphs.tables import decoder, library, read_modules, read_resources, read_sequence
+from scenario_runner.graphs.tables import CUT, damaged, decoder, library, read_modules, read_resources, read_sequence
 
 
 class Content(NamedTuple):
@@ -63,8 +62,7 @@ _SECTION_NAMES = ("module", "model sequence", "model resource", "constant")
 _FLATBUFFER_LIMIT_BYTES = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A part of the file that is known to lie within it."""
 
     name: str
@@ -72,8 +70,7 @@ class Section:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """The format version and the sections in the order of the file."""
 
     version: tuple[int, int, int]
@@ -89,38 +86,33 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     Raises FileError when this is not a VGF file, one of an unknown version, or a cut one.
     """
 
-    def fail(message: str, help: str | None = None, code: str = "SR-FILE-013") -> FileError:
-        return FileError(Diagnostic(code, "error", "/header", message, help, path=path))
-
     if len(start) < SIZE_BYTES:
-        raise fail(f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes")
+        message = f"the file has {file_size_bytes} bytes, but a VGF file begins with a header of {SIZE_BYTES} bytes"
+        raise damaged(path, "/header", message)
     magic = bytes(start[:4])
     if start[4:8] == _TOSA:
-        raise fail(
-            "this is a TOSA model, which has to be converted to VGF first",
-            help=f"scenario-runner convert {path} -o MODEL.vgf",
-            code="SR-FILE-014",
-        )
+        message = "this is a TOSA model, which has to be converted to VGF first"
+        raise damaged(path, "/header", message, f"scenario-runner convert {path} -o MODEL.vgf", "SR-FILE-014")
     if magic not in (_MAGIC, _LEGACY_MAGIC):
-        raise fail(f"this is not a VGF file: it begins with {magic!r} where {_MAGIC!r} is expected")
+        message = f"this is not a VGF file: it begins with {magic!r} where {_MAGIC!r} is expected"
+        raise damaged(path, "/header", message)
     major, minor, patch = start[8:11]
     if not _OLDEST <= (major, minor) <= _NEWEST:
-        raise fail(
-            f"the file has the VGF format {major}.{minor}.{patch}, but formats 0.3 to 0.5 can be read",
-            help="convert the model again with a model converter that writes one of these formats",
-            code="SR-FILE-014",
-        )
+        message = f"the file has the VGF format {major}.{minor}.{patch}, but formats 0.3 to 0.5 can be read"
+        help = "convert the model again with a model converter that writes one of these formats"
+        raise damaged(path, "/header", message, help, "SR-FILE-014")
     numbers = struct.unpack_from("<8Q", start, 16)
     sections = []
     for name, offset, size in zip(_SECTION_NAMES, numbers[::2], numbers[1::2], strict=True):
         if offset < SIZE_BYTES or offset + size > file_size_bytes:
-            raise fail(
+            message = (
                 f"the {name} section is said to be bytes {offset} to {offset + size}, "
-                f"but the file has {file_size_bytes} bytes, the header's {SIZE_BYTES} included",
-                help="the file is damaged or was cut short",
+                f"but the file has {file_size_bytes} bytes, the header's {SIZE_BYTES} included"
             )
+            raise damaged(path, "/header", message, CUT)
         if name != "constant" and size > _FLATBUFFER_LIMIT_BYTES:
-            raise fail(f"the {name} section has {size} bytes, but at most {_FLATBUFFER_LIMIT_BYTES} are possible")
+            message = f"the {name} section has {size} bytes, but at most {_FLATBUFFER_LIMIT_BYTES} are possible"
+            raise damaged(path, "/header", message)
         sections.append(Section(name, offset, size))
     return Header((major, minor, patch), *sections)
 
@@ -136,7 +128,6 @@ _START_BYTES = 16
 _RECORD = struct.Struct("<IiQQ")
 _DENSE = -1
 _ALIGNMENT = 8
-_CUT = "the file is damaged or was cut short"
 
 
 def read_constants(content: Content, section: Section, path: str) -> tuple[Constant, ...]:
@@ -168,7 +159,7 @@ def _read_raw(content: Content, section: Section, start: memoryview, path: str) 
     count = struct.unpack_from("<Q", start, len(_TAG))[0] if room >= 0 else 1
     if count > room:
         message = f"{count} constants do not fit into the constant section of {section.size_bytes} bytes"
-        raise FileError(Diagnostic("SR-FILE-013", "error", "/constants", message, _CUT, path=path))
+        raise damaged(path, "/constants", message, CUT)
     records = content.part(section.offset_bytes + _START_BYTES, count * _RECORD.size)
     payload_offset = section.offset_bytes + _START_BYTES + count * _RECORD.size
     payload_size = section.size_bytes - _START_BYTES - count * _RECORD.size
@@ -176,7 +167,7 @@ def _read_raw(content: Content, section: Section, start: memoryview, path: str) 
     for i, (resource_index, sparsity, size, offset) in enumerate(_RECORD.iter_unpack(records)):
         if offset + size > payload_size:
             message = f"the data are said to be bytes {offset} to {offset + size} of {payload_size}"
-            raise FileError(Diagnostic("SR-FILE-013", "error", f"/constants/{i}", message, _CUT, path=path))
+            raise damaged(path, f"/constants/{i}", message, CUT)
         place = payload_offset + offset
         data = content.part(place, size) if content.is_memory else None
         constants.append(_constant(i, resource_index, sparsity, size, path, content.start_bytes + place, data))
@@ -199,7 +190,7 @@ def _constant(
 ) -> Constant:
     if sparsity < _DENSE:
         message = f"the sparsity dimension is {sparsity}, expected -1 (dense) or an axis"
-        raise FileError(Diagnostic("SR-FILE-013", "error", f"/constants/{i}/sparsity_dimension", message, path=path))
+        raise damaged(path, f"/constants/{i}/sparsity_dimension", message)
     return Constant(resource_index, None if sparsity == _DENSE else sparsity, size, offset, data)
 
 
@@ -264,9 +255,7 @@ def _parsed(content: Content, name: str) -> Vgf:
             return read(copied, name)
         except UnicodeDecodeError as error:
             message = f"a text of the {section.name} section is not valid UTF-8"
-            raise FileError(
-                Diagnostic("SR-FILE-013", "error", None, message, "the file is damaged", path=name)
-            ) from error
+            raise damaged(name, None, message, "the file is damaged") from error
 
     vgf = Vgf(
         version=header.version,
