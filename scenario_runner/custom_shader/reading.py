@@ -148,7 +148,6 @@ _REQUIRED: Final = tuple(name for name, field in Resource.model_fields.items() i
 _OPTIONAL: Final = frozenset({"shader_language", "shader_code", "push_constants", "type", "sampler"})
 _DESCRIPTOR_TYPE: Final = "VK_DESCRIPTOR_TYPE_"
 _MOST_FINDINGS: Final = 100
-_MOST_INDICES: Final = 10_000
 
 
 class Reader:
@@ -192,42 +191,35 @@ class Reader:
 
     def _sorted(self, tree: dict[str, Any]) -> dict[str, Any]:
         """The keys of the shader; those of inputs and outputs are noted by index, and the others as unknown."""
-        shader = {}
+        shader: dict[str, Any] = {}
         for key, value in tree.items():
             indexed = _INDEXED.fullmatch(key)
-            if key in _SHADER_KEYS:
-                if value is not None or key not in _OPTIONAL:
-                    shader[key] = value
-            elif indexed is None:
-                self._note_unknown(key)
-            elif str(int(indexed[2][:10])) != indexed[2]:
-                right = f"{indexed[1]}_{indexed[2].lstrip('0') or '0'}_{indexed[3]}"
-                help = f"write {shown(right)}" if len(indexed[2]) < 10 else "number them 0, 1, 2, ..."
-                message = f"the index {indexed[2]:.40} in {shown(key)} is not allowed"
+            direction, index, name = indexed.groups() if indexed else ("", "0", key)
+            if indexed and str(int(index[:10])) != index:
+                right = f"{direction}_{index.lstrip('0') or '0'}_{name}"
+                help = f"write {shown(right)}" if len(index) < 10 else "number them 0, 1, 2, ..."
+                message = f"the index {index:.40} in {shown(key)} is not allowed"
                 self._error("SR-CUSTOM-002", f"/{key}", message, help)
-            elif indexed[3] in _RESOURCE_KEYS:
-                if value is not None or indexed[3] not in _OPTIONAL:
-                    self._resources[indexed[1]].setdefault(int(indexed[2]), {})[indexed[3]] = value
-            else:
+            elif name not in (_RESOURCE_KEYS if indexed else _SHADER_KEYS):
                 self._note_unknown(key)
+            elif value is not None or name not in _OPTIONAL:
+                keys = self._resources[direction].setdefault(int(index), {}) if indexed else shader
+                keys[name] = value
         return shader
 
     def _note_unknown(self, key: str) -> None:
         """Warn of a key that is like a known one."""
         if len(self._unknown) >= _MOST_FINDINGS:
             return
-        indexed = _INDEXED.fullmatch(key)
-        if indexed is not None:
-            close = close_names(indexed[3], _RESOURCE_KEYS, most=1, cutoff=0.8)
-            close = [f"{indexed[1]}_{indexed[2]}_{name}" for name in close]
-        else:
-            candidates = list(_SHADER_KEYS)
-            almost = _ALMOST_INDEXED.fullmatch(key)
-            if almost is not None:
-                direction = "input" if almost[1].lower().startswith("in") else "output"
-                candidates += [f"{direction}_{almost[2][:10] or 0}_{name}" for name in _RESOURCE_KEYS]
-            close = close_names(key, candidates, most=1, cutoff=0.8)
-        for meant in close:
+        indexed, almost = _INDEXED.fullmatch(key), _ALMOST_INDEXED.fullmatch(key)
+        prefix, name, candidates = "", key, list(_SHADER_KEYS)
+        if indexed:
+            prefix, name, candidates = f"{indexed[1]}_{indexed[2]}_", indexed[3], list(_RESOURCE_KEYS)
+        elif almost:
+            direction = "input" if almost[1].lower().startswith("in") else "output"
+            candidates += [f"{direction}_{almost[2][:10] or 0}_{name}" for name in _RESOURCE_KEYS]
+        for close in close_names(name, candidates, most=1, cutoff=0.8):
+            meant = f"{prefix}{close}"
             self._unknown.setdefault(meant, key)
             message = f"the attribute {shown(key)} is not known and has no effect{did_you_mean([meant])}"
             self._warning("SR-CUSTOM-007", f"/{escape(key)}", message)
@@ -254,23 +246,25 @@ class Reader:
     def _views(self, direction: str, count: int | None) -> list[View]:
         """The inputs or outputs that are right, in their order."""
         described = self._resources[direction]
-        has = counted(count or 0, "operand" if direction == "input" else "result")
-        expected = range(count if count is not None else min(len(described), _MOST_INDICES))
-        for index in [index for index in expected if index not in described][:_MOST_FINDINGS]:
-            if count is None:
-                first = next(other for other in sorted(described) if other > index)
-                message = f"{direction}_{first} is described, but {direction}_{index} is not"
-                help = f"number the {direction}s 0, 1, 2, ... without gaps"
-                self._error("SR-CUSTOM-002", self._pointer(direction, first), message, help)
-                break
-            message = f"the operation has {has}, but the attributes have no {direction}_{index}_… keys"
-            help = f"add {listed(f'{direction}_{index}_{name}' for name in _REQUIRED)}"
-            self._error("SR-CUSTOM-003", "", message, help)
-        fitting = [index for index in sorted(described) if count is None or index < count]
-        for index in sorted(described)[len(fitting) :][:_MOST_FINDINGS]:
-            message = f"{direction}_{index} is described, but the operation has {has}"
-            self._error("SR-CUSTOM-003", self._pointer(direction, index), message)
-        views = [self._view(f"{direction}_{index}", described[index]) for index in fitting]
+        indices = sorted(described)
+        if count is None:
+            for expected, index in enumerate(indices):
+                if index != expected:
+                    message = f"{direction}_{index} is described, but {direction}_{expected} is not"
+                    help = f"number the {direction}s 0, 1, 2, ... without gaps"
+                    self._error("SR-CUSTOM-002", self._pointer(direction, index), message, help)
+                    break
+            count = indices[-1] + 1 if indices else 0
+        else:
+            has = counted(count, "operand" if direction == "input" else "result")
+            for index in [index for index in range(count) if index not in described][:_MOST_FINDINGS]:
+                message = f"the operation has {has}, but the attributes have no {direction}_{index}_… keys"
+                help = f"add {listed(f'{direction}_{index}_{name}' for name in _REQUIRED)}"
+                self._error("SR-CUSTOM-003", "", message, help)
+            for index in [index for index in indices if index >= count][:_MOST_FINDINGS]:
+                message = f"{direction}_{index} is described, but the operation has {has}"
+                self._error("SR-CUSTOM-003", self._pointer(direction, index), message)
+        views = [self._view(f"{direction}_{index}", described[index]) for index in indices if index < count]
         return [view for view in views if view is not None]
 
     def _pointer(self, direction: str, index: int) -> str:
