@@ -21,6 +21,8 @@ from scenario_runner.diagnostics import Diagnostic
 _FEW_WORKGROUPS = "SR-CUSTOM-014"
 # What decides which compilers are found.
 _VARIABLES = ("PATH", "SCENARIO_RUNNER_GLSLANG", "SCENARIO_RUNNER_DXC", "SCENARIO_RUNNER_SPIRV_VAL")
+_Labelled = Sequence[tuple[str, CustomOperation]]
+"""Shaders, each with what messages call it."""
 
 
 class _Examined(NamedTuple):
@@ -35,45 +37,22 @@ class _Examined(NamedTuple):
 
 
 def examine(
-    shaders: Sequence[tuple[str, CustomOperation]],
-    dispatch: str,
-    *,
-    check: bool,
-    compiler: str | None,
-    use_cache: bool,
+    shaders: _Labelled, dispatch: str, *, check: bool, compiler: str | None, use_cache: bool
 ) -> tuple[list[Shader], list[Diagnostic]]:
-    """The shaders with attributes and workgroups, and what is wrong with them.
-
-    Each is given with what messages call it. The other arguments are those of `convert`.
-    """
+    """The shaders with attributes and workgroups, and what is wrong with them. The options are those of `convert`."""
     if not shaders:
         return [], []
-    described = [(label, shader.attributes, shader.types) for label, shader in shaders]
-    variables = [os.environ.get(name) for name in _VARIABLES]
-    key = repr(((sys.version, program_version(), check, compiler, variables), described)).encode()
-    cache = ContentCache(None, "checked")
-    kept = cache.load(key) if use_cache else None
-    if kept is not None:
-        examined: _Examined = pickle.loads(kept)
-    else:
-        examined = _examined(shaders, check, compiler, use_cache)
-        if use_cache and not any(finding.severity == "error" for finding in examined.findings):
-            cache.store(key, pickle.dumps(examined))
-            cache.evict()
-    attributes, local_sizes, findings = examined
-    operations = [operation for _, operation in shaders]
-    if dispatch == "attributes":
-        return [Shader(o, a, a.workgroup_sizes) for o, a in zip(operations, attributes, strict=False)], [*findings]
-    covering = []
-    for operation, operation_attributes, local_size in zip(operations, attributes, local_sizes, strict=False):
-        shape = operation.results[0].type.static_shape
-        assert shape is not None, "that is checked before"
-        covering.append(
-            Shader(
-                operation, operation_attributes, covering_workgroups(shape, operation_attributes.outputs[0], local_size)
-            )
-        )
-    return covering, [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
+    examined = _kept(shaders, check, compiler) if use_cache else _examined(shaders, check, compiler, use_cache=False)
+    by_attributes = dispatch == "attributes"
+    result = []
+    for (_, operation), attributes, local_size in zip(shaders, examined.attributes, examined.local_sizes, strict=False):
+        workgroups = attributes.workgroup_sizes
+        if not by_attributes:
+            shape = operation.results[0].type.static_shape
+            assert shape is not None, "that is checked before"
+            workgroups = covering_workgroups(shape, attributes.outputs[0], local_size)
+        result.append(Shader(operation, attributes, workgroups))
+    return result, [finding for finding in examined.findings if by_attributes or finding.code != _FEW_WORKGROUPS]
 
 
 def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
@@ -93,21 +72,34 @@ def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[i
     return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]
 
 
-def _examined(
-    shaders: Sequence[tuple[str, CustomOperation]], check: bool, compiler: str | None, use_cache: bool
-) -> _Examined:
+def _kept(shaders: _Labelled, check: bool, compiler: str | None) -> _Examined:
+    """What was found about the same shaders before, or is found now and kept."""
+    described = [(label, shader.attributes, shader.types) for label, shader in shaders]
+    variables = [os.environ.get(name) for name in _VARIABLES]
+    key = repr(((sys.version, program_version(), check, compiler, variables), described)).encode()
+    cache = ContentCache(None, "checked")
+    kept = cache.load(key)
+    if kept is not None:
+        examined: _Examined = pickle.loads(kept)
+        return examined
+    examined = _examined(shaders, check, compiler, use_cache=True)
+    if not any(finding.severity == "error" for finding in examined.findings):
+        cache.store(key, pickle.dumps(examined))
+        cache.evict()
+    return examined
+
+
+def _examined(shaders: _Labelled, check: bool, compiler: str | None, *, use_cache: bool) -> _Examined:
     # imports pydantic, which a conversion whose shaders are in the cache does not need
     from scenario_runner.custom_shader.agreement import check_shaders
     from scenario_runner.custom_shader.parsing import examine_attributes
 
     all_attributes: list[Attributes] = []
     findings: list[Diagnostic] = []
-    for label, operation in shaders:
+    for label, shader in shaders:
+        operands, results = shader.types
         attributes, problems = examine_attributes(
-            operation.attributes,
-            operation=label,
-            operands=len(operation.operands),
-            results=len(operation.results),
+            shader.attributes, operation=label, operands=len(operands), results=len(results)
         )
         findings += problems
         if attributes is not None:
@@ -116,11 +108,10 @@ def _examined(
         return _Examined((), (), tuple(findings))
     local_sizes = [attributes.workgroup_sizes for attributes in all_attributes]
     if check:
-        types = [operation.types for _, operation in shaders]
+        types = [shader.types for _, shader in shaders]
         checked = check_shaders(all_attributes, types, compiler=compiler, use_cache=use_cache)
-        for number, shader in enumerate(checked):
-            findings += shader.findings
-            size = None if shader.interface is None else shader.interface.local_size()
-            if size is not None:
-                local_sizes[number] = size
+        for number, shader_check in enumerate(checked):
+            findings += shader_check.findings
+            local_size = shader_check.interface.local_size() if shader_check.interface else None
+            local_sizes[number] = local_size or local_sizes[number]
     return _Examined(tuple(all_attributes), tuple(local_sizes), tuple(findings))

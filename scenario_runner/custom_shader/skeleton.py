@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from scenario_runner.checks.bindings import Slot, slots_of
 from scenario_runner.checks.resources import format_of
@@ -47,13 +47,12 @@ def attributes_of_shader(
     without it the shader's local size. With ``spirv`` the compiled module is embedded in place of the source. Raises
     FileError, CompileError and ShaderError; UsageError for a source with includes that is to be embedded.
     """
-    content = read_source(path)
-    if content[:4] == MAGIC.to_bytes(4, "little"):
-        language, code = "SPIR-V", content
-    else:
-        language = "HLSL" if path.lower().endswith(".hlsl") else "GLSL"
+    content = code = read_source(path)
+    language: Literal["GLSL", "HLSL"] = "HLSL" if path.lower().endswith(".hlsl") else "GLSL"
+    is_module = content[:4] == MAGIC.to_bytes(4, "little")
+    if not is_module:
         request = CompileRequest(
-            language=language,  # type: ignore[arg-type]
+            language=language,
             path=path,
             entry=entry_point,
             include_dirs=tuple(map(os.path.abspath, include_dirs)),
@@ -63,24 +62,22 @@ def attributes_of_shader(
             message = f"{path}: includes other files, which a model does not carry"
             raise UsageError(message, help="embed the compiled module: --spirv")
         (code,) = compile_all([request], compiler=compiler, use_cache=use_cache)
-    if spirv:
-        language = "SPIR-V"
-    text = base64.b64encode(code).decode() if language == "SPIR-V" else content.decode("utf-8", "replace")
     module = read_module(code, name=path)
-    entry, problems = find_entry_point(module, os.path.basename(path), entry_point, "compute", "")
-    if entry is None:
-        raise error_of(problem._replace(pointer=None, path=path) for problem in problems)
-    interface = entry.interface
-    slots, problems = slots_of([(os.path.basename(path), interface)], "")
+    name = os.path.basename(path)
+    entry, problems = find_entry_point(module, name, entry_point, "compute", "")
+    slots: dict[tuple[int, int], Slot] = {}
+    if entry is not None:
+        slots, problems = slots_of([(name, entry.interface)], "")
     errors = [problem._replace(pointer=None, path=path) for problem in problems if problem.severity == "error"]
-    if errors:
+    if entry is None or errors:
         raise error_of(errors)
-    size = workgroups or interface.local_size() or (1, 1, 1)
+    interface = entry.interface
+    as_module = spirv or is_module
     attributes: dict[str, Any] = {
         "entry_point": entry_point,
-        "workgroup_sizes": list(size),
-        "shader_language": language,
-        "shader_code": text,
+        "workgroup_sizes": list(workgroups or interface.local_size() or (1, 1, 1)),
+        "shader_language": "SPIR-V" if as_module else language,
+        "shader_code": base64.b64encode(code).decode() if as_module else content.decode("utf-8", "replace"),
     }
     if interface.push_constants is not None and interface.push_constants.members:
         attributes["push_constants"] = written(constants_of(interface.push_constants))

@@ -40,16 +40,18 @@ def describe(vgf: Vgf) -> dict[str, Any]:
 
 
 def _port(vgf: Vgf, port: Port) -> dict[str, Any]:
-    resource = vgf.resources[port.resource_index]
     return {
         "binding": port.binding,
         "names": list(port.names),
         "resource_index": port.resource_index,
         "view_indices": list(port.view_indices),
-        "descriptor_type": descriptor_type_name(resource.descriptor_type),
-        "format": format_name(resource.format),
-        "shape": list(resource.shape),
+        **_view(vgf.resources[port.resource_index]),
     }
+
+
+def _view(resource: ModelResource) -> dict[str, Any]:
+    descriptor_type = descriptor_type_name(resource.descriptor_type)
+    return {"descriptor_type": descriptor_type, "format": format_name(resource.format), "shape": list(resource.shape)}
 
 
 _LISTS = ("inputs", "outputs", "descriptor_sets", "constants", "push_constant_ranges")
@@ -82,9 +84,7 @@ def _module(module: Module) -> dict[str, Any]:
 def _resource(resource: ModelResource) -> dict[str, Any]:
     return {
         "category": resource.category,
-        "descriptor_type": descriptor_type_name(resource.descriptor_type),
-        "format": format_name(resource.format),
-        "shape": list(resource.shape),
+        **_view(resource),
         "strides": list(resource.strides),
         "size_bytes": resource_size_bytes(resource),
         "alias_group": resource.alias_group,

@@ -78,17 +78,14 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
             resources.append({kind: body})
             command["bindings"].append({"set": 0, "id": port.binding, "resource_ref": uid})
 
-    substitutions = []
-    for uid, body, module in _shaders(vgf, uids):
-        resources.append({"shader": body})
-        substitutions.append({"shader_ref": uid, "target": module})
+    substitutions = _add_shaders(vgf, uids, resources)
     if substitutions:
         command["shader_substitutions"] = substitutions
-    push_constants, size_bytes = _push_constants(vgf, uids)
+    push_constants = _add_push_constants(vgf, uids, resources)
     if push_constants:
-        graph["push_constants_size"] = size_bytes
-        resources += [{"raw_data": {"uid": uid, "src": f"{uid}.npy"}} for uid, _ in push_constants]
-        command["push_constants"] = [{"push_data_ref": uid, "shader_target": name} for uid, name in push_constants]
+        ranges = [part for segment in vgf.segments for part in segment.push_constant_ranges]
+        graph["push_constants_size"] = max(part.offset_bytes + part.size_bytes for part in ranges)
+        command["push_constants"] = push_constants
     return {"resources": resources, "commands": [{COMMAND: command}]}
 
 
@@ -116,29 +113,27 @@ def _sampler(sampler: Sampler) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _shaders(vgf: Vgf, uids: _Uids) -> list[tuple[str, dict[str, Any], str]]:
-    """(uid, shader resource, module name) for every compute module that a segment runs and that has no code."""
-    shaders = []
+def _add_shaders(vgf: Vgf, uids: _Uids, resources: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Add a shader for every compute module that a segment runs and that has no code; gives their substitutions."""
+    substitutions = []
     for index in dict.fromkeys(segment.module_index for segment in vgf.segments):
         module = vgf.modules[index]
-        if module.code is not None:
-            continue
-        uid = uids.make(module.name)
-        # GLSL always compiles to the entry point main, so another name can only be SPIR-V.
-        kind, suffix = ("GLSL", "comp") if module.entry_point == "main" else ("SPIR-V", "spv")
-        body = {"uid": uid, "src": f"{uid}.{suffix}", "type": kind, "entry": module.entry_point}
-        shaders.append((uid, body, module.name))
-    return shaders
+        if module.code is None:
+            uid = uids.make(module.name)
+            # GLSL always compiles to the entry point main, so another name can only be SPIR-V.
+            kind, suffix = ("GLSL", "comp") if module.entry_point == "main" else ("SPIR-V", "spv")
+            shader = {"uid": uid, "src": f"{uid}.{suffix}", "type": kind, "entry": module.entry_point}
+            resources.append({"shader": shader})
+            substitutions.append({"shader_ref": uid, "target": module.name})
+    return substitutions
 
 
-def _push_constants(vgf: Vgf, uids: _Uids) -> tuple[list[tuple[str, str]], int]:
-    """(uid of the data, module name) for every module with push constants, and the largest size among them."""
-    constants: dict[str, str] = {}
-    size_bytes = 0
-    for segment in vgf.segments:
-        name = vgf.modules[segment.module_index].name
-        for part in segment.push_constant_ranges:
-            size_bytes = max(size_bytes, part.offset_bytes + part.size_bytes)
-            if name not in constants:
-                constants[name] = uids.make(f"{name}_push_constants")
-    return [(uid, name) for name, uid in constants.items()], size_bytes
+def _add_push_constants(vgf: Vgf, uids: _Uids, resources: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Add the data for every module with push constants; gives their entries in the command."""
+    entries = []
+    modules = [segment.module_index for segment in vgf.segments if segment.push_constant_ranges]
+    for name in dict.fromkeys(vgf.modules[index].name for index in modules):
+        uid = uids.make(f"{name}_push_constants")
+        resources.append({"raw_data": {"uid": uid, "src": f"{uid}.npy"}})
+        entries.append({"push_data_ref": uid, "shader_target": name})
+    return entries

@@ -343,26 +343,19 @@ class _Writer:
         return [self.encoder.AddBindingSlot(slot.binding, self.resources[slot.resource_index]) for slot in slots]
 
     def segment(self, segment: Segment) -> None:
-        encoder, library = self.encoder, self.library
+        encoder = self.encoder
+        sets = [encoder.AddDescriptorSetInfo(self.slots(one.slots), one.index) for one in segment.descriptor_sets]
         constants = [
-            library.GraphConstantBindingRef(constant.id, self.constants[constant.constant_index])
+            self.library.GraphConstantBindingRef(constant.id, self.constants[constant.constant_index])
             for constant in segment.constants
         ]
         encoder.AddSegmentInfo(
             self.modules[segment.module_index],
             segment.name,
-            [
-                encoder.AddDescriptorSetInfo(self.slots(descriptor_set.slots), descriptor_set.index)
-                for descriptor_set in segment.descriptor_sets
-            ],
+            sets,
             self.slots(segment.inputs),
             self.slots(segment.outputs),
             dispatchShape=list(segment.dispatch_shape),
-            pushConstRanges=[
-                encoder.AddPushConstRange(
-                    push_constant_range.stage_flags, push_constant_range.offset_bytes, push_constant_range.size_bytes
-                )
-                for push_constant_range in segment.push_constant_ranges
-            ],
+            pushConstRanges=[encoder.AddPushConstRange(*astuple(part)) for part in segment.push_constant_ranges],
             **({"constantBindings": constants} if constants else {}),
         )
