@@ -73,7 +73,7 @@ def covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[i
 
 
 def _kept(shaders: _Labelled, check: bool, compiler: str | None) -> _Examined:
-    """What was found about the same shaders before, or is found now and kept."""
+    """Load what was found about the same shaders before, or find and keep it."""
     described = [(label, shader.attributes, shader.types) for label, shader in shaders]
     variables = [os.environ.get(name) for name in _VARIABLES]
     key = repr(((sys.version, program_version(), check, compiler, variables), described)).encode()

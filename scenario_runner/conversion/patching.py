@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 
 from scenario_runner.conversion.model import CustomOperation, Function, Shader, Value, converted_format
@@ -45,7 +44,7 @@ def _named(vgf: Vgf, function: Function) -> Vgf:
     inputs, outputs = function.input_names or (), function.output_names or ()
     if len(inputs) != len(vgf.inputs) or len(outputs) != len(vgf.outputs):
         return vgf
-    return replace(vgf, input_names=inputs, output_names=outputs)
+    return vgf._replace(input_names=inputs, output_names=outputs)
 
 
 class _Patch:
@@ -62,7 +61,7 @@ class _Patch:
         for slot in ends + [slot for segment in skeleton.segments for slot in (*segment.inputs, *segment.outputs)]:
             self._number[slot.resource_index] = slot.binding
         self._new_numbers = count(max([*self._number.values(), len(function.arguments) - 1], default=-1) + 1)
-        self._rows = [replace(row, alias_group=None) for row in skeleton.resources]
+        self._rows = [row._replace(alias_group=None) for row in skeleton.resources]
         self._views = {(number, self._rows[row]): row for row, number in reversed(self._number.items())}
         self._origin: list[int] = list(range(len(self._rows)))
         """Of each row: the row of the skeleton behind which it stands."""
@@ -85,13 +84,12 @@ class _Patch:
         def ends(slots: Sequence[Slot]) -> tuple[Slot, ...]:
             return tuple(Slot(slot.binding, index[listed[slot.resource_index]]) for slot in slots)
 
-        return replace(
-            skeleton,
+        return skeleton._replace(
             modules=tuple(map(self._module, skeleton.modules)),
             resources=self._resources(order),
             segments=tuple(with_rows(segment, index.__getitem__) for segment in segments),
             constants=tuple(
-                replace(constant, resource_index=index[constant.resource_index]) for constant in skeleton.constants
+                constant._replace(resource_index=index[constant.resource_index]) for constant in skeleton.constants
             ),
             inputs=ends(arguments),
             outputs=ends(skeleton.outputs),
@@ -137,8 +135,7 @@ class _Patch:
         for view, row in zip(attributes.views, rows, strict=True):
             sets.setdefault(view.set, []).append(Slot(view.binding, row))
         size = attributes.push_constants_size_bytes
-        return replace(
-            segment,
+        return segment._replace(
             name=operation.name or segment.name,
             descriptor_sets=tuple(DescriptorSet(index, tuple(slots)) for index, slots in sorted(sets.items())),
             inputs=self._slots(rows[: len(operation.operands)]),
@@ -157,8 +154,8 @@ class _Patch:
         sampler = None if view.sampler is None else Sampler(*view.sampler)
         # without a shape a file does not say how large a buffer is
         shape = of.shape or ((1,) if view.kind == "buffer" else ())
-        view_resource = replace(
-            of, descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=sampler
+        view_resource = of._replace(
+            descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=sampler
         )
         number = self._number[row]
         other = self._views.get((number, view_resource))
@@ -177,7 +174,7 @@ class _Patch:
             first, *others = views.get((self._number[end], self._rows[end].category), [end])
             listed[end] = first
             for other in others:
-                self._rows[other] = replace(self._rows[other], category="intermediate")
+                self._rows[other] = self._rows[other]._replace(category="intermediate")
         return listed
 
     def _resources(self, order: Sequence[int]) -> tuple[ModelResource, ...]:
@@ -186,7 +183,7 @@ class _Patch:
         shared = [number for number, rows in Counter(numbers).items() if number is not None and rows > 1]
         groups: dict[int | None, int] = {number: group for group, number in enumerate(shared)}
         return tuple(
-            replace(self._rows[row], alias_group=groups.get(number)) for row, number in zip(order, numbers, strict=True)
+            self._rows[row]._replace(alias_group=groups.get(number)) for row, number in zip(order, numbers, strict=True)
         )
 
     def _module(self, module: Module) -> Module:
@@ -195,7 +192,7 @@ class _Patch:
         number, _ = shader_and_result(module.entry_point)
         attributes = self._shaders[number].attributes
         language = attributes.language or None
-        return replace(module, entry_point=attributes.module_entry_point, language=language, code=attributes.code)
+        return module._replace(entry_point=attributes.module_entry_point, language=language, code=attributes.code)
 
 
 def _tensor(value: Value, category: Category) -> ModelResource:
@@ -248,8 +245,8 @@ def _with_merged_results(converted: Vgf, function: Function) -> Vgf:
                 first = segments[of_shader[number]]
                 written = [slot for slot in segment.slots if slot.binding >= operands]
                 slots = [*first.slots, *(Slot(operands + result, slot.resource_index) for slot in written)]
-                segments[of_shader[number]] = replace(
-                    first, descriptor_sets=(DescriptorSet(0, tuple(slots)),), outputs=first.outputs + segment.outputs
+                segments[of_shader[number]] = first._replace(
+                    descriptor_sets=(DescriptorSet(0, tuple(slots)),), outputs=first.outputs + segment.outputs
                 )
                 continue
             of_shader[number] = len(segments)
@@ -259,10 +256,10 @@ def _with_merged_results(converted: Vgf, function: Function) -> Vgf:
     modules, counted = [], {"compute": count(), "graph": count()}
     for index, segment in enumerate(segments):
         module = converted.modules[segment.module_index]
-        modules.append(replace(module, name=f"graph_partition_{index}"))
+        modules.append(module._replace(name=f"graph_partition_{index}"))
         name = f"{segment.type}_segment_{next(counted[segment.type])}"
-        segments[index] = replace(segment, index=index, name=name, module_index=index)
-    return replace(converted, modules=tuple(modules), segments=tuple(segments))
+        segments[index] = segment._replace(index=index, name=name, module_index=index)
+    return converted._replace(modules=tuple(modules), segments=tuple(segments))
 
 
 _VERSION = (0, 5, 0)

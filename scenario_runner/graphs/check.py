@@ -7,7 +7,6 @@ the file.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, count, islice
 
 from scenario_runner.diagnostics import Diagnostic
@@ -44,8 +43,8 @@ def join_by_number(vgf: Vgf) -> Vgf:
             groups = [group if known == joined else known for known in groups]
     if groups == old_groups:
         return vgf
-    return replace(
-        vgf, resources=tuple(replace(row, alias_group=group) for row, group in zip(rows, groups, strict=True))
+    return vgf._replace(
+        resources=tuple(row._replace(alias_group=group) for row, group in zip(rows, groups, strict=True))
     )
 
 

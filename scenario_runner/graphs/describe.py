@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from scenario_runner.graphs.model import (
@@ -65,8 +64,10 @@ def _segment(vgf: Vgf, segment: Segment) -> dict[str, Any]:
         "module_index": segment.module_index,
         "module": vgf.modules[segment.module_index].name,
         "dispatch_shape": list(segment.dispatch_shape),
-        **{name: [asdict(each) for each in getattr(segment, name)] for name in _LISTS},
-        "descriptor_sets": [{"index": x.index, "slots": list(map(asdict, x.slots))} for x in segment.descriptor_sets],
+        **{name: [each._asdict() for each in getattr(segment, name)] for name in _LISTS},
+        "descriptor_sets": [
+            {"index": x.index, "slots": [slot._asdict() for slot in x.slots]} for x in segment.descriptor_sets
+        ],
     }
 
 
@@ -88,7 +89,7 @@ def _resource(resource: ModelResource) -> dict[str, Any]:
         "strides": list(resource.strides),
         "size_bytes": resource_size_bytes(resource),
         "alias_group": resource.alias_group,
-        "sampler": None if resource.sampler is None else asdict(resource.sampler),
+        "sampler": None if resource.sampler is None else resource.sampler._asdict(),
     }
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from scenario_runner.files.source import SourceFile, file_error
@@ -110,7 +109,7 @@ def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
     Inputs and outputs have the numbers of the program's values as bindings; rows of one value share an alias group.
     Raises ValueError where a call has another number of values than its model.
     """
-    joined = replace(models[0], modules=(), resources=(), segments=(), constants=())
+    joined = models[0]._replace(modules=(), resources=(), segments=(), constants=())
     written: set[int] = set()
     row_of: dict[int, int] = {}
     for call, vgf in zip(program.calls, models, strict=True):
@@ -129,23 +128,21 @@ def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
         written.update(call.values[len(vgf.inputs) :])
         names = {module.name for module in joined.modules}
         modules = [
-            replace(module, name=f"{module.name}_{len(joined.modules)}") if module.name in names else module
+            module._replace(name=f"{module.name}_{len(joined.modules)}") if module.name in names else module
             for module in vgf.modules
         ]
-        joined = replace(
-            joined,
+        joined = joined._replace(
             modules=(*joined.modules, *modules),
             resources=(*joined.resources, *resources),
             constants=(
                 *joined.constants,
-                *(replace(constant, resource_index=first + constant.resource_index) for constant in vgf.constants),
+                *(constant._replace(resource_index=first + constant.resource_index) for constant in vgf.constants),
             ),
             segments=(*joined.segments, *(_segment(segment, joined) for segment in vgf.segments)),
         )
     inputs = [value for value in program.inputs if value in row_of and value not in written]
     outputs = [value for value in program.outputs if value in written]
-    return replace(
-        joined,
+    return joined._replace(
         inputs=tuple(Slot(value, row_of[value]) for value in inputs),
         outputs=tuple(Slot(value, row_of[value]) for value in outputs),
         input_names=tuple(f"input_{program.inputs.index(value)}" for value in inputs),
@@ -156,21 +153,20 @@ def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
 def _resource(row: ModelResource, value: int | None, leader: int, written: set[int], program: Program) -> ModelResource:
     """A row, of a value of the program or (None) of its own model; ``leader`` is the first row of its alias group."""
     if value is None:
-        return row if row.alias_group is None else replace(row, alias_group=2 * leader)
+        return row if row.alias_group is None else row._replace(alias_group=2 * leader)
     category = row.category
     if value in written or (category == "output" and value not in program.outputs):
         category = "intermediate"
-    return replace(row, category=category, alias_group=2 * value + 1)
+    return row._replace(category=category, alias_group=2 * value + 1)
 
 
 def _segment(segment: Segment, joined: Vgf) -> Segment:
     """A segment behind those of ``joined``."""
-    return replace(
-        with_rows(segment, lambda row: len(joined.resources) + row),
+    return with_rows(segment, lambda row: len(joined.resources) + row)._replace(
         index=len(joined.segments) + segment.index,
         module_index=len(joined.modules) + segment.module_index,
         constants=tuple(
-            replace(constant, constant_index=len(joined.constants) + constant.constant_index)
+            constant._replace(constant_index=len(joined.constants) + constant.constant_index)
             for constant in segment.constants
         ),
     )

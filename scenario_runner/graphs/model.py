@@ -6,9 +6,8 @@ Every cross reference is an index into a tuple of `Vgf`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scenario_runner.errors import FileError, UnsupportedError
 from scenario_runner.formats import Format, format_of_value
@@ -45,19 +44,17 @@ Language = Literal["SPIR-V", "GLSL", "HLSL"]
 Category = Literal["input", "output", "intermediate", "constant"]
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(NamedTuple):
     """A shader or graph module. ``code`` is SPIR-V as bytes, GLSL or HLSL as text, or None for a placeholder."""
 
     type: Kind
     name: str
     entry_point: str
     language: Language | None
-    code: bytes | str | None = field(repr=False)
+    code: bytes | str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sampler:
+class Sampler(NamedTuple):
     """VkFilter, VkSamplerAddressMode and VkBorderColor values of a sampled image."""
 
     min_filter: int
@@ -67,8 +64,7 @@ class Sampler:
     border_color: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModelResource:
+class ModelResource(NamedTuple):
     """A row of the model resource table.
 
     ``descriptor_type`` is a VkDescriptorType (None for constants), ``format`` a VkFormat, ``shape`` counts elements
@@ -85,8 +81,7 @@ class ModelResource:
     sampler: Sampler | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A number and the resource behind it.
 
     In a descriptor set ``binding`` is the shader's binding number; in inputs and outputs it is the logical number of
@@ -97,24 +92,21 @@ class Slot:
     resource_index: int
 
 
-@dataclass(frozen=True, slots=True)
-class DescriptorSet:
+class DescriptorSet(NamedTuple):
     """One descriptor set of a segment; ``index`` is the set number that the shader uses."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # in place of the method of tuples
     slots: tuple[Slot, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphConstant:
+class GraphConstant(NamedTuple):
     """Feeds row ``constant_index`` of the constants to the OpGraphConstantARM whose literal is ``id``."""
 
     id: int
     constant_index: int
 
 
-@dataclass(frozen=True, slots=True)
-class PushConstantRange:
+class PushConstantRange(NamedTuple):
     """A VkPushConstantRange."""
 
     stage_flags: int
@@ -122,14 +114,13 @@ class PushConstantRange:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """One step of the model: a graph or a compute shader. Segments run in the order of the file.
 
     ``dispatch_shape`` is the workgroup count of a compute segment; (0, 0, 0) means that the file gives none.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # in place of the method of tuples
     type: Kind
     name: str
     module_index: int
@@ -146,8 +137,7 @@ class Segment:
         return [slot for descriptor_set in self.descriptor_sets for slot in descriptor_set.slots]
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """Constant data. ``sparsity_dimension`` is None for dense data and the axis of 2:4 semi-structured sparsity
     otherwise.
 
@@ -158,11 +148,10 @@ class Constant:
     sparsity_dimension: int | None
     size_bytes: int
     offset_bytes: int | None = None
-    data: memoryview | None = field(default=None, repr=False, hash=False)
+    data: memoryview | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vgf:
+class Vgf(NamedTuple):
     """A VGF file. ``version`` is (major, minor, patch) of the file format.
 
     ``input_names`` and ``output_names`` are as the file has them and may be longer than the slots; `input_ports` and
@@ -191,11 +180,10 @@ def with_rows(segment: Segment, row: Callable[[int], int]) -> Segment:
     def moved(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
         return tuple(Slot(slot.binding, row(slot.resource_index)) for slot in slots)
 
-    return replace(
-        segment,
+    return segment._replace(
         inputs=moved(segment.inputs),
         outputs=moved(segment.outputs),
-        descriptor_sets=tuple(replace(each, slots=moved(each.slots)) for each in segment.descriptor_sets),
+        descriptor_sets=tuple(each._replace(slots=moved(each.slots)) for each in segment.descriptor_sets),
     )
 
 
@@ -227,8 +215,7 @@ def resource_size_bytes(resource: ModelResource) -> int | None:
     return count * texel.block_size_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(NamedTuple):
     """One input or output of the model.
 
     ``names`` is empty when the file does not say which name belongs to which slot, and has several entries for a result

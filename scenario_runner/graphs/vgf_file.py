@@ -12,7 +12,6 @@ import io
 import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
 from typing import Any, NamedTuple, TypeVar
 
 from scenario_runner import log
@@ -336,7 +335,7 @@ class _Writer:
         }[resource.category]
         added = add(resource.descriptor_type, resource.format, shape, strides, resource.alias_group)
         if resource.sampler is not None:
-            encoder.AddSamplerConfig(added, *astuple(resource.sampler))
+            encoder.AddSamplerConfig(added, *resource.sampler)
         self.resources.append(added)
 
     def slots(self, slots: Iterable[Slot]) -> list[Any]:
@@ -356,6 +355,6 @@ class _Writer:
             self.slots(segment.inputs),
             self.slots(segment.outputs),
             dispatchShape=list(segment.dispatch_shape),
-            pushConstRanges=[encoder.AddPushConstRange(*astuple(part)) for part in segment.push_constant_ranges],
+            pushConstRanges=[encoder.AddPushConstRange(*part) for part in segment.push_constant_ranges],
             **({"constantBindings": constants} if constants else {}),
         )

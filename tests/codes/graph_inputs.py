@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +69,8 @@ def other_format() -> bytes:
     index = next(index for index, row in enumerate(rows) if row.category == "input")
     format = find_format("VK_FORMAT_R32_SINT")
     assert format is not None
-    rows[index] = replace(rows[index], format=format.value)
-    return encoded(replace(vgf, resources=tuple(rows)))
+    rows[index] = rows[index]._replace(format=format.value)
+    return encoded(vgf._replace(resources=tuple(rows)))
 
 
 COPY = """#version 450
@@ -82,7 +81,7 @@ X, ALIAS = row("input", 4, 16), row("input", 4, 16, group=0)
 # The output is the input, at another binding.
 ONE_VALUE_TWICE = one_segment([ALIAS, row("output", 4, 16, group=0)], [0], {0: 0}, {1: 1})
 # The shader sees the input as something that this program does not know.
-UNKNOWN_KIND = one_segment([ALIAS, replace(ALIAS, descriptor_type=1000460008)], [1], {0: 1}, ends=({0: 0}, {}))
+UNKNOWN_KIND = one_segment([ALIAS, ALIAS._replace(descriptor_type=1000460008)], [1], {0: 1}, ends=({0: 0}, {}))
 # Nothing says the shape of the value that the shader writes, which is not an output.
 OPEN_BETWEEN_SEGMENTS = one_segment([X, row("intermediate", -1, 16)], [0, 1], {0: 0})
 # The tables call storage buffers uniform; the one that the shader reads is written by nothing.

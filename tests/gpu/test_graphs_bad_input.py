@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -268,8 +267,8 @@ def findings(vgf: Vgf, folder: Path) -> list[tuple[str | None, str]]:
 
 def with_row(vgf: Vgf, index: int, **fields: object) -> Vgf:
     rows = list(vgf.resources)
-    rows[index] = replace(rows[index], **fields)  # type: ignore[arg-type]
-    return replace(vgf, resources=tuple(rows))
+    rows[index] = rows[index]._replace(**fields)  # type: ignore[arg-type]
+    return vgf._replace(resources=tuple(rows))
 
 
 def row_of(vgf: Vgf, category: str) -> int:
@@ -311,8 +310,8 @@ def test_a_slot_where_the_graph_has_nothing(tmp_path: Path) -> None:
     vgf = parse_vgf((VGF / "ends.vgf").read_bytes())
     segment = vgf.segments[0]
     slots = (*segment.descriptor_sets[0].slots, Slot(78, segment.descriptor_sets[0].slots[0].resource_index))
-    sets = (replace(segment.descriptor_sets[0], slots=slots), *segment.descriptor_sets[1:])
-    changed = replace(vgf, segments=(replace(segment, descriptor_sets=sets), *vgf.segments[1:]))
+    sets = (segment.descriptor_sets[0]._replace(slots=slots), *segment.descriptor_sets[1:])
+    changed = vgf._replace(segments=(segment._replace(descriptor_sets=sets), *vgf.segments[1:]))
     ((code, message),) = findings(changed, tmp_path)
     assert code == "SR-GRAPH-006"
     assert "its tables have a resource at set 0, binding 78, where the graph" in message
@@ -358,6 +357,6 @@ def test_every_binding_that_fits_no_slot(path: Path, tmp_path: Path) -> None:
             continue
         for change, code in modules_with_another_place(module.code):
             seen += 1
-            modules = (*vgf.modules[:number], replace(module, code=code), *vgf.modules[number + 1 :])
-            assert {code for code, _ in findings(replace(vgf, modules=modules), tmp_path)} == {"SR-GRAPH-006"}, change
+            modules = (*vgf.modules[:number], module._replace(code=code), *vgf.modules[number + 1 :])
+            assert {code for code, _ in findings(vgf._replace(modules=modules), tmp_path)} == {"SR-GRAPH-006"}, change
     assert seen

@@ -9,7 +9,6 @@ import random
 import struct
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,8 @@ def said(vgf: Vgf) -> list[str]:
 def changed(table: str, index: int, **changes: Any) -> Vgf:
     """The sound file with one entry of one of its tables changed."""
     items = list(getattr(SOUND, table))
-    items[index] = replace(items[index], **changes)
-    return replace(SOUND, **{table: tuple(items)})
+    items[index] = items[index]._replace(**changes)
+    return SOUND._replace(**{table: tuple(items)})
 
 
 def test_sound_files_have_no_problems() -> None:
@@ -139,7 +138,7 @@ def test_a_contradiction_is_reported_once(model: Vgf, expected: str) -> None:
 
 def test_an_input_that_no_caller_can_supply_is_reported() -> None:
     """A shader that binds an input which the model does not list would read nothing."""
-    assert said(replace(SOUND, inputs=())) == [
+    assert said(SOUND._replace(inputs=())) == [
         f"m.vgf: {place}: uses resource {row}, an input that the model does not list as one"
         for place, row in (
             ("/segments/0/descriptor_sets/0/slots/0", 0),
@@ -158,8 +157,8 @@ def test_segments_number_as_they_like() -> None:
 def test_segments_out_of_order_are_found() -> None:
     """A segment that reads what only a later one writes reads what nothing has written."""
     first, second, *rest = SOUND.segments
-    swapped = (replace(second, index=0), replace(first, index=1), *rest)
-    model = replace(SOUND, segments=swapped)
+    swapped = (second._replace(index=0), first._replace(index=1), *rest)
+    model = SOUND._replace(segments=swapped)
     assert said(model) == []
     assert list(unwritten_inputs(model)) == [(swapped[0], Slot(1, 3))]
     assert list(unwritten_inputs(SOUND)) == []
@@ -178,7 +177,7 @@ def test_an_unknown_format_switches_size_checks_off() -> None:
 
 def test_at_most_twenty_problems_are_listed() -> None:
     """A file that is wrong all over is not answered with a flood."""
-    assert len(said(replace(SOUND, inputs=tuple(Slot(i, 99) for i in range(1000))))) == 20
+    assert len(said(SOUND._replace(inputs=tuple(Slot(i, 99) for i in range(1000))))) == 20
 
 
 SEEDS = [

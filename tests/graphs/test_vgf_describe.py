@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,8 +63,8 @@ def test_sizes_of_code_and_resources_are_in_bytes() -> None:
 def test_the_places_of_problems_are_places_of_the_description() -> None:
     """The pointer of a problem leads to an entry of the description."""
     vgf = parse_vgf(everything())
-    broken = replace(vgf.segments[1], module_index=0)
-    wrong = replace(vgf, segments=(vgf.segments[0], broken, *vgf.segments[2:]))
+    broken = vgf.segments[1]._replace(module_index=0)
+    wrong = vgf._replace(segments=(vgf.segments[0], broken, *vgf.segments[2:]))
     (problem,) = find_problems(wrong, "m.vgf")
     assert problem.pointer is not None
     entry = describe(vgf)
@@ -120,7 +119,7 @@ def test_names_are_not_trusted_when_they_do_not_match_the_slots() -> None:
 
 def test_a_name_that_several_inputs_have_must_be_a_number() -> None:
     """Two inputs of one name are told apart by their bindings."""
-    ports = input_ports(replace(model("ends"), input_names=("x", "x")))
+    ports = input_ports(model("ends")._replace(input_names=("x", "x")))
     with pytest.raises(FileError, match=r"^several are called 'x': 'x' \(binding 0\), 'x' \(binding 1\)$"):
         find_port(ports, "x")
     assert find_port(ports, "1") is ports[1]
@@ -247,5 +246,5 @@ def test_hostile_names_become_plain_file_names() -> None:
     """A name from the file cannot lead out of the directory, collide or be endless."""
     vgf: Vgf = read_vgf(FIXTURES / "ends.vgf")
     names = ("../../etc/passwd", "graph", "..", "a\x1b[31m/b" + "c" * 500)
-    found = resources(scenario_for(replace(vgf, input_names=names[:2], output_names=names[2:] * 2), "m.vgf"))
+    found = resources(scenario_for(vgf._replace(input_names=names[:2], output_names=names[2:] * 2), "m.vgf"))
     assert list(found) == ["graph", "_.._etc_passwd", "graph_1", "unnamed", "a__31m_b" + "c" * 72]
