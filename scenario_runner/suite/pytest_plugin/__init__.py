@@ -37,19 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options and read the lists, where scenarios are collected."""
+    """Check the options and read the lists, where scenarios are collected; the end closes what runs them."""
     if _is_on(config):
         from scenario_runner.suite.pytest_plugin.items import begin
 
         begin(config)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the processes that ran scenarios."""
-    if _is_on(config):
-        from scenario_runner.suite.pytest_plugin.items import end
-
-        end(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
@@ -71,7 +63,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say once for all scenarios that this machine lacks tools."""
+    """Report once for all scenarios that this machine lacks tools."""
     reasons = _lacking(config)
     if reasons:
         message = f"error: {len(reasons)} scenarios did not run, as this machine lacks a tool: {reasons[0]}"
@@ -82,8 +74,8 @@ def _lacking(config: pytest.Config) -> list[str]:
     """Reasons why scenarios did not run, as this machine lacks a tool; with xdist, those of all workers."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter is not None and _is_on(config) else []
-    lacking = [report for report in reports if ("verdict", "MissingTool") in report.user_properties]
-    return [tool.longrepr[2].removeprefix("Skipped: ") for tool in lacking]
+    lacking = (report for report in reports if ("verdict", "MissingTool") in report.user_properties)
+    return [report.longrepr[2].removeprefix("Skipped: ") for report in lacking]
 
 
 @pytest.fixture(scope="session")
@@ -92,9 +84,9 @@ def scenario_runner(request: pytest.FixtureRequest) -> Iterator[ScenarioRunner]:
     from scenario_runner.suite.pytest_plugin.items import ScenarioRunner
 
     config = request.config
-    given = ScenarioRunner(config.getoption("--scenario-device") or config.getini("scenario_device") or None)
-    yield given
-    given.runner.close()
+    runner = ScenarioRunner(config.getoption("--scenario-device") or config.getini("scenario_device") or None)
+    yield runner
+    runner.runner.close()
 
 
 def _is_on(config: pytest.Config) -> bool:

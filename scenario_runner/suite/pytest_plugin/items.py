@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_scenario
 from scenario_runner.suite.lists import Lists, read_baselines, read_patterns
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.records import NOT_RUN, EvaluationOptions, Item, Outcome, Result
+from scenario_runner.suite.records import NOT_RUN, EvaluationOptions, Item, Result
 from scenario_runner.suite.reports.text import Repeat, SuiteInfo, details, full_text, headline
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.workers import Workers
@@ -54,14 +55,11 @@ class Session:
         self._results = os.path.abspath(config.rootpath / results) if results else None
         self._timeout_s = _seconds(config.getini("scenario_timeout"))
         self._devices = (str(device),) if device else ()
-        self._workers: Workers | None = None
-        self._refused: ScenarioRunnerError | None = None
-        repeat = Repeat(_options(self._timeout_s), tuple(_lists(config)), self._devices)
-        self.info = SuiteInfo(
-            folder=str(config.invocation_params.dir),
-            results=self._results or "",
-            repeat=lambda result: repeat,
-        )
+        is_default = self._timeout_s == WorkerOptions().timeout_s
+        options = () if is_default else (f"--timeout={self._timeout_s:.12g}",)
+        repeat = Repeat(options, tuple(_lists(config)), self._devices)
+        folder = str(config.invocation_params.dir)
+        self.info = SuiteInfo(folder=folder, results=self._results or "", repeat=lambda result: repeat)
 
     def item(self, path: Path) -> Item | None:
         """The item of a scenario file; None for one that was found before, or whose name lists cannot hold."""
@@ -82,66 +80,43 @@ class Session:
     def run(self, item: Item) -> Result:
         """Run an item, again where its first result is unexpected, and judge it. Raises ScenarioRunnerError."""
         expected = self._lists.expected(item.id)
-
-        def again(item: Item, attempts: tuple[Outcome, ...]) -> bool:
-            return self._rules.again(expected, attempts)
-
-        finished = self._started().run_one(item, again)
+        finished = self._workers.run_one(item, lambda item, attempts: self._rules.again(expected, attempts))
         verdict = self._rules.verdict(expected, finished.attempts)
         return Result(item, verdict, finished.attempts, finished.device, finished.driver)
 
-    def _started(self) -> Workers:
-        """The workers. What refused to start is not tried again for each item."""
-        if self._refused is not None:
-            raise self._refused
-        if self._workers is None:
-            options = WorkerOptions(
+    @cached_property
+    def _workers(self) -> Workers:
+        return Workers(
+            WorkerOptions(
                 devices=self._devices,
                 jobs=1,
                 timeout_s=self._timeout_s,
                 timeout_origin="scenario_timeout",
                 task_options=EvaluationOptions(self._results),
             )
-            try:
-                self._workers = Workers(options)
-            except ScenarioRunnerError as error:
-                self._refused = error
-                raise
-        return self._workers
+        )
 
     def close(self) -> None:
         """End the processes."""
-        workers, self._workers = self._workers, None
-        if workers is not None:
-            workers.close()
+        if "_workers" in self.__dict__:
+            self._workers.close()
 
 
 _KEY: Final = pytest.StashKey[Session]()
 
 
 def begin(config: pytest.Config) -> None:
-    """Make the session of a run. Raises pytest.UsageError."""
+    """Make the session of a run, which is closed with it. Raises pytest.UsageError."""
     try:
-        config.stash[_KEY] = Session(config)
+        session = config.stash[_KEY] = Session(config)
     except ScenarioRunnerError as error:
         raise pytest.UsageError(str(error)) from None
+    config.add_cleanup(session.close)
 
 
 def session_of(config: pytest.Config) -> Session:
     """The session of a run that collects scenarios."""
     return config.stash[_KEY]
-
-
-def end(config: pytest.Config) -> None:
-    """Close the session of a run, if there is one."""
-    session = config.stash.get(_KEY, None)
-    if session is not None:
-        session.close()
-
-
-def _options(timeout_s: float) -> tuple[str, ...]:
-    """The options of the program that do the same."""
-    return () if timeout_s == WorkerOptions().timeout_s else (f"--timeout={timeout_s:.12g}",)
 
 
 def _lists(config: pytest.Config) -> Iterator[tuple[str, str]]:
@@ -238,19 +213,14 @@ class ScenarioItem(pytest.Item):
         if self._suite.is_skipped(self.scenario):
             raise _skipped("scenario_skips names it")
         result = self._suite.run(self.scenario)
-        self._describe(result)
-        self._end(result)
-
-    def _describe(self, result: Result) -> None:
-        """Describe the item for reports of others."""
         properties = {"verdict": result.verdict, "device": result.device, "driver": result.driver}
         self.user_properties += [(name, visible(value)) for name, value in properties.items() if value]
         last = result.last
         if last is not None and last.output:
             self.add_report_section("call", "stderr", visible(last.output))
+        self._end(result, one_line(last.reason) if last is not None else "")
 
-    def _end(self, result: Result) -> None:
-        reason = one_line(result.last.reason) if result.last is not None else ""
+    def _end(self, result: Result, reason: str) -> None:
         if result.is_bad:
             raise ScenarioFailure(result)
         if result.verdict in NOT_RUN:
