@@ -31,7 +31,7 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.runner import Runner
 from scenario_runner.suite.expectations.devices import refusal
-from scenario_runner.suite.expectations.outputs import Content, ResultsSink, expects_frames, outputs_of_plan
+from scenario_runner.suite.expectations.outputs import Content, ResultsSink, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
@@ -92,7 +92,8 @@ class _Evaluation:
 
             def receive(plan: Plan) -> ResultsSink:
                 self._begin(plan, runner)
-                return ResultsSink(plan, check.repeat, self._take, captures=expects_frames(plan, self._bound))
+                outputs = (bound.output for bound in self._bound.values())
+                return ResultsSink(plan, check.repeat, self._take, outputs)
 
             plan = runner.run_into(self._item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
         except _Refused as refused:

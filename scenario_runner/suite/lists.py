@@ -66,28 +66,30 @@ def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
     """The patterns of the command line, where a text that ends in .txt is a file of them, as in files."""
     patterns = Patterns()
     for text in texts:
-        if text.endswith(".txt"):
-            with problems.holding():
-                _add_file(text, (), patterns, problems)
-        else:
-            patterns.add(text, Place(None, None), problems)
+        with problems.holding():
+            _add(text, Place(None, None), (), patterns, problems)
     return patterns
 
 
 def _add_file(path: str, including: tuple[str, ...], patterns: Patterns, problems: SuiteProblems) -> None:
     for line, text in _lines(path):
-        if not text.endswith(".txt"):
-            patterns.add(text, Place(path, line), problems)
-            continue
-        included = os.path.join(os.path.dirname(path), text)
-        if os.path.realpath(included) in map(os.path.realpath, (path, *including)):
-            problems.found("SR-SUITE-005", path, f"the list {text!r} includes itself through this line", line=line)
-            continue
-        try:
-            _add_file(included, (path, *including), patterns, problems)
-        except FileError as error:
-            error.at(path=path, line=line)
-            raise
+        _add(text, Place(path, line), (*including, os.path.realpath(path)), patterns, problems)
+
+
+def _add(text: str, place: Place, including: tuple[str, ...], patterns: Patterns, problems: SuiteProblems) -> None:
+    if not text.endswith(".txt"):
+        patterns.add(text, place, problems)
+        return
+    path = os.path.join(os.path.dirname(place.path or ""), text)
+    if os.path.realpath(path) in including:
+        message = f"the list {text!r} includes itself through this line"
+        problems.found("SR-SUITE-005", place.path, message, line=place.line)
+        return
+    try:
+        _add_file(path, including, patterns, problems)
+    except FileError as error:
+        error.at(path=place.path, line=place.line)
+        raise
 
 
 Baseline: TypeAlias = dict[str, tuple[str | None, Place]]

@@ -23,7 +23,6 @@ from scenario_runner.suite.expectations.outputs import (
     ResultsSink,
     can_hold,
     decoded,
-    expects_frames,
     extension_of,
     held_content,
     outputs_of_plan,
@@ -124,7 +123,8 @@ class _Update:
     def sink(self, plan: Plan) -> ResultsSink:
         """The receiver of the results. Raises ExpectationError for names of no output."""
         self._bound = bind(self._expectations, outputs_of_plan(plan, self._check.repeat), with_misfits=True)
-        return ResultsSink(plan, self._check.repeat, self._take, captures=expects_frames(plan, self._bound))
+        outputs = (bound.output for bound in self._bound.values())
+        return ResultsSink(plan, self._check.repeat, self._take, outputs)
 
     def failed(self, error: ScenarioRunnerError) -> None:
         """The error of a run that is expected to end with one."""

@@ -55,39 +55,51 @@ class Outputs(dict[str, Output]):
 
 def outputs_of_plan(plan: Plan, repeat: int) -> Outputs:
     """The outputs of a run."""
-    outputs = Outputs()
-    names = FileNames()
-    for uid, destination in plan.outputs:
-        if destination is not None:
-            resource = plan.resources[uid]
-            outputs[uid] = Output(uid, names.of(uid), resource, _stored_bytes(resource, destination))
-    if any(frame.captures for frame in plan.frames):
-        _add_frames(outputs, ((frame.frame_id, frame.captures) for frame in plan.frames), plan.resources, repeat)
-    return outputs
+    return _outputs(plan.outputs, ((frame.frame_id, frame.captures) for frame in plan.frames), plan.resources, repeat)
 
 
-def _add_frames(
-    outputs: Outputs,
+def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
+    """The outputs of a scenario as far as its own text tells; reads no other file."""
+    bodies = [body for body in scenario.resources if body.kind in ("buffer", "image", "tensor")]
+    resources = {body.uid: _described(body) for body in bodies}
+    destinations = [(body.uid, getattr(body, "dst", None)) for body in bodies]
+    frames: list[tuple[int, Iterable[str]]] = []
+    for command in scenario.commands:
+        if command.kind == "mark_boundary":
+            boundary: Any = command
+            number = len(frames) if boundary.frame_id is None else boundary.frame_id
+            frames.append((number, dict.fromkeys(uid for uid in boundary.resources if uid in resources)))
+    return _outputs(destinations, frames, resources, repeat)
+
+
+def _outputs(
+    destinations: Iterable[tuple[str, str | None]],
     frames: Iterable[tuple[int, Iterable[str]]],
     resources: Mapping[str, ResourcePlan | None],
     repeat: int,
-) -> None:
-    each_iteration = [(frame_id, tuple(captures)) for frame_id, captures in frames]
-    count = repeat * sum(len(captures) for _, captures in each_iteration)
+) -> Outputs:
+    """The outputs with a destination, and the captures of frames in every iteration."""
+    outputs, names, folders = Outputs(), FileNames(), FrameFolders(repeat)
+    for uid, destination in destinations:
+        if destination is not None:
+            resource = resources[uid]
+            size = 0 if resource is None else _stored_bytes(resource, destination)
+            outputs[uid] = Output(uid, names.of(uid), resource, size)
+    captures = [(frame_id, tuple(uids)) for frame_id, uids in frames]
+    count = repeat * sum(len(uids) for _, uids in captures)
     if count > MOST_CAPTURES:
         outputs.left_out = count
-        return
-    names, folders = FileNames(), FrameFolders(repeat)
-    for iteration in range(repeat):
-        for frame_id, captures in each_iteration:
-            if not captures:
-                continue
-            folder = folders.name(iteration, frame_id)
-            for uid in captures:
+        return outputs
+    names = FileNames()
+    for iteration in range(repeat if count else 0):
+        for frame_id, uids in captures:
+            folder = folders.name(iteration, frame_id) if uids else ""
+            for uid in uids:
                 resource = resources[uid]
                 size = 0 if resource is None else resource.size_bytes
                 name = f"{folder}/{uid}"
                 outputs.setdefault(name, Output(name, f"{folder}/{names.of(uid)}", resource, size, is_frame=True))
+    return outputs
 
 
 def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
@@ -98,32 +110,8 @@ def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
     return min(resource.size_bytes, resource.parts[levels * len(resource.format.aspects) - 1].end_bytes)
 
 
-def outputs_of_scenario(scenario: Scenario, repeat: int) -> Outputs:
-    """The same, of a scenario that nobody has planned: no file that it names is opened."""
-    resources: dict[str, Any] = {}
-    outputs = Outputs()
-    names = FileNames()
-    for resource in scenario.resources:
-        if resource.kind not in ("buffer", "image", "tensor"):
-            continue
-        described = resources[resource.uid] = _described(resource)
-        destination = getattr(resource, "dst", None)
-        if destination is not None:
-            size = 0 if described is None else _stored_bytes(described, destination)
-            outputs[resource.uid] = Output(resource.uid, names.of(resource.uid), described, size)
-    frames: list[tuple[int, tuple[str, ...]]] = []
-    for command in scenario.commands:
-        if command.kind == "mark_boundary":
-            body: Any = command
-            number = len(frames) if body.frame_id is None else body.frame_id
-            frames.append((number, tuple(dict.fromkeys(uid for uid in body.resources if uid in resources))))
-    _add_frames(outputs, frames, resources, repeat)
-    return outputs
-
-
 def _described(resource: Any) -> ResourcePlan | None:
     """A resource as plans have it, as far as the JSON tells; None where it does not tell enough, or is wrong."""
-
     if resource.kind == "buffer":
         return BufferPlan(resource.uid, "", resource.size)
     format = find_format(resource.format)
@@ -141,22 +129,17 @@ def _described(resource: Any) -> ResourcePlan | None:
     return ImagePlan(resource.uid, "", parts[-1].end_bytes, format, dims[1], dims[2], resource.mips, parts)
 
 
-def expects_frames(plan: Plan, names: Iterable[str]) -> bool:
-    """Return whether captured frames are among these names of outputs."""
-    return any("/" in name and name not in plan.resources for name in names)
-
-
 class ResultsSink:
     """Sink of a run (`run.output_files.Sink`). ``take`` is called with a name and bytes that are valid during the call.
 
-    ``captures`` tells whether captured frames are wanted.
+    ``captures`` tells whether any of the ``expected`` outputs is a captured frame.
     """
 
-    def __init__(self, plan: Plan, repeat: int, take: Take, *, captures: bool) -> None:
+    def __init__(self, plan: Plan, repeat: int, take: Take, expected: Iterable[Output]) -> None:
         self._plan = plan
         self._take = take
         self._frames = FrameFolders(repeat)
-        self.captures = captures
+        self.captures = any(output.is_frame for output in expected)
 
     def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
         """Open the receiver of the captures of a frame."""
@@ -201,14 +184,12 @@ def extension_of(output: Output) -> str:
     resource = output.resource
     if resource is None or resource.kind != "image":
         return ".npy"
-
     return codec_for("image", resource.format, _levels(resource, output.size_bytes)).extension
 
 
 def can_hold(path: str, output: Output) -> bool:
     """Return whether a file of this name can hold all of an output. Raises FileError where the name is that of no
     format for its kind."""
-
     resource = output.resource
     assert resource is not None
     codec = codec_of(path, resource.kind)

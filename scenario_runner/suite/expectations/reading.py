@@ -125,9 +125,8 @@ def _inside(path: str) -> str | None:
     """The text of a scenario that has expectations. Of one that is wrong, or too large, the run says what is wrong."""
     try:
         content = _content(path)
-        if len(content) > MAX_SCENARIO_BYTES or (
-            b'"expect"' not in content and b"\\u" not in content
-        ):  # which hides letters
+        # an escape hides letters
+        if len(content) > MAX_SCENARIO_BYTES or (b'"expect"' not in content and b"\\u" not in content):
             return None
         text = content.decode("utf-8-sig")
         tree = json.loads(text)
@@ -143,17 +142,14 @@ def _content(path: str) -> bytes:
 
 
 def _text(path: str) -> str:
-    content = _content(path)
-    if len(content) > MAX_SCENARIO_BYTES:
-        raise _unreadable(path, f"is larger than {MAX_SCENARIO_BYTES >> 20} MiB", "keep data in files of their own")
+    content, help = _content(path), None
     try:
-        return content.decode("utf-8-sig")
+        if len(content) <= MAX_SCENARIO_BYTES:
+            return content.decode("utf-8-sig")
+        message, help = f"is larger than {MAX_SCENARIO_BYTES >> 20} MiB", "keep data in files of their own"
     except UnicodeDecodeError as error:
-        raise _unreadable(path, f"is not UTF-8: byte {error.start} is {content[error.start]:#04x}", None) from None
-
-
-def _unreadable(path: str, message: str, help: str | None) -> ExpectationError:
-    return ExpectationError(Diagnostic("SR-EXPECT-001", "error", None, message, help, path=path))
+        message = f"is not UTF-8: byte {error.start} is {content[error.start]:#04x}"
+    raise ExpectationError(Diagnostic("SR-EXPECT-001", "error", None, message, help, path=path))
 
 
 def expected_files(folder: str) -> dict[str, list[str]]:
@@ -197,7 +193,7 @@ def _parsed(text: str, path: str, pointer: str) -> Check:
         if faults or not pointer:
             raise ExpectationError(limited(problems_of(faults, text, path))) from None
         tree = json.loads(text)  # what is wrong is elsewhere in the scenario
-    check, problems = _checked(_without_schema(tree[_KEY] if pointer else tree))
+    check, problems = _checked(tree[_KEY] if pointer else tree)
     if check is None or problems:
         places = Places(text)
         placed = [_placed(problem, path, pointer, places) for problem in problems]
@@ -209,6 +205,8 @@ def _checked(tree: Any) -> tuple[Check | None, list[Diagnostic]]:
     """The model of expectations, and what is wrong with them; pointers start at the expectations."""
     if not isinstance(tree, dict):
         return None, [Diagnostic("SR-EXPECT-003", "error", "", f"expected an object, got {shown(tree)}")]
+    if isinstance(tree.get("$schema"), str):  # for editors
+        del tree["$schema"]
     try:
         check = Check.model_validate(tree)
     except ValidationError as error:
@@ -225,13 +223,6 @@ def _placed(problem: Diagnostic, path: str, pointer: str, places: Places) -> Dia
     pointer += problem.pointer or ""
     line, column = places.find(pointer, key=problem.code in _ABOUT_KEYS)
     return problem._replace(path=path, pointer=pointer, line=line, column=column)
-
-
-def _without_schema(tree: Any) -> Any:
-    """The tree without the key that only editors look at."""
-    if isinstance(tree, dict) and isinstance(tree.get("$schema"), str):
-        return {key: value for key, value in tree.items() if key != "$schema"}
-    return tree
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -285,7 +276,6 @@ def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
 
 
 def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:
-
     if condition.driver_version is not None and comparisons(condition.driver_version) is None:
         message = "expected comparisons such as '>=24.1 <25'"
         yield Diagnostic("SR-EXPECT-003", "error", f"{here}/driver_version", message)
@@ -296,7 +286,6 @@ def _wrong_condition(condition: Any, here: str) -> Iterator[Diagnostic]:
 
 
 def _of_outputs(outputs: Mapping[str, Output], here: str) -> Iterator[Diagnostic]:
-
     for name, output in outputs.items():
         for problem in _of_output(output):
             yield problem._replace(pointer=f"{here}/{escape(name)}{problem.pointer}")
@@ -329,8 +318,8 @@ def _of_metrics(metrics: Any) -> Iterator[Diagnostic]:
         if bounds.warn is None and limit is None and METRICS[name].defaults is None:
             yield Diagnostic("SR-EXPECT-003", "error", here, f"expected 'warn', {key!r} or both")
         if bounds.warn is not None and limit is not None:
-            never = bounds.warn > limit if isinstance(bounds, Most) else bounds.warn < limit
-            if never:
+            is_beyond = bounds.warn > limit if isinstance(bounds, Most) else bounds.warn < limit
+            if is_beyond:
                 yield _contradiction(f"{here}/warn", f"lies beyond {key!r} ({limit}), so that nothing is a warning")
 
 
