@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
 from scenario_runner.cli.messages import is_terminal, show_error, show_table, terminal
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.source import file_error
@@ -32,13 +34,10 @@ def _content(path: str, options: argparse.Namespace) -> Content:
 def _check_picture(content: Content) -> None:
     if not math.prod(content.shape) or not content.channels:
         raise file_error(content.path, "is empty: there is no picture of it")
-    sides = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
-    if max(sides) > _PNG_SIDE:
-        raise file_error(
-            content.path,
-            f"makes a picture of {sides[0]}x{sides[1]}, expected at most {_PNG_SIDE} each way",
-            help="give it another shape: --shape",
-        )
+    width, height = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
+    if max(width, height) > _PNG_SIDE:
+        message = f"makes a picture of {width}x{height}, expected at most {_PNG_SIDE} each way"
+        raise file_error(content.path, message, help="give it another shape: --shape")
 
 
 def _color_console() -> Any:
@@ -64,19 +63,6 @@ def _draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
 
 def _color(texel: Sequence[int]) -> str:
     return f"#{texel[0]:02x}{texel[1]:02x}{texel[2]:02x}"
-
-
-def _show_difference(options: argparse.Namespace) -> int:
-    """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
-    folders = [os.path.isdir(path) for path in options.diff]
-    if all(folders):
-        return _show_folders(options)
-    if any(folders):
-        raise UsageError(
-            f"{options.diff[folders.index(True)]!r} is a folder and the other is not: compare like with like"
-        )
-    one, other = options.diff
-    return _show_files(one, other, options)
 
 
 def _show_folders(options: argparse.Namespace) -> int:
@@ -126,15 +112,13 @@ def show_difference(difference: Difference, one: str, other: str, indent: str = 
     if difference.mismatch is not None:
         print(f"{names} cannot be compared: {difference.mismatch}")
         return
-    if difference.is_equal:
-        tolerated = f", {difference.tolerated} of them within the tolerance" if difference.tolerated else ""
-        print(f"{names} are equal: {counted(difference.total, 'element')}{tolerated}")
-    else:
-        share = 100 * difference.count / difference.total
-        tolerated = f", {difference.tolerated} more within the tolerance" if difference.tolerated else ""
-        print(
-            f"{names} differ: {difference.count} of {counted(difference.total, 'element')} ({share:.3g} %){tolerated}"
-        )
+    count, result = difference.count, counted(difference.total, "element")
+    result = (
+        f"differ: {count} of {result} ({100 * count / difference.total:.3g} %)" if count else f"are equal: {result}"
+    )
+    if difference.tolerated:
+        result += f", {difference.tolerated} {'more' if count else 'of them'} within the tolerance"
+    print(f"{names} {result}")
     facts = {}
     if difference.first is not None:
         index, first, second = difference.first
@@ -164,7 +148,11 @@ def main(options: argparse.Namespace) -> int:
     """Returns 0, or the exit code of the first file that cannot be shown; with --diff 1 where the files differ."""
     _check(options)
     if options.diff:
-        return _show_difference(options)
+        folders = [path for path in options.diff if os.path.isdir(path)]
+        if len(folders) == 1:
+            raise UsageError(f"{folders[0]!r} is a folder and the other is not: compare like with like")
+        one, other = options.diff
+        return _show_folders(options) if folders else _show_files(one, other, options)
 
     code = 0
     for number, path in enumerate(options.files):
@@ -218,16 +206,10 @@ def _names(shown: Sequence[Channel], content: Content) -> str:
 def _show_statistics(content: Content) -> None:
     rows: list[tuple[str, ...]] = [("channel", "min", "max", "mean", "NaN", "infinite")]
     for channel in content.channels[:_TABLE_ROWS]:
-        statistics = statistics_of(channel)
-        rows.append(
-            (
-                channel.name,
-                *("-" if value is None else str(value) for value in (statistics.least, statistics.greatest)),
-                "-" if statistics.mean is None else f"{statistics.mean:.6g}",
-                str(statistics.nan_count) if channel.element.is_float else "-",
-                str(statistics.infinite_count) if channel.element.is_float else "-",
-            )
-        )
+        least, greatest, mean, *others = statistics_of(channel)
+        counts = map(str, others) if channel.element.is_float else ("-", "-")
+        values = ("-", "-", "-") if mean is None else (str(least), str(greatest), f"{mean:.6g}")
+        rows.append((channel.name, *values, *counts))
     show_table(rows)
     if len(content.channels) > _TABLE_ROWS:
         print(f"  … and {len(content.channels) - _TABLE_ROWS} more channels")
@@ -238,12 +220,9 @@ def _show_corner(content: Content) -> None:
     channels = content.channels if len(content.channels) <= _TEXEL_CHANNELS else shown_channels(content)
     if not channels:
         return
-    corners = [corner(channel) for channel in channels]
-    rows, columns = corners[0].shape
-    if not rows or not columns:
+    corners = numpy.stack([corner(channel) for channel in channels], axis=-1)
+    if not corners.size:
         return
-    texts = [
-        [",".join(f"{part[row, column]:g}" for part in corners) for column in range(columns)] for row in range(rows)
-    ]
+    texts = [[",".join(f"{value:g}" for value in texel) for texel in row] for row in corners]
     print(f"  first values{_names(channels, content)}:")
-    show_table(texts, right=range(columns), indent=4, heading="")
+    show_table(texts, right=range(corners.shape[1]), indent=4, heading="")
