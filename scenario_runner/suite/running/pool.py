@@ -4,10 +4,12 @@ It has imported everything and opened nothing. It is a process of its own, since
 runner with threads and an open driver, which a fork does not survive. A worker that dies, hangs, sends invalid data, or
 cannot be started or ended fails its current item and is replaced.
 
-Messages are pickled; those to the user come in lists, with how many items to have here::
+Messages are pickled; those to the user come in lists, with the number of the list and how many items to have here. The
+user answers each list with "run", so that the pool knows whether an item of that list runs again::
 
     (options,), first
-    ("run", [arguments of Job, …])                  ("began", number, place of the worker)
+    ("run", number of the latest list, [arguments of Job, …])
+                                                    ("began", number, place of the worker)
                                                     ("done", number, outcome, Where, device's UUID, driver, process id)
     ("stop", now)                                   ("back", number) of an item that will not run
     ("find",)                                       ("devices", records)
@@ -75,6 +77,8 @@ class _Pool:
         self._events: list[tuple[Any, ...]] = []
         self._is_finding = False
         self._loaded: set[str] = set()
+        self._lists = self._answered = 0  # lists of events that the user was sent, and has answered
+        self._awaited = 0  # the latest list with an item that may run again in another process
         self._refusals, self._refused_until = 0, 0.0
         self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
@@ -110,7 +114,8 @@ class _Pool:
 
     def _hear_user(self) -> None:
         match self._control.recv():
-            case "run", jobs:
+            case "run", answered, jobs:
+                self._answered = answered
                 for job in starmap(Job, jobs):
                     self._waiting.appendleft(job) if job.is_repeated else self._waiting.append(job)
             case "stop", now:
@@ -122,6 +127,7 @@ class _Pool:
         """Have workers end after what they run, or ``now``, without an outcome."""
         dropped = list(self._waiting)
         self._waiting.clear()
+        self._awaited = 0
         for worker in self._workers:
             if worker.given and now:
                 dropped += worker.given
@@ -136,6 +142,8 @@ class _Pool:
 
     def _hand_out(self) -> None:
         """Give items to the workers that are free for them, and start workers for the items that wait."""
+        if self._answered < self._awaited:
+            return  # what has crashed may run again, in the process that is ready for that
         usable = [each for each in self._devices if not each.given_up]
         if not usable:
             self._refuse()
@@ -224,7 +232,8 @@ class _Pool:
     # Messages to the user
 
     def _tell(self) -> None:
-        self._control.send((self._room(), self._events))
+        self._lists += 1
+        self._control.send((self._lists, self._room(), self._events))
         self._events = []
 
     def _note(self, text: str) -> None:
@@ -319,6 +328,7 @@ class _Pool:
         self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
         if where == "fresh":
             self._tell()  # it may run again at once
+            self._awaited = self._lists
 
     # The end of workers
 

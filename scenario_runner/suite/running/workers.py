@@ -65,6 +65,7 @@ class Workers:
     def _start_pool(self) -> None:
         self._pools += 1
         self._devices: tuple[Device, ...] = ()
+        self._received = 0
         self._room = 1
         try:
             self._said = os.memfd_create("scenario-runner")
@@ -112,9 +113,8 @@ class Workers:
             while True:
                 while not self._is_stopping and len(self._running) < self._room and (item := next(queue, None)):
                     self._add(item, (), "any")
-                if self._new:
-                    self._tell("run", self._new)
-                    self._new = []
+                self._tell("run", self._received, self._new)
+                self._new = []
                 if self._is_stopping:  # it may have been told of items since
                     self._tell("stop", self._is_now)
                 yield from finished  # while the workers run
@@ -172,7 +172,7 @@ class Workers:
     def _events(self) -> list[Any]:
         """Receive what the pool tells next."""
         try:
-            self._room, events = self._control.recv()
+            self._received, self._room, events = self._control.recv()
         except (EOFError, ConnectionError):
             self._pool_ended()
             return []
