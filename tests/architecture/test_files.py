@@ -64,15 +64,6 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     assert found == []
 
 
-def test_no_test_measures_time() -> None:
-    """Tests count work (tests/effort.py): what takes how long is measured in benchmarks/. A deadline that only ends a
-    test that hangs is `time.monotonic`."""
-    clocks = re.compile(r"\b(?:perf_counter|process_time|thread_time)(?:_ns)?\(|\bos\.times\(|\btimeit\b[.(]")
-    assert clocks.search("time.perf_counter" + "()")
-    tests = [path for path in project_files() if path.suffix == ".py" and "tests" in path.relative_to(CHECKOUT).parts]
-    assert [path for path in tests if clocks.search(path.read_text(encoding="utf-8"))] == []
-
-
 def test_no_file_names_a_machine_or_a_registry() -> None:
     """No file of the project mentions an absolute path of a developer's machine or the host of a package registry."""
     found = []

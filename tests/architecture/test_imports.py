@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
@@ -77,50 +77,45 @@ def part_of(module: str) -> str:
     return module.split(".")[1] if "." in module else "__init__"
 
 
-def module_name(path: Path, package: Path = PACKAGE) -> str:
-    """The dotted name of the module at `path` in `package`, the folder scenario_runner/."""
-    names = ["scenario_runner", *path.relative_to(package).with_suffix("").parts]
+def module_name(path: Path) -> str:
+    """The dotted name of the module at `path`."""
+    names = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(names[:-1] if names[-1] == "__init__" else names)
 
 
-def imported_modules(path: Path, package: Path) -> Iterator[tuple[int, str]]:
-    """Line and absolute name of everything that the file at `path` imports, at its top or inside a function."""
-    here = module_name(path, package).split(".")
-    if path.name != "__init__.py":
-        here = here[:-1]
+FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    """Line and name of each module that the file imports, at its top or inside a function."""
+    found = []
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = here[: len(here) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            if module != "scenario_runner":
-                yield node.lineno, module
-                continue
-            for (
-                alias
-            ) in node.names:  # `from scenario_runner import errors` names a part, `... import Runner` a public name
-                is_part = (package / alias.name).is_dir() or (package / f"{alias.name}.py").is_file()
-                yield node.lineno, f"scenario_runner.{alias.name}" if is_part else module
+            assert not node.level, path
+            # `from package import module` names a module, `from module import name` one in it
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [(node.lineno, name if name in FILES else str(node.module)) for name in names]
+    return found
 
 
-def complaints(path: Path, package: Path = PACKAGE) -> list[str]:
+def complaints(path: Path) -> list[str]:
     """What the imports of one file have against the rules."""
-    part = part_of(module_name(path, package))
+    part = part_of(module_name(path))
     found = []
-    for line, module in imported_modules(path, package):
-        place = f"{path.relative_to(package.parent)}:{line}: {part} imports {module}"
-        top = module.split(".")[0]
-        if top == "scenario_runner":
-            other = part_of(module)
-            if other == part or not {other, part} <= RANK.keys():
-                continue  # a part without a place is named by a test of its own
+    for line, module in imports_of(path):
+        place = f"{path.relative_to(PACKAGE.parent)}:{line}: {part} imports {module}"
+        top, other = module.split(".")[0], part_of(module)
+        if top != "scenario_runner":
+            if part not in ONLY_IN.get(top, {part}):
+                found.append(f"{place}; only {', '.join(sorted(ONLY_IN[top]))} may")
+        elif other != part and {other, part} <= RANK.keys():  # a part without a place is named by a test of its own
             if RANK[other] <= RANK[part]:
                 found.append(f"{place}, which is not below it")
             elif other in NEVER.get(part, ()):
                 found.append(f"{place}, which it must not know")
-        elif part not in ONLY_IN.get(top, {part}):
-            found.append(f"{place}; only {', '.join(sorted(ONLY_IN[top]))} may")
     return found
 
 
@@ -159,36 +154,14 @@ def test_only_the_command_line_speaks() -> None:
     assert found == []
 
 
-def imported_files(path: Path, package: Path = PACKAGE) -> set[str]:
-    """The modules of the package that the file at `path` imports, `from package import module` included."""
-
-    def is_file(module: str) -> bool:
-        inside = package.parent.joinpath(*module.split("."))
-        return inside.with_suffix(".py").is_file() or (inside / "__init__.py").is_file()
-
-    found: set[str] = set()
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names if is_file(alias.name))
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module and is_file(node.module):
-            names = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            found.update(inner if is_file(inner) else node.module for inner in names.values())
-    return found - {module_name(path, package)}
-
-
-def circle(package: Path = PACKAGE) -> list[str]:
-    """Files that import each other in a circle, the first one again at the end; empty where there is none."""
-    files = {module_name(path, package): path for path in sorted(package.rglob("*.py"))}
-    try:
-        TopologicalSorter({name: imported_files(path, package) for name, path in files.items()}).prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
+def imported_files(path: Path) -> set[str]:
+    """The modules of the package that a file imports."""
+    return {module for _, module in imports_of(path) if module in FILES} - {module_name(path)}
 
 
 def test_no_files_import_each_other() -> None:
     """No file imports one that needs it, neither at once nor lazily nor for its types."""
-    assert circle() == []
+    TopologicalSorter({name: imported_files(path) for name, path in FILES.items()}).prepare()  # names a circle
 
 
 def test_vulkan_is_built_from_the_bindings_up() -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks import captures, comparing, conversion, isolation, labels, timestamps
 from benchmarks.__main__ import main
 from benchmarks.launcher import Launcher
 from benchmarks.measurement import Bench
@@ -61,44 +57,3 @@ def test_workloads_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr().out
     assert all(all_workloads()[name].title in printed for name in names)
     assert not list(tmp_path.glob("scenario-benchmarks-*")), "temporary files are gone"
-
-
-def test_a_workload_that_cannot_run_here_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the packages of the ml extra a graph is named as left out, and the table has no line for it."""
-    monkeypatch.setitem(sys.modules, "vgfpy", None)  # as Python treats a package that cannot be imported
-    target = tmp_path / "benchmark.json"
-    options = ["--quick", "--runs", "1", "--folder", str(tmp_path), "--json", str(target)]
-    assert main([*options, "--only", "graph-small"]) == 0
-    printed = capsys.readouterr().out
-    assert "graph-small: left out, it needs pip install 'scenario-runner[ml]' (no vgfpy)\n" in printed
-    assert all_workloads()["graph-small"].title not in printed
-    assert json.loads(target.read_text(encoding="utf-8"))["workloads"] == {}
-
-
-@pytest.mark.parametrize(
-    "module, options, shown",
-    [
-        (captures, ["--quick", "--runs", "1"], r"with captures / plain copies: [\d.]+, must <= 2: "),
-        (comparing, ["--quick", "--runs", "1"], r"equal bytes: .*; / reading: [\d.]+, must <= 3: "),
-        (conversion, ["--operations", "20", "--runs", "1"], r"(.* / model-converter: [\d.]+, must <= 2: .*\n){3}"),
-        (labels, ["--quick", "--runs", "2"], r"device: .*\nwithout labels: .*\nwith labels: (.*\n)+.*, must <= 1.02: "),
-        (timestamps, ["--quick", "--runs", "2"], r"device: .*\nwithout timestamps: .*\nwith timestamps: "),
-        pytest.param(isolation, ["--quick"], r"\(198 Pass, 2 Crash\)(.*\n)+.*1 Timeout", marks=pytest.mark.heavy),
-    ],
-    ids=lambda value: value.__name__ if hasattr(value, "__name__") else "",
-)
-def test_other_benchmarks(
-    shader_cache: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    options: list[str],
-    shown: str,
-) -> None:
-    """Each runs, finds right results, and shows its times and ratios with their bounds."""
-    if module is isolation:
-        monkeypatch.setenv("SCENARIO_RUNNER_CACHE", "")
-    assert module.main(options) == 0
-    assert re.search(shown, capsys.readouterr().out)

@@ -167,18 +167,3 @@ def test_a_file_that_does_not_fit_is_named_by_its_option(tmp_path: Path) -> None
         f"error: {model}: --input x: tensor 'x' has the shape [1, 8, 8, 2], but '{file}' has the shape [4, 16]",
     ]
     assert not (tmp_path / "out").exists()
-
-
-def test_an_unknown_input_is_refused() -> None:
-    """The message lists the inputs that there are."""
-    ended = program("conv.vgf", "--input", "y=x.npy")
-    assert ended.code == FileError.exit_code
-    assert ended.err == "error: conv.vgf: the model has no 'y' here; it has: 'x' (binding 0)\n"
-
-
-def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
-    """The message names the file."""
-    (tmp_path / "not.vgf").write_text("hello")
-    ended = program("vgf", "show", "not.vgf", folder=tmp_path)
-    assert ended.code == FileError.exit_code
-    assert ended.err.startswith("error: not.vgf: ")

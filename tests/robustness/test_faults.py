@@ -209,42 +209,6 @@ def test_next_file_after_a_lost_device(program: Program, everything: Scene, faul
     assert alone.output("q").tolist() == [3]
 
 
-@pytest.mark.parametrize("repeat", [1, 2])
-def test_staging(program: Program, scene: Scene, fault_layer: dict[str, str], repeat: int) -> None:
-    """On a device with memory of its own everything goes through staging memory: large, small and odd sizes."""
-    random = numpy.random.default_rng(7)
-    large = random.integers(0, 2**32, 9 << 20, numpy.uint32)  # 36 MiB: more than both halves of the staging buffer
-    odd = random.integers(0, 256, 1237, numpy.uint8)
-    fortran = numpy.asfortranarray(random.integers(0, 2**31, (1500, 3001), numpy.uint32))
-    swapped = random.integers(0, 2**31, (1 << 20) + 13, numpy.uint32).astype(">u4")
-    for name, change in (("add", "+= 3u"), ("twice", "*= 2u")):
-        body = f"uint i = gl_GlobalInvocationID.x; if (i < a.length()) a[i] {change};"
-        scene.shader(name, glsl(body, TWO, local_size=256))
-    for uid, content in (("large", large), ("odd", odd), ("fortran", fortran), ("swapped", swapped)):
-        scene.buffer(uid, content)
-    scene.buffer("empty", size=5_000_001)
-    for uid in ("large", "fortran", "swapped"):
-        scene.dispatch("add", {(0, 0): uid, (0, 1): "odd"}, [36864])
-    scene.command("mark_boundary", resources=["odd", "swapped"], frame_id=9)
-    scene.dispatch("twice", {(0, 0): "swapped", (0, 1): "odd"}, [5000]).write()
-    log = scene.folder / "log"
-    words = ("--capture-dir", "frames", "--repeat", str(repeat), "--log-level", "error")
-    environment = {**fault_layer, "FAULT_TYPE": DISCRETE, "FAULT_LOG": str(log)}
-    ended = program("scenario.json", *words, env=environment)
-    assert (ended.code, ended.err) == (0, "")
-    assert (scene.output("large", "u4") == large + numpy.uint32(3)).all()
-    assert (scene.output("odd", "u1") == odd).all()
-    assert (scene.output("fortran", "u4") == fortran.reshape(-1) + 3).all()
-    assert (scene.output("swapped", "u4") == (swapped.astype("<u4") + 3) * 2).all()
-    assert not scene.output("empty").any()
-    folder = scene.folder / "frames" / (f"iteration_{repeat - 1}/frame_9" if repeat > 1 else "frame_9")
-    assert (numpy.load(folder / "swapped.npy").view("u4") == swapped.astype("<u4") + 3).all()
-    calls = log.read_text().splitlines()
-    assert calls.count("vkMapMemory") == 1  # the staging buffer alone
-    assert calls[-1] == "END"
-    assert not [line for line in calls if line.startswith("ALIVE")]
-
-
 def test_failure_while_reading_back_in_pieces(program: Program, scene: Scene, fault_layer: dict[str, str]) -> None:
     """When the device is lost in the middle of a large result, no part of it and no temporary file is left."""
     scene.buffer("large", size=40 << 20)

@@ -43,17 +43,26 @@ def test_files_of_every_kind(
     scene.shader("add", glsl(body, DATA, local_size=256))
     for uid, array in arrays.items():
         scene.buffer(uid, array).dispatch("add", [uid], [36864])
-    scene.buffer("empty", size=100_000).command("mark_boundary", resources=["small"], frame_id=1).write()
+    odd = random.integers(0, 256, 1237, numpy.uint8)
+    scene.buffer("odd", odd).buffer("empty", size=100_000).command(
+        "mark_boundary", resources=["small"], frame_id=1
+    ).write()
     environment = guard_layer
     if memory == "staged":
-        environment = {**above(guard_layer, fault_layer), "FAULT_TYPE": DISCRETE}
+        environment = {**above(guard_layer, fault_layer), "FAULT_TYPE": DISCRETE, "FAULT_LOG": "log"}
     ended = program("scenario.json", "--capture-dir", "frames", "--repeat", str(repeat), env=environment)
     assert (ended.code, ended.err) == (0, "")
     for uid, array in arrays.items():
         assert (scene.output(uid, "u4") == array.astype("<u4").reshape(-1) + 7).all(), uid
+    assert (scene.output("odd", "u1") == odd).all()
     assert not scene.output("empty").any()
     folder = scene.folder / "frames" / (f"iteration_{repeat - 1}/frame_1" if repeat > 1 else "frame_1")
     assert (numpy.load(folder / "small.npy").view("u4") == arrays["small"] + 7).all()
+    if memory == "staged":
+        calls = (scene.folder / "log").read_text().splitlines()
+        assert calls.count("vkMapMemory") == 1  # the staging buffer alone
+        assert calls[-1] == "END"
+        assert not [line for line in calls if line.startswith("ALIVE")]
 
 
 @pytest.mark.parametrize("kind", ["png", "dds", "npy"])

@@ -53,19 +53,6 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def test_two_first_starts_at_once(fresh: Path) -> None:
-    """Two runs of a fresh checkout at the same time both end well, one set-up is done, and the third says nothing."""
-    processes = [start(fresh, "tools/run", "--help") for _ in range(2)]
-    results = [finish(process) for process in processes]
-    assert [code for code, _, _ in results] == [0, 0], results
-    said = "".join(err for _, _, err in results)
-    assert said.count("making the environment") == 1
-    assert said.count("installing Python packages") == 1
-    code, out, err = finish(start(fresh, "tools/run", "--help"))
-    assert (code, err) == (0, "")
-    assert "validate" in out
-
-
 def test_an_interrupted_set_up_is_done_again(fresh: Path) -> None:
     """After a set-up was killed while pip was at work, the next start makes the environment anew and succeeds."""
     process = start(fresh, "tools/run", "--help")

@@ -180,13 +180,6 @@ def test_shards_are_merged(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    """It is an error that names the file."""
-    (tmp_path / "file").touch()
-    with pytest.raises(FileError, match=f"{tmp_path}/file.*the journal cannot be written"):
-        Journal(str(tmp_path / "file" / "results"))
-
-
 HOLD = """
 import os, sys, time
 from scenario_runner.suite.journal import Journal, header

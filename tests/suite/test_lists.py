@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.suite.lists import Lists, Patterns, given_patterns, read_baselines, read_patterns
-from scenario_runner.suite.problems import SuiteProblems
 from tests.suite.collected import Collected
 from tests.tables import cases
 
@@ -96,34 +94,3 @@ def test_a_wrong_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text:
     with pytest.raises(UsageError) as caught:
         read_baselines(["b"], Collected())
     assert str(caught.value) == message
-
-
-def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
-    """Lines, lists that include others, and lists that cannot be read end a suite together, each with its place."""
-    bad = written(tmp_path / "bad", "a,Broken\nb,Fail\nc\nb,Crash\n")
-    skips = written(tmp_path / "skips", "bad(\ngone.txt\n")
-    found: list[Diagnostic] = []
-    problems = SuiteProblems(found.append, strict=True)
-
-    def read() -> None:
-        with problems.together():
-            read_baselines([str(tmp_path / "none"), bad], problems)
-            read_patterns([skips, str(tmp_path / "also none")], problems)
-            given_patterns(["worse("], problems)
-
-    with pytest.raises(FileError) as caught:
-        read()
-    places = [(each.code, each.path and Path(each.path).name, each.line) for each in caught.value.problems]
-    assert places == [
-        ("SR-SUITE-006", "none", None),
-        ("SR-SUITE-002", "bad", 1),
-        ("SR-SUITE-002", "bad", 3),
-        ("SR-SUITE-003", "bad", 4),
-        ("SR-SUITE-001", "skips", 1),
-        ("SR-SUITE-006", "gone.txt", None),
-        ("SR-SUITE-006", "also none", None),
-        ("SR-SUITE-001", None, None),
-    ]
-    assert found == []
-    with pytest.raises(UsageError, match="worse"):  # later each ends what runs, at once
-        given_patterns(["worse(", "worst("], problems)

@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -83,28 +82,6 @@ def test_failed_first_and_stepwise(run_pytest: RunPytest, suite: Path) -> None:
     assert names("--sw") == ["cube"]
     write_scenario(suite / "images" / "cube" / "scenario.json")
     assert names("--sw") == ["cube", "add"]
-
-
-def test_junit_of_pytest(run_pytest: RunPytest, suite: Path) -> None:
-    """Its cases have the verdicts and devices as properties, and the failure says what is wrong."""
-    run_pytest("--scenarios", "--junitxml", "j.xml", "-n", "2")
-    cases = {case.get("name"): case for case in ElementTree.parse(suite / "j.xml").iter("testcase")}
-    assert cases.keys() == {"flat", "cube", "add"}
-    failure = cases["cube"].find("failure")
-    assert failure is not None
-    assert "data: 1 of 4 elements" in (failure.text or "")
-    properties = {each.get("name"): each.get("value") for each in cases["cube"].iter("property")}
-    assert properties["verdict"] == "Fail"
-    assert properties["device"]
-
-
-def test_strict_xfail(run_pytest: RunPytest, suite: Path) -> None:
-    """A mark of a conftest.py is as for any test: a strict xfail that passes fails."""
-    mark = "pytest.mark.xfail(strict=True, reason='known')"
-    hook = f"import pytest\ndef pytest_collection_modifyitems(items):\n    for item in items: item.add_marker({mark})\n"
-    (suite / "conftest.py").write_text(hook)
-    words = {name.rpartition("::")[2]: word for name, word in outcomes(run_pytest("--scenarios", "-rA").out).items()}
-    assert words == {"flat": "FAILED", "cube": "XFAIL", "add": "FAILED"}
 
 
 def test_xdist_and_last_failed(run_pytest: RunPytest, suite: Path) -> None:
