@@ -40,8 +40,8 @@ def barrier(kind: str, **keys: Any) -> dict[str, Any]:
     return {f"{kind}_barrier": {"uid": "b", f"{kind}_resource": keys.pop("of"), **accesses, **keys}}
 
 
-def layouts(old: str, new: str) -> dict[str, Any]:
-    return barrier("image", of="i", old_layout=old, new_layout=new)
+def layouts(old: str, new: str, **keys: Any) -> dict[str, Any]:
+    return barrier("image", of="i", old_layout=old, new_layout=new, **keys)
 
 
 def dispatch(*bindings: dict[str, Any], **keys: Any) -> dict[str, Any]:
@@ -57,14 +57,10 @@ def flow(**keys: Any) -> dict[str, Any]:
     return {"dispatch_optical_flow": {"width": 4, "height": 4, "grid_size": "1x1", "bindings": bound, **keys}}
 
 
-BARRIER = {
-    "dispatch_barrier": {
-        "image_barrier_refs": ["b"],
-        "tensor_barrier_refs": [],
-        "memory_barrier_refs": [],
-        "buffer_barrier_refs": [],
-    }
-}
+BARRIER = {"dispatch_barrier": {"image_barrier_refs": ["b"]}}
+PUSHED = [{"push_data_ref": "d", "shader_target": "nothing"}]
+LEVEL = {"subresource_range": {"base_mip_level": 1}}
+BORDER = {"border_color": "INT_CUSTOM_EXT", "custom_border_color": [1, 1, 1, 1]}
 GROUP = {"id": "g"}
 CONSTANT = {"id": 0, "value": 1}
 X, IMAGE = {"resource_ref": "x"}, {"resource_ref": "i"}
@@ -87,19 +83,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-CONFLICT-007": ([shader(), image()], [dispatch({"lod": 1, **IMAGE})]),
     "SR-CONFLICT-008": ([image()], [flow(mean_flow_l1_norm_hint=4)]),
     "SR-CONFLICT-009": ([buffer(), barrier("buffer", of="x", size=17)], []),
-    "SR-CONFLICT-010": (
-        [
-            image(),
-            barrier(
-                "image",
-                of="i",
-                old_layout="undefined",
-                new_layout="general",
-                subresource_range={"base_mip_level": 1},
-            ),
-        ],
-        [],
-    ),
+    "SR-CONFLICT-010": ([image(), layouts("undefined", "general", **LEVEL)], []),
     "SR-MEMORY-001": (
         [
             buffer("a", src="16.npy", memory_group=GROUP),
@@ -126,10 +110,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-SHADER-014": ([shader(build_options="-what"), buffer()], [dispatch(X)]),
     "SR-IMAGE-006": ([image(dims=[1, 4, 4, 2])], []),
     "SR-IMAGE-007": ([image(mips=4)], []),
-    "SR-IMAGE-008": (
-        [image(border_address_mode="CLAMP_BORDER", border_color="INT_CUSTOM_EXT", custom_border_color=[1, 1, 1, 1])],
-        [],
-    ),
+    "SR-IMAGE-008": ([image(border_address_mode="CLAMP_BORDER", **BORDER)], []),
     "SR-IMAGE-009": ([image(), layouts("general", "undefined")], [BARRIER]),
     "SR-IMAGE-010": ([image(), layouts("tensor_aliasing", "general")], [BARRIER]),
     "SR-IMAGE-011": ([shader(), image(), layouts("general", "tensor_aliasing")], [BARRIER, dispatch(IMAGE)]),
@@ -142,15 +123,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-TENSOR-006": ([tensor(dims=[-1, 4])], []),
     "SR-GRAPH-008": (
         [{"graph": {"uid": "g", "src": "model.vgf"}}],
-        [
-            {
-                "dispatch_graph": {
-                    "graph_ref": "g",
-                    "bindings": [],
-                    "push_constants": [{"push_data_ref": "d", "shader_target": "nothing"}],
-                }
-            }
-        ],
+        [{"dispatch_graph": {"graph_ref": "g", "bindings": [], "push_constants": PUSHED}}],
     ),
     "SR-GRAPH-011": ([shader()], [{"dispatch_spirv_graph": {"graph_ref": "s", "bindings": []}}]),
     "SR-FRAME-001": ([], [{"mark_boundary": {"resources": [], "frame_id": 3}}] * 2),

@@ -34,37 +34,36 @@ def scenario(*entries: dict[str, Any], commands: tuple[dict[str, Any], ...] = ()
     return {"resources": [*entries], "commands": [*commands], **top}
 
 
-def others(*wanted: str) -> list[dict[str, Any]]:
-    every = {"b": {"buffer": BUFFER}, "i": {"image": IMAGE}, "s": {"shader": SHADER}}
-    return [every[name] for name in wanted]
+def buffer(**keys: Any) -> dict[str, Any]:
+    return scenario({"buffer": BUFFER | keys})
 
 
+def ranges(**part: Any) -> dict[str, Any]:
+    """A scenario with a barrier over a part of an image."""
+    return scenario({"image": IMAGE}, barrier(**part))
+
+
+def dispatched(**keys: Any) -> dict[str, Any]:
+    return scenario({"buffer": BUFFER}, {"shader": SHADER}, commands=(dispatch(**keys),))
+
+
+CONSTANT = {"id": 0, "value": 1, "size": 4}
+RANGE = "/resources/1/image_barrier/subresource_range"
+DISPATCH = "/commands/0/dispatch_compute"
 IGNORED = [
-    (scenario({"buffer": BUFFER | {"format": "VK_FORMAT_R32_SFLOAT"}}), "/resources/0/buffer/format", "buffer"),
+    (buffer(format="VK_FORMAT_R32_SFLOAT"), "/resources/0/buffer/format", "buffer"),
     (scenario({"tensor": TENSOR | {"data_type": "VK_FORMAT_R8_SINT"}}), "/resources/0/tensor/data_type", "tensor"),
     (scenario({"raw_data": RAW | {"dst": "x.npy"}}), "/resources/0/raw_data/dst", "raw_data"),
     (scenario({"shader": SHADER | {"_comment": "adds"}}), "/resources/0/shader/_comment", "shader"),
-    (scenario(*others("i"), barrier(**PART, aspect=1)), "/resources/1/image_barrier/subresource_range/aspect", "subr"),
+    (ranges(**PART, aspect=1), f"{RANGE}/aspect", "subr"),
+    (buffer(memory_group={"id": "g", "label": 1}), "/resources/0/buffer/memory_group/label", "m"),
     (
-        scenario({"buffer": BUFFER | {"memory_group": {"id": "g", "label": 1}}}),
-        "/resources/0/buffer/memory_group/label",
-        "m",
-    ),
-    (
-        scenario({"shader": SHADER | {"specialization_constants": [{"id": 0, "value": 1, "size": 4}]}}),
+        scenario({"shader": SHADER | {"specialization_constants": [CONSTANT]}}),
         "/resources/0/shader/specialization_constants/0/size",
         "specialization constant",
     ),
-    (
-        scenario(*others("b", "s"), commands=(dispatch(bindings=[BINDING | {"type": "buffer"}]),)),
-        "/commands/0/dispatch_compute/bindings/0/type",
-        "binding",
-    ),
-    (
-        scenario(*others("b", "s"), commands=(dispatch(debug_name="add"),)),
-        "/commands/0/dispatch_compute/debug_name",
-        "dispatch_compute",
-    ),
+    (dispatched(bindings=[BINDING | {"type": "buffer"}]), f"{DISPATCH}/bindings/0/type", "binding"),
+    (dispatched(debug_name="add"), f"{DISPATCH}/debug_name", "dispatch_compute"),
     (scenario({"buffer": BUFFER, "description": "sums"}), "/resources/0/description", "resource"),
     (scenario({"buffer": BUFFER, "origin": {"tool": 1}}), "/resources/0/origin", "resource"),
     (scenario(version=1), "/version", "scenario"),
@@ -97,15 +96,12 @@ def test_the_help_names_the_kinds_that_have_the_key() -> None:
 @pytest.mark.parametrize(
     "tree, message",
     [
-        (scenario({"buffer": BUFFER | {"siz": 4}}), "unknown key 'siz' (did you mean 'size'?)"),
+        (buffer(siz=4), "unknown key 'siz' (did you mean 'size'?)"),
         (scenario({"tensor": TENSOR | {"alias_target": {}}}), "'alias_target' is no longer supported"),
-        (scenario({"buffer": BUFFER | {"data": [1]}}), "unknown key 'data'"),
-        (scenario(*others("i"), barrier(level_counts=1)), "unknown key 'level_counts' (did you mean 'level_count'?)"),
-        (scenario({"buffer": BUFFER | {"memory_group": {"label": "g", "uid": 3}}}), "expected a string, got 3"),
-        (
-            scenario(*others("b", "s"), commands=(dispatch(implict_barrier=False),)),
-            "unknown key 'implict_barrier' (did",
-        ),
+        (buffer(data=[1]), "unknown key 'data'"),
+        (ranges(level_counts=1), "unknown key 'level_counts' (did you mean 'level_count'?)"),
+        (buffer(memory_group={"label": "g", "uid": 3}), "expected a string, got 3"),
+        (dispatched(implict_barrier=False), "unknown key 'implict_barrier' (did"),
         (
             scenario({"buffer": BUFFER, "dst": "b.npy"}),
             "expected one key, the kind of the resource, got 2: 'buffer', 'dst'",
@@ -148,7 +144,7 @@ def test_other_errors_are_reported_alone() -> None:
 
 def test_the_given_tree_is_not_changed(tmp_path: Any) -> None:
     """Data given in code stays as it was, and a file says the same twice."""
-    tree = scenario(*others("b", "s"), commands=(dispatch(bindings=[BINDING | {"type": "buffer"}]),), version=2)
+    tree = dispatched(bindings=[BINDING | {"type": "buffer"}]) | {"version": 2}
     before = json.dumps(tree)
     from_dict(tree)
     assert json.dumps(tree) == before
@@ -158,17 +154,13 @@ def test_the_given_tree_is_not_changed(tmp_path: Any) -> None:
 
 
 NUMBERS = [
-    (scenario({"buffer": BUFFER | {"size": 16.0}}), "/resources/0/buffer/size", "16.0 is taken as the integer 16"),
-    (scenario({"buffer": BUFFER | {"size": 1e3}}), "/resources/0/buffer/size", "1000.0 is taken as the integer 1000"),
+    (buffer(size=16.0), "/resources/0/buffer/size", "16.0 is taken as the integer 16"),
+    (buffer(size=1e3), "/resources/0/buffer/size", "1000.0 is taken as the integer 1000"),
     (scenario({"image": IMAGE | {"mips": 2.0}}), "/resources/0/image/mips", "2.0 is taken as the integer 2"),
+    (dispatched(bindings=[BINDING | {"id": 0.0}]), f"{DISPATCH}/bindings/0/id", "0.0 is taken as the integer 0"),
     (
-        scenario(*others("b", "s"), commands=(dispatch(bindings=[BINDING | {"id": 0.0}]),)),
-        "/commands/0/dispatch_compute/bindings/0/id",
-        "0.0 is taken as the integer 0",
-    ),
-    (
-        scenario(*others("b", "s"), commands=(dispatch(rangeND=[4, 2, 1, 1, 1.0]),)),
-        "/commands/0/dispatch_compute/rangeND",
+        dispatched(rangeND=[4, 2, 1, 1, 1.0]),
+        f"{DISPATCH}/rangeND",
         "a range has 3 dimensions, got 5: the last ones have no effect",
     ),
 ]
@@ -187,23 +179,23 @@ def test_a_number_with_a_clear_meaning_is_a_warning(tree: dict[str, Any], pointe
 
 def test_odd_numbers_inside_each_other() -> None:
     """A range that is too long and has fractions, beside a key without effect, gives a warning for each."""
-    tree = scenario(*others("b", "s"), commands=(dispatch(rangeND=[4.0, 2, 1, 1], debug_name="x"),))
+    tree = dispatched(rangeND=[4.0, 2, 1, 1], debug_name="x")
     loaded = loads(json.dumps(tree))
     assert sorted(str(each.pointer).rpartition("/")[2] for each in loaded.warnings) == ["0", "debug_name", "rangeND"]
     assert loaded.commands == loads(json.dumps(tree | {"commands": [dispatch(rangeND=[4, 2, 1])]})).commands
 
 
 @pytest.mark.parametrize(
-    "body, message",
+    "size, message",
     [
-        (BUFFER | {"size": 16.5}, "expected an integer, got 16.5"),
-        (BUFFER | {"size": 1e30}, "expected an integer, got 1e+30"),
-        (BUFFER | {"size": -4.0}, "expected an integer of at least 1, got -4"),
-        (BUFFER | {"size": True}, "expected an integer, got true"),
+        (16.5, "expected an integer, got 16.5"),
+        (1e30, "expected an integer, got 1e+30"),
+        (-4.0, "expected an integer of at least 1, got -4"),
+        (True, "expected an integer, got true"),
     ],
 )
-def test_other_numbers_are_errors(body: dict[str, Any], message: str) -> None:
+def test_other_numbers_are_errors(size: float, message: str) -> None:
     """What an integer cannot be, or loses something as one, is refused."""
     with pytest.raises(ScenarioError) as caught:
-        loads(json.dumps(scenario({"buffer": body})))
+        loads(json.dumps(buffer(size=size)))
     assert [problem.message for problem in caught.value.problems] == [message]

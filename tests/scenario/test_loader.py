@@ -126,70 +126,54 @@ def test_faults_and_shapes_together():
     ]
 
 
+def at(resources="", commands="", more=""):
+    """The text of a scenario with these entries, and with more behind them."""
+    return f'{{"resources": [{resources}], "commands": [{commands}]{more}}}'
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "test.json:1:1: the file is empty"),
-        ("[]", "test.json:1:1: expected an object with the keys 'resources' and 'commands', got an array"),
-        ("3", "test.json:1:1: expected an object with the keys 'resources' and 'commands', got 3"),
-        ('{"resources": []}', "test.json:1:1: the required key 'commands' is missing"),
-        ('{"commands": []}', "test.json:1:1: the required key 'resources' is missing"),
-        ('{"resources": {}, "commands": []}', "test.json:1:15: /resources: expected an array, got an object"),
-        ('{"resources": [], "commands": "x"}', "test.json:1:31: /commands: expected an array, got 'x'"),
+        ("", "1: the file is empty"),
+        ("[]", "1: expected an object with the keys 'resources' and 'commands', got an array"),
+        ("3", "1: expected an object with the keys 'resources' and 'commands', got 3"),
+        ('{"resources": []}', "1: the required key 'commands' is missing"),
+        ('{"commands": []}', "1: the required key 'resources' is missing"),
+        ('{"resources": {}, "commands": []}', "15: /resources: expected an array, got an object"),
+        ('{"resources": [], "commands": "x"}', "31: /commands: expected an array, got 'x'"),
+        (at(more=', "resorces": []'), "35: /resorces: unknown key 'resorces' (did you mean 'resources'?)"),
+        (at(more=', "$schema": 3'), "46: /$schema: expected a string, got 3"),
+        (at(more=', "commands": []'), "35: /commands: the key 'commands' appears twice in one object, first on line 1"),
+        (at("3"), "16: /resources/0: expected an object whose key is the kind of the resource, got 3"),
+        (at("{}"), "16: /resources/0: the object is empty: expected one key, the kind of the resource"),
         (
-            '{"resources": [], "commands": [], "resorces": []}',
-            "test.json:1:35: /resorces: unknown key 'resorces' (did you mean 'resources'?)",
-        ),
-        ('{"resources": [], "commands": [], "$schema": 3}', "test.json:1:46: /$schema: expected a string, got 3"),
-        (
-            '{"resources": [], "commands": [], "commands": []}',
-            "test.json:1:35: /commands: the key 'commands' appears twice in one object, first on line 1",
-        ),
-        (
-            '{"resources": [3], "commands": []}',
-            "test.json:1:16: /resources/0: expected an object whose key is the kind of the resource, got 3",
+            at('{"buffer": {}, "tensor": {}}'),
+            "16: /resources/0: expected one key, the kind of the resource, got 2: 'buffer', 'tensor'",
         ),
         (
-            '{"resources": [{}], "commands": []}',
-            "test.json:1:16: /resources/0: the object is empty: expected one key, the kind of the resource",
+            at('{"bufer": {}}'),
+            "17: /resources/0/bufer: unknown kind of resource: 'bufer' (did you mean 'buffer'?)",
         ),
+        (at('{"vgf": {}}'), "17: /resources/0/vgf: unknown kind of resource: 'vgf' (did you mean 'graph'?)"),
         (
-            '{"resources": [{"buffer": {}, "tensor": {}}], "commands": []}',
-            "test.json:1:16: /resources/0: expected one key, the kind of the resource, got 2: 'buffer', 'tensor'",
+            at('{"dispatch_vgf": {}}'),
+            "17: /resources/0/dispatch_vgf: 'dispatch_vgf' is a command, it belongs under 'commands'",
         ),
+        (at("", '{"buffer": {}}'), "33: /commands/0/buffer: 'buffer' is a resource, it belongs under 'resources'"),
         (
-            '{"resources": [{"bufer": {}}], "commands": []}',
-            "test.json:1:17: /resources/0/bufer: unknown kind of resource: 'bufer' (did you mean 'buffer'?)",
+            at("", '{"dispatch": {}}'),
+            "33: /commands/0/dispatch: unknown kind of command: 'dispatch' (did you mean 'dispatch_vgf'?)",
         ),
+        (at('{"buffer": []}'), "27: /resources/0/buffer: expected an object, got an array"),
         (
-            '{"resources": [{"vgf": {}}], "commands": []}',
-            "test.json:1:17: /resources/0/vgf: unknown kind of resource: 'vgf' (did you mean 'graph'?)",
-        ),
-        (
-            '{"resources": [{"dispatch_vgf": {}}], "commands": []}',
-            "test.json:1:17: /resources/0/dispatch_vgf: 'dispatch_vgf' is a command, it belongs under 'commands'",
-        ),
-        (
-            '{"resources": [], "commands": [{"buffer": {}}]}',
-            "test.json:1:33: /commands/0/buffer: 'buffer' is a resource, it belongs under 'resources'",
-        ),
-        (
-            '{"resources": [], "commands": [{"dispatch": {}}]}',
-            "test.json:1:33: /commands/0/dispatch: unknown kind of command: 'dispatch' (did you mean 'dispatch_vgf'?)",
-        ),
-        (
-            '{"resources": [{"buffer": []}], "commands": []}',
-            "test.json:1:27: /resources/0/buffer: expected an object, got an array",
-        ),
-        (
-            '{"resources": [], "commands": [], "\\ud800": 1}',
-            "test.json:1:35: /\\ud800: the string contains half of a surrogate pair, which is not a character",
+            at(more=', "\\ud800": 1'),
+            "35: /\\ud800: the string contains half of a surrogate pair, which is not a character",
         ),
     ],
 )
 def test_top_level(text, message):
     """What is wrong outside of the entries has one message each."""
-    assert refused(text) == [message]
+    assert refused(text) == [f"test.json:1:{message}"]
 
 
 @pytest.mark.parametrize(
