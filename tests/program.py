@@ -74,9 +74,15 @@ def on_terminal(folder: Path, *arguments: str, columns: int = 80, env: dict[str,
     streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     with subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment, **streams) as process:
         os.close(theirs)
-        printed = b""
-        with suppress(OSError):  # everybody has closed it
-            while part := os.read(ours, 1 << 16):
-                printed += part
-    os.close(ours)
+        printed = all_of(ours)
     return process.returncode, printed.decode()
+
+
+def all_of(terminal: int) -> bytes:
+    """Read what is written to a terminal until nobody has it open, and close it."""
+    printed = b""
+    with suppress(OSError):  # everybody has closed it
+        while part := os.read(terminal, 1 << 16):
+            printed += part
+    os.close(terminal)
+    return printed

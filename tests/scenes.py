@@ -45,6 +45,9 @@ def glsl(body: str, declarations: str = "", *, local_size: int = 1) -> str:
     return f"#version 450\nlayout(local_size_x = {local_size}) in;\n{declarations}\nvoid main() {{\n{body}\n}}\n"
 
 
+ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+
+
 class Scene:
     """A scenario being put together; ``write`` stores it and gives its path."""
 

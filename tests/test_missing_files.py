@@ -14,7 +14,8 @@ from scenario_runner.errors import FileError, MissingFileError, ScenarioRunnerEr
 from scenario_runner.files.dds import read_header as read_dds_header
 from scenario_runner.files.npy import read_header
 from scenario_runner.graphs import read_vgf
-from tests.scenes import Scene, glsl
+from tests.robustness.test_unusual_paths import KINDS, add_resource
+from tests.scenes import Scene
 
 
 @pytest.mark.parametrize("read", [load, read_header, read_dds_header, read_vgf])
@@ -39,26 +40,11 @@ def test_a_folder_is_not_missing(tmp_path: Path) -> None:
     assert not isinstance(caught.value, FileNotFoundError)
 
 
-@pytest.mark.parametrize("kind", ["scenario", "source", "shader", "module", "raw_data", "image", "graph"])
+@pytest.mark.parametrize("kind", ["scenario", *KINDS])
 def test_missing_files_of_a_run(kind: str, scene: Scene, shader_cache: Path) -> None:
     """Each file that a scenario names and that is not there is such an error of a run."""
-    keys: dict[str, Any] = {"uid": "x", "src": "none.npy"}
-    match kind:
-        case "source":
-            scene.resource("buffer", **keys, size=4, shader_access="readonly")
-        case "image":
-            keys |= {"format": "VK_FORMAT_R8_UNORM", "dims": [1, 2, 2, 1]}
-            scene.resource("image", **keys, shader_access="readonly")
-        case "shader":
-            scene.resource("shader", uid="s", src="none.comp").dispatch("s", [])
-        case "module":
-            scene.resource("shader", uid="s", src="none.spv", type="SPIR-V").dispatch("s", [])
-        case "raw_data":
-            text = glsl("", "layout(push_constant) uniform P { float factor; } p;\n")
-            scene.shader("s", text, push_constants_size=4).resource("raw_data", **keys)
-            scene.dispatch("s", [], push_data_ref="x")
-        case "graph":
-            scene.resource("graph", uid="g", src="none.vgf").command("dispatch_graph", graph_ref="g", bindings=[])
+    if kind != "scenario":
+        add_resource(scene, kind, "none.npy")
     path = scene.folder / "none.json" if kind == "scenario" else scene.write()
     with Runner() as runner, pytest.raises(FileNotFoundError) as caught:
         runner.run(path)

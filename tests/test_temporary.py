@@ -14,9 +14,9 @@ import pytest
 
 from scenario_runner.files.output import OutputFile
 from scenario_runner.temporary import owner, remove_stale
-from tests.cli.long_run import ADD, state, usual_signals, wait_until
+from tests.cli.long_run import state, usual_signals, wait_until
 from tests.program import COMMAND, Program
-from tests.scenes import Scene, glsl
+from tests.scenes import ADD, Scene, glsl
 
 DAY_S = 24 * 3600
 HOLD = """

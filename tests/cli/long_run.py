@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.program import COMMAND, Ended
-from tests.scenes import Scene, glsl
+from tests.scenes import ADD, Scene, glsl
 
 # Endless loops are cut short by software drivers, so: many workgroups of a long one. All results matter.
 SLOW = glsl(
@@ -23,7 +23,6 @@ SLOW = glsl(
     "layout(binding = 0) buffer B { uint a[]; };\n",
     local_size=64,
 )
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
 _LONGEST_S = 30
 
 

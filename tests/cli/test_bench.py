@@ -11,9 +11,8 @@ import numpy
 import pytest
 
 from tests.program import Program, on_terminal
-from tests.scenes import Scene, glsl
+from tests.scenes import ADD, Scene, glsl
 
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
 TIME = r"\d+(\.\d{3} (us|ms|s)| ns)"
 
 

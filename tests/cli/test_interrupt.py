@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy
 import pytest
 
-from tests.cli.long_run import ADD, LongRun, slow_scenario, state, wait_until
-from tests.program import COMMAND, Program, python_path
-from tests.scenes import Scene
+from tests.cli.long_run import LongRun, slow_scenario, state, wait_until
+from tests.program import COMMAND, Program, all_of, python_path
+from tests.scenes import ADD, Scene
 
 
 @pytest.fixture
@@ -38,14 +39,26 @@ def test_time_limit(program: Program, scene: Scene, slow: Path) -> None:
     assert scene.leftovers() == []
 
 
-def test_the_next_file_runs_after_a_time_limit(program: Program, scene: Scene, slow: Path) -> None:
+@pytest.fixture
+def other(scene: Scene) -> Scene:
+    """A quick scenario in a folder of its own, with the result y."""
+    quick = Scene(scene.folder / "other").shader("add", ADD).buffer("y", size=16)
+    return quick.dispatch("add", ["y"], [4])
+
+
+def test_the_next_file_runs_after_a_time_limit(program: Program, slow: Path, other: Scene) -> None:
     """A scenario that does not finish does not keep the next one from running, on a device of its own."""
-    other = Scene(scene.folder / "other")
-    other.folder.mkdir()
-    quick = other.shader("add", ADD).buffer("y", size=16).dispatch("add", ["y"], [4]).write()
-    ended = program(slow, quick, "--timeout", "3")
-    assert ended.code == 10
+    assert program(slow, other.write(), "--timeout", "3").code == 10
     assert other.output("y", "u4").tolist() == [1, 1, 1, 1]
+
+
+Start = Callable[..., LongRun]
+
+
+@pytest.fixture
+def start(slow: Path, shader_cache: Path, tmp_path: Path) -> Start:
+    """Run the slow scenario, and what is named besides; nothing is written by then."""
+    return partial(LongRun, slow, tmp_path / "captured")
 
 
 @pytest.fixture(params=[[], ["missing.json"]], ids=["one file", "several files"])
@@ -64,18 +77,10 @@ def more(request: pytest.FixtureRequest) -> list[str]:
     ],
 )
 def test_interrupt(
-    scene: Scene,
-    slow: Path,
-    shader_cache: Path,
-    tmp_path: Path,
-    more: list[str],
-    number: signal.Signals,
-    times: int,
-    code: int,
-    said: str,
+    start: Start, scene: Scene, more: list[str], number: signal.Signals, times: int, code: int, said: str
 ) -> None:
     """A signal during a long shader ends the call soon, with its own exit code and nothing half-written."""
-    with LongRun(slow, tmp_path / "captured", *more) as run:
+    with start(*more) as run:
         for _ in range(times):
             run.process.send_signal(number)
             time.sleep(0.2)
@@ -84,9 +89,9 @@ def test_interrupt(
         assert scene.leftovers() == []
 
 
-def test_ignored_hangup(slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
+def test_ignored_hangup(start: Start, more: list[str]) -> None:
     """A run that was started with SIGHUP ignored, as nohup does it, goes on when one comes."""
-    with LongRun(slow, tmp_path / "captured", *more, ignored=signal.SIGHUP) as run:
+    with start(*more, ignored=signal.SIGHUP) as run:
         for process_id in (run.process.pid, run.child):
             os.kill(process_id, signal.SIGHUP)
         time.sleep(0.5)
@@ -96,34 +101,31 @@ def test_ignored_hangup(slow: Path, shader_cache: Path, tmp_path: Path, more: li
 
 
 @pytest.mark.parametrize("key, code, said", [(b"\x03", 130, "interrupted"), (b"\x1c", -signal.SIGQUIT, "")])
-def test_keys_of_a_terminal(
-    slow: Path, shader_cache: Path, tmp_path: Path, more: list[str], key: bytes, code: int, said: str
-) -> None:
+def test_keys_of_a_terminal(start: Start, more: list[str], key: bytes, code: int, said: str) -> None:
     """Ctrl-C on a terminal reaches every process and is told once; Ctrl-\\ ends all at once."""
     terminal, end = os.openpty()
-    with LongRun(slow, tmp_path / "captured", *more, terminal=end) as run:
+    with start(*more, terminal=end) as run:
         os.close(end)
         os.write(terminal, key)
         assert run.ended().code == code
-        text = _all_of(terminal).replace("^C", "").replace("^\\", "").strip()
-        assert text == said
+        assert all_of(terminal).decode().replace("^C", "").replace("^\\", "").strip() == said
 
 
-def test_suspending(slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
+def test_suspending(start: Start, more: list[str]) -> None:
     """Ctrl-Z stops both processes, as it does for every process of a job, and SIGCONT lets them go on."""
-    with LongRun(slow, tmp_path / "captured", *more, process_group=0) as run:
+    with start(*more, process_group=0) as run:
         both = (run.process.pid, run.child)
         os.killpg(run.process.pid, signal.SIGTSTP)
-        wait_until(lambda: [state(each) for each in both] == ["T", "T"], "both are stopped")
+        wait_until(lambda: [state(process) for process in both] == ["T", "T"], "both are stopped")
         os.killpg(run.process.pid, signal.SIGCONT)
-        wait_until(lambda: "T" not in [state(each) for each in both], "both go on")
+        wait_until(lambda: "T" not in [state(process) for process in both], "both go on")
         run.process.send_signal(signal.SIGTERM)
         assert run.ended().code == 143
 
 
-def test_killed(scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, more: list[str]) -> None:
+def test_killed(start: Start, scene: Scene, slow: Path, more: list[str]) -> None:
     """SIGKILL, which nobody can pass on, ends the process that runs the scenario as well."""
-    with LongRun(slow, tmp_path / "captured", *more) as run:
+    with start(*more) as run:
         run.process.kill()
         _, said = run.process.communicate(timeout=30)
         wait_until(lambda: not state(run.child), "the child ends")
@@ -132,12 +134,10 @@ def test_killed(scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path, mo
         assert not list(scene.folder.glob("*.out.npy"))
 
 
-def test_killed_for_want_of_memory(scene: Scene, slow: Path, shader_cache: Path, tmp_path: Path) -> None:
+def test_killed_for_want_of_memory(start: Start, slow: Path, other: Scene) -> None:
     """When the process that runs the scenarios is killed alone, that is said, and the next scenario runs."""
-    other = Scene(scene.folder / "other")
-    other.folder.mkdir()
-    quick = other.shader("add", ADD).buffer("y", size=16).dispatch("add", ["y"], [4]).write()
-    with LongRun(slow, tmp_path / "captured", quick) as run:
+    quick = other.write()
+    with start(quick) as run:
         os.kill(run.child, signal.SIGKILL)
         ended = run.ended()
         assert ended.code == 12
@@ -156,16 +156,6 @@ def test_standard_input_is_the_users(program: Program, scene: Scene) -> None:
     assert ended.code == 0
     assert ended.out.startswith("press Enter to run")
     assert ended.out.endswith("press Enter to exit")
-
-
-def _all_of(terminal: int) -> str:
-    """What was written to a terminal that nobody has open any more."""
-    text = b""
-    with contextlib.suppress(OSError):
-        while part := os.read(terminal, 4096):
-            text += part
-    os.close(terminal)
-    return text.decode()
 
 
 def test_missing_folders_are_created(program: Program, scene: Scene) -> None:

@@ -11,9 +11,7 @@ import pytest
 
 from scenario_runner.cli import COMMANDS
 from tests.program import COMMAND, Program, python_path
-from tests.scenes import Scene, glsl
-
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+from tests.scenes import ADD, Scene, glsl
 
 
 @pytest.fixture

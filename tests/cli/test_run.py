@@ -10,9 +10,8 @@ import pytest
 
 from scenario_runner.vulkan.device import Instance
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import ADD, Scene, glsl
 
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
 ON = r"\d+\.\d ms on .+"
 
 

@@ -10,9 +10,7 @@ import numpy
 import pytest
 
 from tests.program import COMMAND, Program
-from tests.scenes import Scene, glsl
-
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+from tests.scenes import ADD, Scene
 
 
 def adding(folder: Path, first: int, name: str = "scenario.json", dst: str = "out.npy", source: str = "x") -> Path:

@@ -12,9 +12,8 @@ import pytest
 
 from tests.gpu.ml_scenes import MODELS, mixed_model
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import ADD, Scene
 
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
 PROFILE, COUNTERS, TRACE = (
     ("--profiling-dump-path", "p.json"),
     ("--perf-counters-dump-path", "c.json"),

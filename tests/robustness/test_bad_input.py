@@ -10,9 +10,8 @@ import numpy
 import pytest
 
 from tests.program import Program
-from tests.scenes import Scene, assemble, glsl, kernel
+from tests.scenes import ADD, Scene, assemble, kernel
 
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
 MODULE = kernel("""
     OpEntryPoint GLCompute %main "start"
 """)

@@ -11,10 +11,9 @@ import pytest
 
 from scenario_runner.errors import FenceTimeoutError
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import ADD, Scene
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", DATA)
 CRASHED = 12
 HANGS = 7012  # the size of a buffer that trouble_layer.c does not come back from
 

@@ -15,6 +15,9 @@ from tests.scenes import Scene, glsl
 STORE = glsl("a[0] = 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
 
 
+KINDS = ("buffer", "raw_data", "image", "tensor", "GLSL", "HLSL", "SPIR-V", "graph", "SPIR-V graph")
+
+
 def add_resource(scene: Scene, kind: str, path: str) -> None:
     """A resource of this kind that is read from ``path``, and what makes a run read it."""
     if kind in ("GLSL", "HLSL", "SPIR-V"):
@@ -38,10 +41,7 @@ def add_resource(scene: Scene, kind: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["pipe.png", "/dev/zero"])
-@pytest.mark.parametrize(
-    "kind",
-    ["buffer", "raw_data", "image", "tensor", "GLSL", "HLSL", "SPIR-V", "included", "graph", "SPIR-V graph"],
-)
+@pytest.mark.parametrize("kind", ["included", *KINDS])
 def test_pipes_and_endless_devices(program: Program, scene: Scene, kind: str, path: str) -> None:
     """A pipe without a writer does not hang, and a device without an end does not fill memory: one clear error."""
     if not path.startswith("/"):

@@ -11,12 +11,11 @@ import pytest
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import WorkerOptions
 from tests.crash import crash_shader
-from tests.scenes import Scene, glsl
+from tests.scenes import ADD, Scene, glsl
 
 DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 # Work for days.
 ENDLESS = glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;", DATA)
-ADD = glsl("a[gl_WorkGroupID.x] += 1u;", DATA)
 
 # The numbers of trouble_layer.c.
 TROUBLES = (
