@@ -75,14 +75,6 @@ def test_scenario_built_in_code(runner: Runner, tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_runner_runs_many(runner: Runner) -> None:
-    """One Runner runs many scenarios on one device; each result stays what it was."""
-    x = numpy.array([1, 2, 3, 4], numpy.float32)
-    results = [runner.run(in_code(x, factor, 0)) for factor in range(1, 30)]
-    for factor, result in enumerate(results, 1):
-        assert (result.array("y", "f4") == x * factor).all()
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -214,13 +206,6 @@ def test_unknown_device() -> None:
     """A Runner for a device that does not exist raises when it runs, and closes."""
     with Runner(device="no such device") as runner, pytest.raises(NoDeviceError, match="no such device"):
         runner.run(Scenario())
-
-
-def test_device_by_uuid() -> None:
-    """The device may be given by index or UUID."""
-    with Runner(device=0) as first, Runner(device=first.physical_device.uuid) as second:
-        assert second.physical_device.name == first.physical_device.name
-        assert len(second.run(Scenario())) == 0
 
 
 def test_spirv_source_in_code(runner: Runner) -> None:

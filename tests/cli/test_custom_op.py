@@ -76,13 +76,6 @@ def test_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split("'")[1] for line in errors] == ["op2", "op0", "op1[1]"]
 
 
-def test_a_shader_without_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A shader whose operator_name is empty is called unnamed."""
-    (tmp_path / "model.mlir").write_text(model({}).replace('"op1"', '""'))
-    assert main(["custom-op", "check", "model.mlir"]) == 0
-    assert capsys.readouterr().out.startswith("model.mlir: unnamed: valid: ")
-
-
 def resource_twice() -> dict[str, Any]:
     """A second input, which the operation does not have."""
     return {"input_1_vkformat": "VK_FORMAT_R32_SFLOAT"}

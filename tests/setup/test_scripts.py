@@ -100,20 +100,6 @@ def test_the_first_start_sets_up_and_later_ones_do_not(copy):
         assert copy.noted() == [*expected, f"run in {folder}: <a b> <--c=*> <>"]
 
 
-def test_the_tests_set_up_for_both(copy):
-    """tools/test works in the checkout, in parallel without arguments; afterwards tools/run has nothing to set up."""
-    copy.program("python3", INTERPRETER)
-    copy.call(copy.root / "tools/test", folder=copy.root.parent)
-    copy.call(copy.root / "tools/test", "-q", "tests/x.py", folder=copy.root.parent)
-    copy.call(copy.root / "tools/run")
-    assert copy.noted() == [
-        "set up test",
-        f"pytest in {copy.root}: -n 4 --dist worksteal",
-        f"pytest in {copy.root}: -q tests/x.py",
-        f"run in {copy.root}: <>",
-    ]
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -170,6 +170,9 @@ def test_reports_that_are_none(report: Path, tmp_path: Path) -> None:
             read_device(str(path))
     with pytest.raises(UsageError, match="no device is called 'nobody'"):
         read_device(str(report), "nobody")
+    path.write_text('{"devices": []}')
+    with pytest.raises(UsageError, match="the report lists no devices"):
+        read_device(str(path))
 
 
 def test_shader_show(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,14 +253,6 @@ def test_a_report_with_limits_that_are_none(report: Path, tmp_path: Path, limit:
     path = tmp_path / "report.json"
     path.write_text(json.dumps(given))
     with pytest.raises(FileError, match=f"the file is not a report of the doctor: TypeError: limits/{limit} is "):
-        read_device(str(path))
-
-
-def test_a_report_without_devices(tmp_path: Path) -> None:
-    """A machine without a device has a report, too."""
-    path = tmp_path / "report.json"
-    path.write_text('{"devices": []}')
-    with pytest.raises(UsageError, match="the report lists no devices"):
         read_device(str(path))
 
 

@@ -79,16 +79,6 @@ def test_the_counts_are_those_of_the_tests(results: Any) -> None:
     assert (results.summary.passed, results.summary.failed, results.summary.other) == (4, 7, 2)
 
 
-def test_a_suite_without_all_results_fails(tmp_path: Path) -> None:
-    """A test more says that the suite is incomplete."""
-    path = tmp_path / "ctrf.json"
-    write_ctrf(str(path), [], info(tmp_path)._replace(incomplete="killed"))
-    results = json.loads(path.read_text())["results"]
-    (test,) = results["tests"]
-    assert (test["name"], test["status"], test["message"]) == ("suite is incomplete", "failed", "killed")
-    assert (results["summary"]["tests"], results["summary"]["failed"]) == (1, 1)
-
-
 def test_a_failure_has_its_trace_and_files(results: Any) -> None:
     """A failed test has the worst elements, its device and its pictures."""
     failed = next(each for each in results.tests if each.name == "images.2d/fail/scenario.json")
