@@ -25,8 +25,7 @@ def program(path: Path, body: str) -> str:
 def test_the_same_results_are_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Our own program, called as the reference is, agrees with itself."""
     itself = program(
-        tmp_path / "itself",
-        'os.execv(sys.executable, [sys.executable, "-m", "scenario_runner", *sys.argv[1:]])',
+        tmp_path / "itself", 'os.execv(sys.executable, [sys.executable, "-m", "scenario_runner", *sys.argv[1:]])'
     )
     assert main(["--reference", itself, str(ADD)]) == 0
     assert "1 equal" in capsys.readouterr().out

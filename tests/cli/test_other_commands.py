@@ -59,11 +59,7 @@ def test_version(program: Program, option: str) -> None:
 
 def test_broken_pipe() -> None:
     """When the reader of stdout goes away the program ends quietly."""
-    process = subprocess.Popen(
-        [*COMMAND, "schema"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = subprocess.Popen([*COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
@@ -76,12 +72,7 @@ def test_broken_pipe() -> None:
 def test_full_disk() -> None:
     """When stdout cannot be written the program says so and fails."""
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*COMMAND, "schema"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        done = subprocess.run([*COMMAND, "schema"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "error: standard output cannot be written: no space left on device\n"
 

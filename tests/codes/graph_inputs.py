@@ -134,10 +134,7 @@ INPUTS: dict[str, Input] = {
     "SR-GRAPH-009": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 256})),
     "SR-GRAPH-010": model(ONE_VALUE_TWICE, {0: "x", 1: "y"}),
     "SR-GRAPH-012": model(
-        TOSA / "any_size.vgf",
-        {0: "x", 1: "y"},
-        x=("tensor", {"dims": [1, 1, 6, 4]}),
-        y=("tensor", {"dims": OPEN}),
+        TOSA / "any_size.vgf", {0: "x", 1: "y"}, x=("tensor", {"dims": [1, 1, 6, 4]}), y=("tensor", {"dims": OPEN})
     ),
     "SR-GRAPH-013": model(VGF / "placeholder.vgf", PLACEHOLDER, shaded=("buffer", {"size": 128})),
     "SR-GRAPH-014": one_variable_twice,

@@ -27,12 +27,7 @@ def bare(report: dict[str, Any], **changed: Any) -> dict[str, dict[str, Any]]:
         "drivers": [],
         "devices": [],
         "layers": {**report["layers"], "ml_emulation": {**report["layers"]["ml_emulation"], "found": False}},
-        "compilers": {
-            "GLSL": [],
-            "HLSL": [],
-            "problems": {"GLSL": None, "HLSL": None},
-            **NO_MORE,
-        },
+        "compilers": {"GLSL": [], "HLSL": [], "problems": {"GLSL": None, "HLSL": None}, **NO_MORE},
         "vgf": {"found": False, "works": False, "version": None, "problem": "the package is not installed"},
         "converter": {"path": None, "version": None},
         "environment": {},

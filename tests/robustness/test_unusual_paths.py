@@ -118,12 +118,7 @@ def test_pipes_that_deliver(scene: Scene, shader_cache: Path) -> None:
         f"{program} test --list scenario.json --skips <(echo other)\n"
     )
     done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=scene.folder,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
+        ["bash", "-c", script], cwd=scene.folder, capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.count(": valid: ") == 2, done.stderr
     assert done.stdout.count("scenario.json") == 2, done.stderr

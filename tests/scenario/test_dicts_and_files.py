@@ -167,7 +167,7 @@ def test_content_of_every_kind(runner: Runner, tmp_path: Path) -> None:
             Shader(uid="spirv", source=code),
             Shader(uid="hlsl", source="// nothing", type="HLSL"),
             Shader(uid="fragment", source="// nothing", stage="fragment"),
-        ],
+        ]
     )
     scenario.save(tmp_path / "s.json")
     saved = load(tmp_path / "s.json")

@@ -150,10 +150,7 @@ def at(resources="", commands="", more=""):
             at('{"buffer": {}, "tensor": {}}'),
             "16: /resources/0: expected one key, the kind of the resource, got 2: 'buffer', 'tensor'",
         ),
-        (
-            at('{"bufer": {}}'),
-            "17: /resources/0/bufer: unknown kind of resource: 'bufer' (did you mean 'buffer'?)",
-        ),
+        (at('{"bufer": {}}'), "17: /resources/0/bufer: unknown kind of resource: 'bufer' (did you mean 'buffer'?)"),
         (at('{"vgf": {}}'), "17: /resources/0/vgf: unknown kind of resource: 'vgf' (did you mean 'graph'?)"),
         (
             at('{"dispatch_vgf": {}}'),

@@ -80,7 +80,7 @@ def test_pointers():
     """Pointers spell the kind of an entry as the file does."""
     scenario = s.loads(
         '{"resources": [{"buffer": {"uid": "a", "size": 4, "shader_access": "readonly"}}],'
-        ' "commands": [{"pipeline_barrier": {}}, {"mark_boundary": {"resources": ["a"]}}]}',
+        ' "commands": [{"pipeline_barrier": {}}, {"mark_boundary": {"resources": ["a"]}}]}'
     )
     assert scenario.resource_pointer("a") == scenario.resource_pointer(0) == "/resources/0/buffer"
     assert scenario.command_pointer(0) == "/commands/0/pipeline_barrier"

@@ -71,11 +71,7 @@ def test_tables(tmp_path: Path) -> None:
     with failures.open(newline="") as file:
         assert list(csv.reader(file)) == [["b", "Fail"], ["d", "UnexpectedImprovement(Pass)"], ["f,g", "Crash"]]
     baseline = read_baselines([str(failures)], Collected())
-    assert [baseline.get(name, (None,))[0] for name in ("b", "d", "f,g")] == [
-        "Fail",
-        "Pass",
-        "Crash",
-    ]
+    assert [baseline.get(name, (None,))[0] for name in ("b", "d", "f,g")] == ["Fail", "Pass", "Crash"]
 
 
 def test_names_that_look_like_comments(tmp_path: Path) -> None:

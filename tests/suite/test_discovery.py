@@ -121,9 +121,7 @@ def test_links_in_a_circle(tree: Tree) -> None:
     (tree.folder / "a" / "c").symlink_to(tree.folder / "a" / "b")
     assert tree.ids("a") == ["a/b/x.json"]
     place = tree.folder / "a" / "b" / "up"
-    assert tree.problems.shown == [
-        f"SR-SUITE-007 {place}: this link leads to a folder above it, and is not followed",
-    ]
+    assert tree.problems.shown == [f"SR-SUITE-007 {place}: this link leads to a folder above it, and is not followed"]
     assert tree.problems.exit_code == 0
 
 

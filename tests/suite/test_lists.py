@@ -67,13 +67,7 @@ def test_a_baseline(tmp_path: Path) -> None:
     text = '# comment\n\na/b.json,Fail\nc.json,UnexpectedImprovement(Pass),0.25\n"d,e.json",Crash\nf.json,Flake\n'
     baseline = read_baselines([written(tmp_path / "b", text)], Collected())
     names = ("a/b.json", "c.json", "d,e.json", "f.json", "other")
-    assert [baseline.get(name, (None,))[0] for name in names] == [
-        "Fail",
-        "Pass",
-        "Crash",
-        None,
-        None,
-    ]
+    assert [baseline.get(name, (None,))[0] for name in names] == ["Fail", "Pass", "Crash", None, None]
 
 
 def test_a_known_flake_of_a_baseline(tmp_path: Path) -> None:

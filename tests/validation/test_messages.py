@@ -130,10 +130,7 @@ def test_graph_that_reads_a_writeonly_tensor(scene: Scene) -> None:
     scene.resource("graph", uid="any", src=str(MODELS / "any_size.vgf"))
     scene.command("dispatch_graph", graph_ref="any", bindings=bindings(["x", "y"]))
     problem = single(scene)
-    assert (problem.code, problem.pointer) == (
-        "SR-ACCESS-002",
-        "/commands/0/dispatch_graph/bindings/0/resource_ref",
-    )
+    assert (problem.code, problem.pointer) == ("SR-ACCESS-002", "/commands/0/dispatch_graph/bindings/0/resource_ref")
     assert problem.message == "graph 'any' reads tensor 'x', but its shader_access is 'writeonly'"
 
 

@@ -68,10 +68,7 @@ def main() -> None:
         workers[number] = {"cls": Nanny, "options": options}
     address = {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, **address}}
-    with (
-        SpecCluster(workers, scheduler, silence_logs=50) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with SpecCluster(workers, scheduler, silence_logs=50) as cluster, Client(cluster, set_as_default=False) as client:
         processes = list(client.run(os.getpid).values())
         print(json.dumps([cluster.scheduler_address, processes]), flush=True)
         sys.stdin.read()

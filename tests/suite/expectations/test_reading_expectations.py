@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, FileError
-from scenario_runner.suite.discovery import (
-    expectations_file,
-    expected_folder,
-    is_expectations_file,
-)
+from scenario_runner.suite.discovery import expectations_file, expected_folder, is_expectations_file
 from scenario_runner.suite.expectations.reading import Expectations, load, of_text
 from scenario_runner.suite.records import Item
 from tests.tables import cases

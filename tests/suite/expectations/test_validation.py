@@ -159,10 +159,7 @@ def test_everything_is_said_at_once(scene: Scene) -> None:
     """Of all outputs, and of all entries of `when`."""
     given = {
         "outputs": {name: {"unchecked": True} for name in ("x", "color", "levels", "t")} | {"x": {"file": "no.npy"}},
-        "when": [
-            {"type": "cpu", "outputs": {"y": {"atol": 1}}},
-            {"type": "other", "outputs": {"t": {"values": [1]}}},
-        ],
+        "when": [{"type": "cpu", "outputs": {"y": {"atol": 1}}}, {"type": "other", "outputs": {"t": {"values": [1]}}}],
     }
     problems = check(item(scene, given))
     assert [each.code.removeprefix("SR-EXPECT-") for each in problems] == ["007", "004", "008"]

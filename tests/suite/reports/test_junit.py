@@ -35,11 +35,7 @@ def cases(tmp_path: Path) -> dict[str, ElementTree.Element]:
 def test_a_failure_says_everything(cases: dict[str, ElementTree.Element]) -> None:
     """A failed case has its place, what differs, the command that repeats it, and its pictures as attachments."""
     case = cases["images.2d/fail/scenario.json"]
-    assert case.attrib == {
-        "classname": "images_2d.fail",
-        "name": "images.2d/fail/scenario.json",
-        "time": "0.250",
-    }
+    assert case.attrib == {"classname": "images_2d.fail", "name": "images.2d/fail/scenario.json", "time": "0.250"}
     failure = case.find("failure")
     assert failure is not None
     assert failure.get("type") == "Fail"

@@ -144,11 +144,7 @@ with Workers(WorkerOptions(jobs=1, task="tests.suite.running.tasks:show_process"
 def test_workers_end_with_the_supervisor(folder: Folder, checkout: Path, by: signal.Signals) -> None:
     """Whatever ends the supervisor ends its workers and what they have started."""
     item = folder.endless()
-    process = subprocess.Popen(
-        [sys.executable, "-c", _SUPERVISOR, item.path],
-        cwd=checkout,
-        stderr=subprocess.DEVNULL,
-    )
+    process = subprocess.Popen([sys.executable, "-c", _SUPERVISOR, item.path], cwd=checkout, stderr=subprocess.DEVNULL)
     shown = Path(item.path + ".processes")
     while not shown.exists():
         assert process.poll() is None
