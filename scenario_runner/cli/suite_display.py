@@ -5,9 +5,9 @@
     with SuiteDisplay(verbose=False) as display:
         display.start(total)              # None where the number of items is not known yet; may be called again
         display.started(item, "0")        # the worker "0" runs this item now
-        display.finished(result)          # a failure is shown at once
+        display.finished(result, ["cmd"]) # a failure is shown at once; at the end with what repeats it
         display.note("warning", "text")   # a message while it runs
-        display.end("report: out.html")   # the counts, and further lines
+        display.end("report: out.html")   # the counts, the failures, and further lines
 
 Noting is cheap, as there may be a thousand items a second: a thread shows what was noted, a few times a second.
 """
@@ -17,17 +17,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TextIO
 
 from scenario_runner.cli import messages
-from scenario_runner.errors import MissingToolError
-from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.records import Item, Result
-from scenario_runner.suite.reports.text import SuiteInfo, details, headline, missing_tools, seconds_text
-from scenario_runner.suite.session import Session
-from scenario_runner.suite.verdicts import not_run
+from scenario_runner.suite.reports.text import details, headline, seconds_text
 from scenario_runner.text import Span, counted, one_line
 
 _TERMINAL_INTERVAL_S: Final = 0.25
@@ -51,23 +47,26 @@ _STYLES: Final = {
     "Skip": "dim",
 }
 _UNKNOWN_STYLE: Final = "bold magenta"  # UnexpectedImprovement
-_MOST_FAILURES: Final = 50
+_LISTED_FAILURES_MAX: Final = 50  # at the end
 
 
 class SuiteDisplay:
     """On a terminal a bar, the counts and what each worker runs, below the failures; elsewhere plain lines: failures at
     once, and how far the suite is every few seconds."""
 
-    def __init__(self, stream: TextIO | None = None, *, verbose: bool = False) -> None:
-        """``stream`` is standard output by default. With ``verbose`` items that pass have a line as well."""
+    def __init__(self, stream: TextIO | None = None, *, verbose: bool = False, quiet: bool = False) -> None:
+        """``stream`` is standard output by default. With ``verbose`` items that pass have a line as well, with
+        ``quiet`` a failure is shown once, with its commands."""
         self._stream = stream = stream or sys.stdout
         self._verbose = verbose
+        self._quiet = quiet
         is_terminal = stream is not None and messages.is_terminal(stream)
         self._terminal = messages.terminal(stream) if is_terminal else None
         self.interval_s = _TERMINAL_INTERVAL_S if is_terminal else _LOG_INTERVAL_S
         self._live: Any = None
         self._total: int | None = None
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()  # by verdict
+        self._unexpected: list[Sequence[str]] = []  # the lines of each failure that are shown at the end
         self._done = self._failures = 0
         self._running: dict[str, tuple[Item, float]] = {}  # by worker
         self._begin = time.monotonic()
@@ -93,15 +92,18 @@ class SuiteDisplay:
         """A worker runs this item from now on."""
         self._running[worker] = item, time.monotonic()
 
-    def finished(self, result: Result, *lines: str) -> None:
-        """An item has its verdict; ``lines`` are shown below a failure."""
+    def finished(self, result: Result, commands: Sequence[str] = ()) -> None:
+        """An item has its verdict; ``commands`` repeat a failure."""
         worker = next((worker for worker, (item, _) in self._running.items() if item.id == result.item.id), None)
         if worker is not None:
             del self._running[worker]  # else the worker has begun with its next item
         self._done += 1
-        self._counts[result.verdict] = self._counts.get(result.verdict, 0) + 1
+        self._counts[result.verdict] += 1
+        commands = [f"  {one_line(command)}" for command in commands]
+        if result.is_bad and not self._quiet and self._failures < _LISTED_FAILURES_MAX:
+            self._unexpected.append((headline(result), *commands))
         if result.is_bad or result.verdict in ("Flake", "Warn") or self._verbose:
-            self._show(result, lines)
+            self._show(result, commands if self._quiet else ())
 
     def note(self, label: str, text: str, help: str | None = None) -> None:
         """A message ('warning', 'error', 'info') while the suite runs."""
@@ -114,14 +116,18 @@ class SuiteDisplay:
             self._lines.append((one_line(f"  help: {help}"), "green"))
 
     def end(self, *lines: str) -> None:
-        """Show what is still to be shown, the counts, and these lines. Calling it again does nothing."""
+        """Show what is still to be shown, the counts, the failures, and these lines. Calling it again does nothing."""
         if self._ended.is_set():
             return
         self._stop()
         elapsed = time.monotonic() - self._begin
         of = "" if self._total in (None, self._done) else f" of {self._total}"
         self._lines.append((f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}", "bold"))
-        self._lines.extend((one_line(line), "") for line in lines)
+        failures = [line for failure in self._unexpected for line in failure]
+        if failures:
+            more = self._failures - len(self._unexpected)
+            failures = ["", "unexpected, and how to repeat it:", *failures, *([f"and {more} more"] if more else []), ""]
+        self._lines.extend((line, "") for line in (*failures, *map(one_line, lines)))
         self._flush()
 
     def __enter__(self) -> SuiteDisplay:
@@ -151,7 +157,7 @@ class SuiteDisplay:
         elif self._stream is not None:
             print("\n".join(text for text, _ in lines), file=self._stream, flush=True)
 
-    def _show(self, result: Result, lines: Iterable[str]) -> None:
+    def _show(self, result: Result, commands: Sequence[str]) -> None:
         line = headline(result)
         if self._verbose:
             line += f" ({seconds_text(result.seconds)})"
@@ -160,7 +166,7 @@ class SuiteDisplay:
             self._failures += 1
             if self._failures <= _DETAILED_FAILURES_MAX:
                 self._lines.extend((f"  {detail}", "") for detail in details(result))
-                self._lines.extend((one_line(each), "") for each in lines)
+                self._lines.extend((command, "") for command in commands)
             if self._failures == _DETAILED_FAILURES_MAX:
                 note = f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown"
                 self._lines.append((note, ""))
@@ -241,73 +247,6 @@ def _in_order(counts: dict[str, int]) -> list[tuple[str, int]]:
     """Counts by verdict: Pass first, then as in the table, others last."""
     order = list(_STYLES)
     return sorted(counts.items(), key=lambda each: order.index(each[0]) if each[0] in order else len(order))
-
-
-class Summary:
-    """Life cycle: each result is added as it comes; `end` shows what there is to say."""
-
-    def __init__(self, display: SuiteDisplay, info: SuiteInfo, clock_start_s: float, *, quiet: bool) -> None:
-        """With ``quiet`` a failure is shown once, with its commands."""
-        self._display = display
-        self._info = info
-        self._clock_start_s = clock_start_s  # of `time.perf_counter`, which no change of the date affects
-        self._quiet = quiet
-        self._failures: list[str] = []
-        self._listed = 0
-        self._drivers: dict[str, None] = {}
-        self._lacking = ""  # what the first item needs that is not supported
-        self._without_tool: list[Result] = []
-        self.devices: tuple[tuple[str, str], ...] = ()
-
-    def add(self, result: Result) -> None:
-        """Show a result as far as it is shown at once."""
-        commands = (
-            [f"  {repeat_command}" for repeat_command in self._info.repeat_commands(result)] if result.is_bad else []
-        )
-        self._display.finished(result, *(commands if self._quiet else ()))
-        if result.verdict == "MissingTool":
-            self._without_tool.append(result)
-        if result.verdict == "NotSupported" and result.last is not None:
-            self._lacking = self._lacking or result.last.reason
-        if result.driver:
-            self._drivers[result.driver] = None
-        if result.is_bad and not self._quiet and self._listed < _MOST_FAILURES:
-            self._listed += 1
-            self._failures += [headline(result), *commands]
-
-    def info(self, journal: MergedJournals) -> SuiteInfo:
-        """The suite as it is now, with this journal."""
-        error = self.missing_tools()
-        lacking = [] if error is None else [error.problems[0].message]
-        return self._info._replace(
-            seconds=time.perf_counter() - self._clock_start_s,
-            devices=self.devices,
-            drivers=tuple(self._drivers),
-            incomplete="; ".join([*(file.message for file in journal.incomplete()), *lacking]) or journal.not_run(),
-        )
-
-    def missing_tools(self) -> MissingToolError | None:
-        """The error for items that could not run for want of a tool, if there are any."""
-        return missing_tools(self._without_tool)
-
-    def not_run(self, session: Session) -> str:
-        """A sentence where the device supports none of the items; else nothing."""
-        return not_run((row.verdict for row in session.rows.values()), len(session.rows), self._lacking)
-
-    def end(self, session: Session, written: list[str], ended: str = "") -> None:
-        """Show the counts, the failures with the commands that repeat them, the files that were written, and the
-        result. ``ended`` says why the suite ended before its time, if it did."""
-        lines = []
-        if self._failures:
-            lines += ["", "unexpected, and how to repeat it:", *self._failures]
-            more = session.bad - _MOST_FAILURES
-            if more > 0:
-                lines.append(f"and {more} more")
-            lines.append("")
-        if not ended and self.not_run(session):
-            ended = "not run"
-        ended = ended or ("incomplete" if self._without_tool else "")
-        self._display.end(*lines, *written, verdict_line(session.bad, len(session.rows), ended))
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:

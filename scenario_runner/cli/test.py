@@ -16,7 +16,7 @@ from scenario_runner import __version__
 from scenario_runner.cli import DEPENDENCIES
 from scenario_runner.cli.messages import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
-from scenario_runner.cli.suite_display import SuiteDisplay, Summary
+from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
 from scenario_runner.cli.test_options import check_destinations, runner_arguments, settle, wants_reports, write_reports
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
@@ -26,12 +26,12 @@ from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal
 from scenario_runner.suite.lists import Lists, Selection, given_patterns, read_baselines, read_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import EvaluationOptions, Item
-from scenario_runner.suite.reports.text import SuiteInfo
+from scenario_runner.suite.records import EvaluationOptions, Item, Result
+from scenario_runner.suite.reports.text import SuiteInfo, missing_tools
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.session import Limits, Session
-from scenario_runner.suite.verdicts import Rules, write_tables
+from scenario_runner.suite.verdicts import Rules, not_run, write_tables
 from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted
 
@@ -54,7 +54,7 @@ def main(options: argparse.Namespace) -> int:
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
     set_up_logging(options.log_level)
-    with SuiteDisplay(verbose=options.verbose) as display:
+    with SuiteDisplay(verbose=options.verbose, quiet=options.quiet) as display:
 
         def show(problem: Diagnostic) -> None:
             display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
@@ -74,16 +74,28 @@ class _Suite:
         self._options = options
         self._display = display
         self._problems = problems
-        self._started = time.time()
         self._clock_start_s = time.perf_counter()
         self._total: int | None = None  # of the items, once it is known
         self._included = 0  # items that --include-tests lets through, of which --fraction takes a share
         self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
+        self._info = SuiteInfo(
+            title=" ".join(map(_title, options.paths)),
+            started=time.time(),
+            host=gethostname(),
+            version=__version__,
+            command=("scenario-runner", "test", *options.argv),
+            folder=os.getcwd(),
+            is_temporary=options.results is None,
+            repeat=lambda result: options.repeating,
+        )
+        self._devices: tuple[tuple[str, str], ...] = ()
+        self._drivers: dict[str, None] = {}
+        self._lacking = ""  # what the first item needs that is not supported
+        self._without_tool: list[Result] = []
 
     def run(self) -> int:
         """Run it; the exit code."""
         options = self._options
-
         check_destinations(options)
         with ExitStack() as stack:
             with self._reporting_emptiness(), self._problems.together():
@@ -119,7 +131,7 @@ class _Suite:
         except UsageError as error:
             empty = next((problem.message for problem in error.problems if problem.code == _EMPTY), None)
             if empty is not None and not self._options.list:
-                write_reports(self._options, (), self._info()._replace(incomplete=empty), self._problems)
+                write_reports(self._options, (), self._info._replace(incomplete=empty), self._problems)
             raise
 
     def _earlier(self) -> MergedJournals | None:
@@ -181,19 +193,18 @@ class _Suite:
             self._total = len(ahead)
         journal, header = self._journal(stack, resume=options.resume and earlier is not None)
         kept = EarlierResults(earlier) if options.resume and earlier is not None else None
-        summary = Summary(self._display, self._info(), self._clock_start_s, quiet=options.quiet)
         session = Session(
             lists,
             Rules(options.retries, options.repeat),
             Limits(options.fail_fast, options.max_failures, options.strict_environment),
-            summary.add,
+            self._take,
             journal=journal,
             program_hash=header and header.program_hash,
             earlier=None if kept is None else kept.result,
         )
         ended: Ended = "complete"
         try:
-            self._run_items(session, summary, ahead, items, None if options.resume_anyway else kept, header)
+            self._run_items(session, ahead, items, None if options.resume_anyway else kept, header)
             if session.is_complete:
                 self._report_unmatched(lists)
             else:
@@ -207,24 +218,35 @@ class _Suite:
         finally:
             if journal is not None:
                 try:
-                    journal.end(End(ended, self._total, dict(summary.devices)))
+                    journal.end(End(ended, self._total, dict(self._devices)))
                 except FileError as error:
                     if ended != "stopped by an error":  # which says the same
                         self._problems.failed(error)
                 journal.close()
-            lacking = summary.missing_tools()
+            lacking = missing_tools(self._without_tool)
             if lacking is not None:
                 self._problems.failed(lacking)
-            summary.end(session, self._written(session, journal, summary), "" if ended == "complete" else ended)
-        not_run = summary.not_run(session)
-        if not_run:
-            self._problems.found("SR-SUITE-015", None, not_run, "'scenario-runner doctor' shows what this machine has")
+            nothing = not_run((row.verdict for row in session.rows.values()), len(session.rows), self._lacking)
+            lines = self._written(session, journal, lacking)
+            word = ended if ended != "complete" else "not run" if nothing else "incomplete" if lacking else ""
+            self._display.end(*lines, verdict_line(session.bad, len(session.rows), word))
+        if nothing:
+            self._problems.found("SR-SUITE-015", None, nothing, "'scenario-runner doctor' shows what this machine has")
         return UNEXPECTED if session.bad else self._problems.exit_code
+
+    def _take(self, result: Result) -> None:
+        """Show a result, and keep what the end of the suite is about."""
+        self._display.finished(result, self._info.repeat_commands(result) if result.is_bad else ())
+        if result.verdict == "MissingTool":
+            self._without_tool.append(result)
+        if result.verdict == "NotSupported" and result.last is not None:
+            self._lacking = self._lacking or result.last.reason
+        if result.driver:
+            self._drivers[result.driver] = None
 
     def _run_items(
         self,
         session: Session,
-        summary: Summary,
         ahead: Sequence[Item],
         items: Iterator[Item],
         kept: EarlierResults | None,
@@ -241,7 +263,7 @@ class _Suite:
             try:
                 session.run(self._counted(chain(ahead, items)), workers)
             finally:
-                summary.devices = tuple((device.uuid, device.name) for device in workers.devices)
+                self._devices = tuple((device.uuid, device.name) for device in workers.devices)
 
     def _workers(self, session: Session) -> Workers | ClusterWorkers:
         def note(text: str) -> None:
@@ -318,22 +340,7 @@ class _Suite:
         journal.begin(begun)
         return journal, begun
 
-    def _info(self) -> SuiteInfo:
-
-        command = ("scenario-runner", "test", *self._options.argv)
-        return SuiteInfo(
-            title=" ".join(map(_title, self._options.paths)),
-            started=self._started,
-            host=gethostname(),
-            version=__version__,
-            command=command,
-            folder=os.getcwd(),
-            results=self._folder,
-            is_temporary=self._options.results is None,
-            repeat=lambda result: self._options.repeating,
-        )
-
-    def _written(self, session: Session, journal: Journal | None, summary: Summary) -> list[str]:
+    def _written(self, session: Session, journal: Journal | None, lacking: MissingToolError | None) -> list[str]:
         """Write the tables and reports; what there is to say about them."""
         options = self._options
         lines = []
@@ -351,7 +358,16 @@ class _Suite:
             if journal is not None and wants_reports(options):
                 merged = MergedJournals([journal.path], self._problems)
                 merged.keep(session.rows)
-                lines += write_reports(options, merged, summary.info(merged), self._problems)
+                messages = [file.message for file in merged.incomplete()]
+                messages += [lacking.problems[0].message] if lacking else []
+                info = self._info._replace(
+                    seconds=time.perf_counter() - self._clock_start_s,
+                    devices=self._devices,
+                    drivers=tuple(self._drivers),
+                    results=self._folder,
+                    incomplete="; ".join(messages) or merged.not_run(),
+                )
+                lines += write_reports(options, merged, info, self._problems)
         except ScenarioRunnerError as error:
             self._problems.failed(error)
         return lines

@@ -38,7 +38,7 @@ def show(display: SuiteDisplay) -> None:
             result("c", "Crash", "Crash", "ended by SIGSEGV"),
         ):
             display.started(each.item, "0")
-            display.finished(each)
+            display.finished(each, [f"scenario-runner test {each.item.id}"] if each.is_bad else [])
         display.note("warning", "the disk is nearly full")
         display.end("report: out.html")
         display.end("twice")
@@ -57,6 +57,13 @@ def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
         "  last lines on standard error:",
         "    last words",
         "3 of 4 in N ms: 1 Pass, 1 Fail, 1 Crash",
+        "",
+        "unexpected, and how to repeat it:",
+        r"Fail b\x1b[2J: an output differs",
+        r"  scenario-runner test b\x1b[2J",
+        "Crash c: ended by SIGSEGV",
+        "  scenario-runner test c",
+        "",
         "report: out.html",
     ]
 
@@ -79,7 +86,7 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
         assert "1/2  50 %" in shown
         assert re.search(r"^ +1  b", shown, re.MULTILINE)
         display.end()
-    assert CONTROL.sub("", stream.getvalue()).rstrip().splitlines()[-1].endswith(": 1 Fail")
+    assert re.search(r"^1 of 2 in .*: 1 Fail$", CONTROL.sub("", stream.getvalue()).replace("\r", ""), re.MULTILINE)
 
 
 def test_many_failures_are_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
