@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ COMMANDS = {
 DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
 """The Python packages that are installed with this program."""
 
+_ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF})
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
 # With one of these a tool comes before the driver, or the layers read the environment that is changed for them.
@@ -88,8 +90,10 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, ScenarioRunnerError):
         show_error(error)
         return error.exit_code
-    if isinstance(error, OSError) and error.filename is None:  # files are mapped below; this is a full disk, say
-        return _system_refused(error)
+    if isinstance(error, OSError) and error.filename is None:  # errors of files were mapped where they came up
+        place = "standard output cannot be written: " if error.errno in _ERRORS_OF_WRITING else ""
+        write("error", f"{place}{(error.strerror or str(error)).lower()}")
+        return 1
     return _internal_error(error)
 
 
@@ -138,19 +142,6 @@ def _interrupted() -> int:
     except OSError:
         pass  # the terminal has gone, hence SIGHUP
     return signals.exit_code()
-
-
-def _system_refused(error: OSError) -> int:
-    """Say what the system refused: standard output, where it was refused to those who write there."""
-    reason = (error.strerror or str(error)).lower()
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    module = "" if last is None else last.tb_frame.f_globals.get("__name__", "")
-    if module.startswith(("scenario_runner.cli", "rich", "argparse")):
-        reason = f"standard output cannot be written: {reason}"
-    write("error", reason)
-    return 1
 
 
 def _internal_error(error: BaseException) -> int:

@@ -16,8 +16,8 @@ from scenario_runner.custom_shader.agreement import CheckedShader, check_shaders
 from scenario_runner.custom_shader.parsing import Examined, examine_attributes, examine_document
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.custom_shader.variables import laid_out
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError, error_class
+from scenario_runner.diagnostics import Diagnostic, warnings_as_errors
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError, exit_code_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.text import counted, one_line
 
@@ -40,8 +40,7 @@ class CheckedFile(NamedTuple):
     @property
     def exit_code(self) -> int:
         """The exit code of the first error, or 0."""
-        errors = [finding for finding in self.findings if finding.severity == "error"]
-        return error_class(errors[0].code).exit_code if errors else 0
+        return exit_code_of(self.findings)
 
 
 def convert(options: argparse.Namespace) -> None:
@@ -106,11 +105,7 @@ def _checked_file(path: str, options: argparse.Namespace) -> CheckedFile:
     checked = iter(check_shaders(attributes, types, **compiler_arguments(options)))
     operations = [(operation, next(checked) if operation.attributes else None) for operation in examined]
     findings = [finding for operation in operations for finding in _findings(*operation)]
-    if options.strict:
-        findings = [
-            finding._replace(severity="error") if finding.severity == "warning" else finding for finding in findings
-        ]
-    return CheckedFile(path, operations, findings, is_model)
+    return CheckedFile(path, operations, warnings_as_errors(findings) if options.strict else findings, is_model)
 
 
 def _findings(examined: Examined, checked: CheckedShader | None) -> list[Diagnostic]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from scenario_runner.cli.messages import write
 from scenario_runner.cli.suite_display import verdict_line
-from scenario_runner.cli.test_options import check_destinations, write_reports
+from scenario_runner.cli.test_options import report_paths, write_reports
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.suite.merging import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Outcome, Result
 from scenario_runner.suite.reports.text import SuiteInfo, headline, missing_tools, seconds_text
 from scenario_runner.suite.verdicts import compare, write_tables
 from scenario_runner.text import one_line
@@ -31,7 +30,7 @@ def main(options: argparse.Namespace) -> int:
         write(problem.severity, f"{problem} [{problem.code}]", problem.help)
 
     problems = SuiteProblems(show, strict=options.strict)
-    check_destinations(options)
+    paths = report_paths(options)
     with problems.together():
         merged = MergedJournals(options.journals, problems)
         incomplete = list(merged.incomplete())
@@ -52,12 +51,12 @@ def main(options: argparse.Namespace) -> int:
     if lacking is not None:
         problems.failed(lacking)
     info = _info(options.journals, merged, lacking)
-    lines = write_reports(options, _Placed(merged), info, problems)
+    lines = write_reports(paths, merged, info, problems)
     bad = sorted(id for id, result in merged.results.items() if result.is_bad)
     if options.compare is not None:
         bad = _compare(options.compare, merged, problems)
     else:
-        _show_failures(bad, merged)
+        _show_first(bad, lambda name: headline(merged.results[name]))
     counts = Counter(result.verdict for result in merged.results.values())
     if counts:
         print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
@@ -68,56 +67,34 @@ def main(options: argparse.Namespace) -> int:
     return 1 if bad else problems.exit_code
 
 
-def _show_failures(bad: Sequence[str], merged: MergedJournals) -> None:
-    for id in bad[:_MOST_SHOWN]:
-        print(headline(merged.results[id]))
-    if len(bad) > _MOST_SHOWN:
-        print(f"and {len(bad) - _MOST_SHOWN} more")
+def _show_first(entries: Sequence[str], text: Callable[[str], str], indent: str = "") -> None:
+    """Print the first of many entries."""
+    for entry in entries[:_MOST_SHOWN]:
+        print(indent + text(entry))
+    if len(entries) > _MOST_SHOWN:
+        print(f"{indent}and {len(entries) - _MOST_SHOWN} more")
 
 
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
     """Print what has changed since an older journal; the items that are failures only now."""
-    found = compare(MergedJournals([old], problems).rows(), merged.rows())
-    changes = {"new failures": found.new_failures, "fixed": found.fixed, "changed": found.changed}
+    changes = compare(MergedJournals([old], problems).rows(), merged.rows())
+    verdicts = {"new failures": changes.new_failures, "fixed": changes.fixed, "changed": changes.changed}
     parts: dict[str, Sequence[str]] = {
-        title: [f"{each.id}: {each.before or 'new'} -> {each.after}" for each in changed]
-        for title, changed in changes.items()
+        title: [f"{change.id}: {change.before or 'new'} -> {change.after}" for change in changed]
+        for title, changed in verdicts.items()
     }
-    parts[f"slower, where the typical item takes {found.factor:.2f} times as long"] = [
-        f"{each.id}: {seconds_text(each.before)} -> {seconds_text(each.after)}, {each.after / each.before:.1f} times"
-        for each in found.slower
+    parts[f"slower, where the typical item takes {changes.factor:.2f} times as long"] = [
+        f"{item.id}: {seconds_text(item.before)} -> {seconds_text(item.after)}, {item.after / item.before:.1f} times"
+        for item in changes.slower
     ]
-    parts |= {"new items": found.added, "items without a result now": found.removed}
+    parts |= {"new items": changes.added, "items without a result now": changes.removed}
     for title, lines in parts.items():
         if lines:
             print(f"{title} ({len(lines)}):")
-            for line in lines[:_MOST_SHOWN]:
-                print(f"  {one_line(line)}")
-            if len(lines) > _MOST_SHOWN:
-                print(f"  and {len(lines) - _MOST_SHOWN} more")
+            _show_first(lines, one_line, "  ")
     if not any(parts.values()):
         print("nothing has changed")
-    return [change.id for change in found.new_failures]
-
-
-class _Placed:
-    """The results of journals; the files of each are found from any folder."""
-
-    def __init__(self, merged: MergedJournals) -> None:
-        self._merged = merged
-
-    def __iter__(self) -> Iterator[Result]:
-        for result in self._merged:
-            folder = self._merged.folder(result.item.id)
-            yield result._replace(attempts=tuple(_placed(attempt, folder) for attempt in result.attempts))
-
-
-def _placed(attempt: Outcome, folder: str) -> Outcome:
-    outputs = tuple(
-        output._replace(files={what: os.path.join(folder, path) for what, path in output.files.items()})
-        for output in attempt.outputs
-    )
-    return attempt._replace(outputs=outputs)
+    return [change.id for change in changes.new_failures]
 
 
 def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunnerError | None) -> SuiteInfo:

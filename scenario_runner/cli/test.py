@@ -17,7 +17,7 @@ from scenario_runner.cli import DEPENDENCIES
 from scenario_runner.cli.messages import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
-from scenario_runner.cli.test_options import check_destinations, runner_arguments, settle, wants_reports, write_reports
+from scenario_runner.cli.test_options import report_paths, runner_arguments, settle, write_reports
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.suite.discovery import Discovery, listed
@@ -78,6 +78,7 @@ class _Suite:
         self._total: int | None = None  # of the items, once it is known
         self._included = 0  # items that --include-tests lets through, of which --fraction takes a share
         self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
+        self._report_paths = report_paths(options)
         self._info = SuiteInfo(
             title=" ".join(map(_title, options.paths)),
             started=time.time(),
@@ -96,7 +97,6 @@ class _Suite:
     def run(self) -> int:
         """Run it; the exit code."""
         options = self._options
-        check_destinations(options)
         with ExitStack() as stack:
             with self._reporting_emptiness(), self._problems.together():
                 lists = Lists(
@@ -131,7 +131,7 @@ class _Suite:
         except UsageError as error:
             empty = next((problem.message for problem in error.problems if problem.code == _EMPTY), None)
             if empty is not None and not self._options.list:
-                write_reports(self._options, (), self._info._replace(incomplete=empty), self._problems)
+                write_reports(self._report_paths, (), self._info._replace(incomplete=empty), self._problems)
             raise
 
     def _earlier(self) -> MergedJournals | None:
@@ -323,7 +323,7 @@ class _Suite:
 
         if options.results is not None:
             self._folder = os.path.abspath(options.results)
-        elif wants_reports(options):
+        elif self._report_paths:
             self._folder = stack.enter_context(temporary_folder())
         else:
             return None, None
@@ -355,7 +355,7 @@ class _Suite:
             except ScenarioRunnerError as error:
                 self._problems.failed(error)
         try:
-            if journal is not None and wants_reports(options):
+            if journal is not None and self._report_paths:
                 merged = MergedJournals([journal.path], self._problems)
                 merged.keep(session.rows)
                 messages = [file.message for file in merged.incomplete()]
@@ -367,7 +367,7 @@ class _Suite:
                     results=self._folder,
                     incomplete="; ".join(messages) or merged.not_run(),
                 )
-                lines += write_reports(options, merged, info, self._problems)
+                lines += write_reports(self._report_paths, merged, info, self._problems)
         except ScenarioRunnerError as error:
             self._problems.failed(error)
         return lines

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.errors import FileError, UsageError
@@ -24,8 +24,10 @@ def settle(options: argparse.Namespace) -> None:
     """
     repeated = _given(options.repeated_actions, options)
     _check(options)
-    run_options = _given(options.run_actions, options)
-    options.repeating = Repeat(repeated, tuple(_lists(options)), options.devices, run_options)
+    # the lists that verdicts depend on, and what the names in them are relative to
+    lists = [(f"--{name}", os.path.abspath(path)) for name in ("baseline", "flakes") for path in getattr(options, name)]
+    lists.append(("--root", os.path.abspath(options.root)))
+    options.repeating = Repeat(repeated, tuple(lists), options.devices, _given(options.run_actions, options))
 
 
 def runner_arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -89,35 +91,26 @@ def _given(actions: Sequence[argparse.Action], options: argparse.Namespace) -> t
     return tuple(words)
 
 
-def _lists(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The lists that verdicts depend on, and what the names in them are relative to."""
-    for name in ("baseline", "flakes"):
-        yield from ((f"--{name}", os.path.abspath(path)) for path in getattr(options, name))
-    yield "--root", os.path.abspath(options.root)
+_WRITERS: Final = {"junit": write_junit, "json": write_ctrf, "html": write_html}
 
 
-def wants_reports(options: argparse.Namespace) -> bool:
-    """Return whether one of them is given."""
-    return any(path is not None for path in (options.junit, options.json, options.html))
-
-
-def check_destinations(options: argparse.Namespace) -> None:
-    """Refuse what no report can be written to, before any work. Raises FileError."""
-    for path in (options.junit, options.json, options.html):
-        if path is not None:
-            check_destination(path)
+def report_paths(options: argparse.Namespace) -> dict[str, str]:
+    """The paths of the reports that the options name, by option. Raises FileError where no file can be written."""
+    paths = {name: getattr(options, name) for name in _WRITERS if getattr(options, name) is not None}
+    for path in paths.values():
+        check_destination(path)
+    return paths
 
 
 def write_reports(
-    options: argparse.Namespace, results: Iterable[Result], info: SuiteInfo, problems: SuiteProblems
+    paths: Mapping[str, str], results: Iterable[Result], info: SuiteInfo, problems: SuiteProblems
 ) -> list[str]:
-    """Write those that are given; a line about each. One that cannot be written is a problem, and the others are
+    """Write reports, and return a line about each. One that cannot be written is a problem, and the others are
     written. ``results`` can be iterated several times."""
     written: list[str] = []
-    for path, write in ((options.junit, write_junit), (options.json, write_ctrf), (options.html, write_html)):
-        if path is not None:
-            try:
-                written += write(path, results, info)
-            except FileError as error:
-                problems.failed(error)
+    for name, path in paths.items():
+        try:
+            written += _WRITERS[name](path, results, info)
+        except FileError as error:
+            problems.failed(error)
     return [f"report: {path}" for path in written]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from scenario_runner.diagnostics import Diagnostic
@@ -130,12 +130,5 @@ class _ModelScenario(Scenario):
 
 
 def _of_model(scenario: Scenario) -> Scenario:
-    return _ModelScenario(
-        scenario.resources,
-        scenario.commands,
-        scenario.path,
-        scenario.base_dir,
-        resource_keys=scenario.resource_keys,
-        command_keys=scenario.command_keys,
-        text=scenario.text,
-    )
+    values = {field.name: getattr(scenario, field.name) for field in fields(Scenario) if field.init}
+    return _ModelScenario(**(values | {"warnings": ()}))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from scenario_runner import log, progress
@@ -76,35 +76,37 @@ class GraphReportFiles:
         Raises FileError and DeviceError.
         """
         progress.doing("writing what its graphs report")
-        named = [(number, graph, plan.graph_pipelines[number].label) for number, graph in enumerate(graphs)]
-        for number, graph, label in named if self._databases is not None else ():
-            content = property_of(device, graph.handle, DEBUG_DATABASE, label)
-            if content is None:
-                log.warning(__name__, "%s has no debug database", label)
-            else:
-                _write(self._databases, f"Graph_Pipeline_{number}_Debug_Database.bin", [content])
-        for number, graph, label in named if self._statistics is not None else ():
-            statistics = [each.content for each in graph.memories if each.is_statistics]
-            if not statistics:
-                log.warning(__name__, "%s has no neural statistics", label)
-            else:
-                _write(self._statistics, f"Graph_Pipeline_{number}_Statistics_{self._mode}.bin", statistics)
-        for number, graph, label in named if self._profiles is not None else ():
-            content = property_of(device, graph.handle, EMULATION_PROFILE, label)
-            if content is None:
-                log.warning(__name__, "%s has no profile: only the emulation layers measure, with %s=1", label,
-                            PROFILING_VARIABLE)  # fmt: skip
-            else:
-                _write(self._profiles, f"EmulationLayerPipeline_{number}.json", [content])
         count = 0
-        for _, graph, _ in named if self._memory is not None else ():
-            for index, memory in enumerate(graph.memories):
-                _write(self._memory, f"Graph_Pipeline_{count}_Session_RAM_{index}.txt", _rows(memory.content))
-                count += 1
+        for number, graph in enumerate(graphs):
+            label = plan.graph_pipelines[number].label
+            if self._databases is not None:
+                content = property_of(device, graph.handle, DEBUG_DATABASE, label)
+                parts = [] if content is None else [content]
+                name = f"Graph_Pipeline_{number}_Debug_Database.bin"
+                _write_or_warn(self._databases, name, parts, f"{label} has no debug database")
+            if self._statistics is not None:
+                parts = [memory.content for memory in graph.memories if memory.is_statistics]
+                name = f"Graph_Pipeline_{number}_Statistics_{self._mode}.bin"
+                _write_or_warn(self._statistics, name, parts, f"{label} has no neural statistics")
+            if self._profiles is not None:
+                content = property_of(device, graph.handle, EMULATION_PROFILE, label)
+                parts = [] if content is None else [content]
+                reason = f"{label} has no profile: only the emulation layers measure, with {PROFILING_VARIABLE}=1"
+                _write_or_warn(self._profiles, f"EmulationLayerPipeline_{number}.json", parts, reason)
+            if self._memory is not None:
+                for index, memory in enumerate(graph.memories):
+                    _write(self._memory, f"Graph_Pipeline_{count}_Session_RAM_{index}.txt", _rows(memory.content))
+                    count += 1
 
 
-def _write(folder: str | None, name: str, parts: Sequence[bytes | memoryview] | Iterator[bytes]) -> None:
-    assert folder is not None
+def _write_or_warn(folder: str, name: str, parts: Sequence[bytes | memoryview], reason: str) -> None:
+    if parts:
+        _write(folder, name, parts)
+    else:
+        log.warning(__name__, "%s", reason)
+
+
+def _write(folder: str, name: str, parts: Iterable[bytes | memoryview]) -> None:
     with OutputFile(os.path.join(folder, name)) as file:
         for part in parts:
             file.write(part)

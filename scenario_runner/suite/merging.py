@@ -14,7 +14,7 @@ from scenario_runner.errors import FileError
 from scenario_runner.files.source import MAX_BYTES, is_stream, reason_of
 from scenario_runner.suite.journal import FILE_NAME, VERSION, End, Header
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Hashes, Result
+from scenario_runner.suite.records import Hashes, Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.verdicts import Row, is_verdict, not_run
 from scenario_runner.text import close_files_help, counted
@@ -132,11 +132,10 @@ class MergedJournals:
         return {id: Row(result.verdict, result.seconds) for id, result in self.results.items()}
 
     def __iter__(self) -> Iterator[Result]:
-        return (self.results[id] for id in sorted(self.results))
-
-    def folder(self, id: str) -> str:
-        """The folder of the journal that has the result of an item. Raises KeyError."""
-        return os.path.dirname(os.path.abspath(self._paths[self._run_of[id].journal]))
+        """All results in the order of their ids; the paths of their files are absolute."""
+        for id, result in sorted(self.results.items()):
+            folder = os.path.dirname(os.path.abspath(self._paths[self._run_of[id].journal]))
+            yield result._replace(attempts=tuple(_placed(attempt, folder) for attempt in result.attempts))
 
     def header(self, id: str) -> Header:
         """The header of the suite that has the result of an item. Raises KeyError."""
@@ -233,6 +232,14 @@ def _opened(path: str) -> BinaryIO:
 
 
 _NEVER_KEPT = ("Skip", "Missing", "MissingTool")
+
+
+def _placed(attempt: Outcome, folder: str) -> Outcome:
+    outputs = tuple(
+        output._replace(files={what: os.path.join(folder, path) for what, path in output.files.items()})
+        for output in attempt.outputs
+    )
+    return attempt._replace(outputs=outputs)
 
 
 class EarlierResults:

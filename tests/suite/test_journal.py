@@ -41,7 +41,9 @@ def verdicts(*paths: Path, problems: Collected | None = None) -> dict[str, str]:
 
 def test_results_come_back(tmp_path: Path) -> None:
     """What is written is read again, equal in every part, in the order of the ids."""
-    output = OutputCheck("out", "Fail", "no", {"rmse": 0.5, "psnr": float("inf")}, (("0", "1", "2"),), {"actual": "x"})
+    output = OutputCheck(
+        "out", "Fail", "no", {"rmse": 0.5, "psnr": float("inf")}, (("0", "1", "2"),), {"actual": str(tmp_path / "x")}
+    )
     failed = Outcome("Fail", 1.5, "wrong \u2713 \n", 3, ({"code": "SR-X"},), (output,), "stack", "end", ("b",))
     results = [Result(Item("b", "/b", "/c"), "Flake", (failed, Outcome("Pass")), "u", "d"), result("a")]
     path = write(tmp_path, *results)
