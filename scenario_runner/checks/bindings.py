@@ -52,14 +52,6 @@ RESOURCE_OF: Final = {
     "sampler": "image",
     "tensor": "tensor",
 }
-_ASKED_FOR: Final = {
-    "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER": "storage_buffer",
-    "VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER": "uniform_buffer",
-    "VK_DESCRIPTOR_TYPE_STORAGE_IMAGE": "storage_image",
-    "VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE": "sampled_image",
-    "VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER": "combined_image_sampler",
-    "VK_DESCRIPTOR_TYPE_TENSOR_ARM": "tensor",
-}
 # Variables of these kinds may share one combined image sampler.
 _SAMPLED: Final = frozenset({"sampled_image", "combined_image_sampler", "sampler"})
 
@@ -233,8 +225,8 @@ def _check_binding(
         )
         return [error("SR-BIND-003", f"{place}/resource_ref", message)]
     findings = []
-    asked = _ASKED_FOR.get(binding.descriptor_type, slot.kind)
-    if asked != slot.kind and not (asked == "combined_image_sampler" and slot.kind in _SAMPLED):
+    kind = binding.descriptor_type.removeprefix("VK_DESCRIPTOR_TYPE_").removesuffix("_ARM").lower()
+    if kind not in ("auto", slot.kind) and not (kind == "combined_image_sampler" and slot.kind in _SAMPLED):
         message = (
             f"descriptor type {binding.descriptor_type!r} does not match {described(variable)}"
             f" in shader {slot.shader!r}"

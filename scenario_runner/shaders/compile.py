@@ -154,7 +154,7 @@ def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, ti
     processes = Processes()
 
     def together(batch: list[Job], folder: str) -> None:
-        with contextlib.suppress(OSError):  # compiling them alone says more
+        with contextlib.suppress(OSError, ValueError):  # compiling them alone says more
             compile_batch(batch, folder, processes, timeout_s)
 
     def alone(job: Job, folder: str) -> None:
@@ -293,44 +293,22 @@ def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
 
 
 def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> None:
-    """Fill ``module`` and ``made_by`` of those that compile, or ``failure``. ``folder`` must not exist yet.
+    """Fill ``module`` and ``made_by`` of those that compile, or ``failure``, by one process.
 
-    When the compiler crashes or hangs, the others are tried again without the shader that it was at, as long as
-    anything came before that one.
+    Where the compiler crashes or hangs, what it had not finished is left as it is. ``folder`` must not exist yet.
     """
-    os.mkdir(folder)
-    left = list(jobs)
-    limit_s = min(timeout_s, BATCH_TIMEOUT_S)
-    for attempt in range(len(jobs)):
-        reached = _compile_together(left, os.path.join(folder, str(attempt)), processes, limit_s)
-        # The last one that it wrote may not be whole, the one after that is what it was at.
-        rest = [] if reached is None else [*left[reached : reached + 1], *left[reached + 2 :]]
-        if not rest or len(rest) == len(left):
-            return
-        left = rest
-
-
-def _compile_together(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> int | None:
-    """Run one process. Return the index of the last file that it wrote if it did not end by itself, -1 if it ended at
-    the first shader; else, and where that is not known, None."""
     compiler = jobs[0].batch
     assert compiler is not None
     os.mkdir(folder)
     for index, job in enumerate(jobs):
         with open(os.path.join(folder, str(index)), "wb") as file:
             file.write(job.assembled.text)
-    try:
-        argv = compiler.batch_arguments(jobs[0].target(compiler), [(job.request, job.options) for job in jobs])
-        done = processes.run(argv, folder=folder, timeout_s=timeout_s)
-    except (OSError, ValueError):
-        return None  # compiling them alone says more
+    argv = compiler.batch_arguments(jobs[0].target(compiler), [(job.request, job.options) for job in jobs])
+    done = processes.run(argv, folder=folder, timeout_s=min(timeout_s, BATCH_TIMEOUT_S))
     written = [index for index in range(len(jobs)) if _wrote(folder, index)]
     # It writes one file after the other: where it was ended, only the last one can be a part of a module.
     for index in written[:-1] if done.failure else written:
         _take(jobs[index], compiler, os.path.join(folder, str(index)))
-    if not done.failure:
-        return None
-    return written[-1] if written else -1 if compiler.writes_logs else None
 
 
 def _wrote(folder: str, index: int) -> bool:

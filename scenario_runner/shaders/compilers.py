@@ -59,10 +59,9 @@ class Compiler(_Found):
 
     ``flavour`` names the class in reports and in the cache. ``variable`` is the environment variable that names one of
     them, ``programs`` are their names on PATH. ``renames_entry`` tells whether a GLSL shader's entry point can be
-    called other than main, ``many_at_once`` whether it makes batches, and ``writes_logs`` whether a batch has a log for
-    each shader. ``asking_again`` are options, tried in turn, with which a compiler that stops at the first error
-    reports all. ``hlsl_is_dated`` tells that it knows HLSL as it was before HLSL 2021: no 64-bit or 16-bit types, no
-    templates.
+    called other than main, ``many_at_once`` whether it makes batches. ``asking_again`` are options, tried in turn,
+    with which a compiler that stops at the first error reports all. ``hlsl_is_dated`` tells that it knows HLSL as it
+    was before HLSL 2021: no 64-bit or 16-bit types, no templates.
     """
 
     flavour: ClassVar[str]
@@ -73,7 +72,6 @@ class Compiler(_Found):
     style: ClassVar[MessageStyle] = GLSLANG_STYLE
     asking_again: ClassVar[tuple[tuple[str, ...], ...]] = ()
     many_at_once: ClassVar[bool] = False
-    writes_logs: ClassVar[bool] = False
     hlsl_is_dated: ClassVar[bool] = False
 
     @classmethod
@@ -110,8 +108,8 @@ class Compiler(_Found):
     def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
         """The command line that compiles the files ``0``, ``1``, … to ``0.spv``, ``1.spv``, ….
 
-        There is no such file for a shader that has to be compiled alone. One that ``writes_logs`` also writes
-        ``0.log``, … with its messages, and is not asked about those shaders again.
+        There is no such file for a shader that has to be compiled alone. A compiler that also writes ``0.log``, …
+        with its messages is not asked about those shaders again.
         """
         raise NotImplementedError
 
@@ -314,7 +312,6 @@ class DxcLibrary(Dxc):
     flavour = "dxc-library"
     programs = ()
     many_at_once = True
-    writes_logs = True
 
     @classmethod
     def candidates(cls) -> list[str]:
