@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scenario_runner.diagnostics import Diagnostic, warning
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
 from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_file
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
@@ -96,7 +96,7 @@ def _read_text(text: str) -> _Reading | None:
     except (ValueError, RecursionError):
         return None
     reading = _Reading(tree, may_have_null="null" in text)
-    if reading.has_null or reading.problems:
+    if reading.problems:
         return None
     message = "a boolean number of mip levels is deprecated and means 1"
     reading.warnings += [
@@ -118,7 +118,6 @@ class _Reading:
     def __init__(self, tree: Any, *, in_code: bool = False, may_have_null: bool = False) -> None:
         self._in_code = in_code
         self._may_have_null = may_have_null
-        self.has_null = False
         self.models: dict[str, list[Any]] = {"resources": [], "commands": []}
         self.keys: dict[str, list[str]] = {"resources": [], "commands": []}
         self.broken: dict[str, tuple[int, str]] = {}
@@ -178,7 +177,8 @@ class _Reading:
         from scenario_runner.scenario.diagnosis import read_entry
 
         entry, key, model, oddities, problems = read_entry(name, index, entry, kinds, in_code=self._in_code)
-        self.has_null = self.has_null or (self._may_have_null and _has_null(entry))
+        if self._may_have_null and _has_null(entry):
+            problems = [*problems, error("SR-JSON-005", "", "null is not used in scenarios")]
         self.models[name].append(model)
         self.keys[name].append(key)
         self.warnings += oddities

@@ -86,10 +86,10 @@ class Model(ModelBase):
         return (cls.__doc__ or "").partition(_FIELDS)[0]
 
 
-def wrong(message: str) -> PydanticCustomError:
+def wrong(message: str, code: str = "SR-JSON-005") -> PydanticCustomError:
     """An error for validators to raise: the message stands in the report as it is."""
     # The braces are pydantic's template syntax, so the text goes in as a value.
-    return PydanticCustomError("wrong", "{message}", {"message": message})
+    return PydanticCustomError("wrong", "{message}", {"message": message, "code": code})
 
 
 def _no_nul(text: str) -> str:
@@ -207,7 +207,7 @@ class Sourced(Resource):
     def _has_source(self) -> Self:
         (field,) = self.code_only
         if self.src is None and getattr(self, field) is None:
-            raise PydanticCustomError("no_source", "{message}", {"message": f"one of 'src' and {field!r} is required"})
+            raise wrong(f"one of 'src' and {field!r} is required", "SR-JSON-004")
         return self
 
 

@@ -104,24 +104,13 @@ def _finding(
     if model.kind == "buffer" and loc == ("size",) and value is None:
         return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:
-        return at(loc, f"expected {_EXPECTED[type]}, got {got}")
-    if type in ("greater_than_equal", "less_than_equal"):
-        bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
-        return at(loc, f"expected an integer of {bound}, got {got}")
-    if type == "multiple_of":
-        return at(loc, f"expected a multiple of {context['multiple_of']}, got {got}")
+        return at(loc, f"expected {_EXPECTED[type].format_map(context)}, got {got}")
     if type in ("too_short", "too_long"):
-        limit, many = (
-            ("at least", context.get("min_length")) if type == "too_short" else ("at most", context["max_length"])
-        )
-        entries = "entry" if many == 1 else "entries"
-        return at(loc, f"expected {limit} {many} {entries}, got {len(value)}")
-    if type == "wrong" and text.startswith("expected"):
-        return at(loc, f"{text}, got {got}")
-    if type == "no_source":
-        return at(loc, text, code="SR-JSON-004")
+        limit, most = ("at least", context["min_length"]) if type == "too_short" else ("at most", context["max_length"])
+        return at(loc, f"expected {limit} {most} {'entry' if most == 1 else 'entries'}, got {len(value)}")
     if type == "wrong":
-        return at(loc, text)
+        got = f", got {got}" if text.startswith("expected") else ""
+        return at(loc, f"{text}{got}", code=context["code"])
     return at(loc, f"{text[:1].lower()}{text[1:]}, got {got}")
 
 
@@ -139,6 +128,9 @@ _EXPECTED = {
     "model_type": "an object",
     "model_attributes_type": "an object",
     "dict_type": "an object",
+    "greater_than_equal": "an integer of at least {ge}",
+    "less_than_equal": "an integer of at most {le}",
+    "multiple_of": "a multiple of {multiple_of}",
 }
 
 
