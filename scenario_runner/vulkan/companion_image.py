@@ -17,7 +17,7 @@ from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.image_support import Transition, create_image, create_view, record_transitions
 from scenario_runner.vulkan.loader import check
-from scenario_runner.vulkan.memory import allocate, choose_type
+from scenario_runner.vulkan.memory import allocate_local
 
 _COPIED = vk.IMAGE_USAGE_TRANSFER_SRC_BIT | vk.IMAGE_USAGE_TRANSFER_DST_BIT
 
@@ -46,9 +46,7 @@ class CompanionImage:
             usage=usage | _COPIED,
         )
         try:
-            kind = choose_type(device, needs.type_bits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
-            assert kind is not None, "every image has a memory type"
-            allocation = allocate(device, stack, needs.size_bytes, kind, purpose, mapped=False)
+            allocation = allocate_local(device, stack, needs, purpose)
             code = device.fn.vkBindImageMemory(device.handle, self._handle, allocation.handle, 0)
             check(code, "vkBindImageMemory", purpose)
             self.view = create_view(device, stack, self._handle, plan.format.value, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1)

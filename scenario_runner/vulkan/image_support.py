@@ -323,9 +323,7 @@ def record_mip_levels(
     All levels are in ``layout`` (TRANSFER_DST or GENERAL) and their bytes come from copies recorded before. Texels are
     averaged with ``interpolate``, otherwise one of them is taken.
     """
-    mask = 0
-    for aspect in plan.format.aspects:
-        mask |= ASPECTS[aspect]
+    mask = sum(ASPECTS[aspect] for aspect in plan.format.aspects)
     layouts = [layout] * plan.mips
     blit = ffi.new("VkImageBlit*")
     blit.srcSubresource.aspectMask = blit.dstSubresource.aspectMask = mask

@@ -89,9 +89,7 @@ class Image(Resource):
         super().__init__(device, plan)
         self._stack = stack
         self.tiling = tiling
-        self.aspect_mask = 0
-        for aspect in plan.format.aspects:
-            self.aspect_mask |= ASPECTS[aspect]
+        self.aspect_mask = sum(ASPECTS[aspect] for aspect in plan.format.aspects)
         # a host writes LINEAR images in place, which only GENERAL allows
         self.rest_layout = (
             vk.IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL

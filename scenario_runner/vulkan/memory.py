@@ -16,6 +16,7 @@ from scenario_runner import errors
 from scenario_runner.system_limits import control_groups
 from scenario_runner.text import size_in_units
 from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.loader import check, error_class, result_name
 from scenario_runner.vulkan.structs import new
@@ -154,14 +155,19 @@ def readable_size(size_bytes: int) -> str:
 
 def choose_type(device: Device, type_bits: int, required: int, preferred: int = 0) -> int | None:
     """The index of the memory type in ``type_bits`` with all ``required`` and the most ``preferred`` property flags."""
-    best: int | None = None
-    best_score = -1
-    for index, (flags, _heap) in enumerate(device.physical.memory_types):
-        if type_bits >> index & 1 and flags & required == required:
-            score = (flags & preferred).bit_count()
-            if score > best_score:
-                best, best_score = index, score
-    return best
+    scores = {
+        index: (flags & preferred).bit_count()
+        for index, (flags, _heap) in enumerate(device.physical.memory_types)
+        if type_bits >> index & 1 and flags & required == required
+    }
+    return max(scores, key=scores.__getitem__, default=None)
+
+
+def allocate_local(device: Device, stack: ExitStack, needs: Needs, purpose: str) -> Allocation:
+    """Allocate memory for one object, on the device where that has memory of its own. Raises OutOfMemoryError."""
+    type_index = choose_type(device, needs.type_bits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+    assert type_index is not None, "every object has a memory type"
+    return allocate(device, stack, needs.size_bytes, type_index, purpose, mapped=False)
 
 
 def allocate(
@@ -264,12 +270,13 @@ class MemoryBlocks:
         if size_bytes > _LARGEST_BYTES:
             return allocate(device, stack, size_bytes, type_index, purpose, mapped=mapped)
         most_bytes = max(_FITTING * size_bytes, _SMALL_BYTES)
-        block = None
-        for span in self._free:
-            fits = span[0].type_index == type_index and size_bytes <= span[0].size_bytes <= most_bytes
-            if fits and (block is None or span[0].size_bytes < block[0].size_bytes):
-                block = span
-        if block is not None:
+        fitting = [
+            span
+            for span in self._free
+            if span[0].type_index == type_index and size_bytes <= span[0].size_bytes <= most_bytes
+        ]
+        if fitting:
+            block = min(fitting, key=lambda span: span[0].size_bytes)
             self._free.remove(block)
             self._free_bytes -= block[0].size_bytes
         else:

@@ -22,7 +22,7 @@ from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.loader import check
-from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate, choose_type, readable_size
+from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate_local, readable_size
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.structs import chain, new
@@ -165,10 +165,7 @@ class Tensor(Resource):
         if self._shadow is None:
             bind_buffer(self._device, self._buffer, allocation, offset_bytes, what)
             return
-        needs = self._shadow.needs
-        index = choose_type(self._device, needs.type_bits, 0, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
-        assert index is not None, "a buffer has memory"
-        memory = allocate(self._device, self._stack, needs.size_bytes, index, f"the copy of {what}", mapped=False)
+        memory = allocate_local(self._device, self._stack, self._shadow.needs, f"the copy of {what}")
         self._shadow.bind(memory, 0)
         bind_buffer(self._device, self._buffer, memory, 0, what)
 
