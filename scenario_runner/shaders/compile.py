@@ -70,10 +70,10 @@ def compile_all(
     compiled = compile_each(
         requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache, jobs=jobs, timeout_s=timeout_s
     )
-    failures = [one for one in compiled if isinstance(one, ScenarioRunnerError)]
+    failures = [result for result in compiled if isinstance(result, ScenarioRunnerError)]
     if failures:
         raise _together(failures)
-    return [one.module for one in compiled if isinstance(one, Compiled)]
+    return [result.module for result in compiled if isinstance(result, Compiled)]
 
 
 def compile_each(
@@ -88,8 +88,8 @@ def compile_each(
     """Compile as `compile_all` does; in place of a module that cannot be made stands the error."""
     cache = ShaderCache(cache_dir) if use_cache else None
     by_language: dict[str, list[Compiler]] = {}
-    unique: dict[bytes, Job] = {}
-    pairs: list[tuple[Job, Job] | ScenarioRunnerError] = []
+    prepared: list[Job | ScenarioRunnerError] = []
+    same: dict[bytes, list[Job]] = {}
     for request in requests:
         try:
             options = parse_build_options(request.build_options, request.base_dir)
@@ -101,42 +101,36 @@ def compile_each(
                 )
             able = able_compilers(request, assembled.text, by_language[request.language])
         except ScenarioRunnerError as error:
-            pairs.append(_labelled(error, request))
+            prepared.append(_labelled(error, request))
             continue
         job = Job(request, options, assembled, able)
-        pairs.append((job, unique.setdefault(job.key(able[0]), job)))
-    missing = [job for job in unique.values() if not job.load(cache)]
-    if missing:
-        jobs = jobs or system_limits.processors()
-        compile_missing(missing, cache, jobs, timeout_s)
-        # A failure speaks of one shader and its file; others with the same text have one that speaks of theirs.
-        again = []
-        for pair in pairs:
-            if isinstance(pair, tuple) and pair[1].failure is not None and pair[0].request != pair[1].request:
-                again.append(pair[0])
-        if again:
-            compile_missing(again, cache, jobs, timeout_s)
-    results: list[Compiled | ScenarioRunnerError] = []
-    for pair in pairs:
-        if isinstance(pair, ScenarioRunnerError):
-            results.append(pair)
-            continue
-        own, shared = pair
-        failure = own.failure or (shared.failure if own.module is None else None)
-        module = own.module or shared.module
-        if failure is not None or module is None:
-            assert failure is not None, "a shader has a module or a failure"
-            results.append(failure)
-        else:
-            results.append(Compiled(module, own.assembled.files[1:], own.made_by or shared.made_by))
-    return results
+        prepared.append(job)
+        same.setdefault(job.key(able[0]), []).append(job)
+    jobs = jobs or system_limits.processors()
+    compile_missing([first for first, *_ in same.values() if not first.load(cache)], cache, jobs, timeout_s)
+    left = []
+    for first, *others in same.values():
+        for job in others:
+            if first.module is not None or job.request == first.request:
+                job.module, job.made_by, job.failure = first.module, first.made_by, first.failure
+            else:  # a failure speaks of one shader and its file
+                left.append(job)
+    compile_missing(left, cache, jobs, timeout_s)
+    return [_result(job) if isinstance(job, Job) else job for job in prepared]
+
+
+def _result(job: Job) -> Compiled | ScenarioRunnerError:
+    if job.failure is not None:
+        return job.failure
+    assert job.module is not None
+    return Compiled(job.module, job.assembled.files[1:], job.made_by)
 
 
 def _labelled(error: ScenarioRunnerError, request: CompileRequest) -> ScenarioRunnerError:
     """The same error, its problems naming the shader."""
     if request.label:
         who = f"shader {request.label!r}: "
-        error.problems = tuple(one._replace(message=who + one.message) for one in error.problems)
+        error.problems = tuple(problem._replace(message=who + problem.message) for problem in error.problems)
     return error
 
 
@@ -149,6 +143,8 @@ def _together(failures: list[ScenarioRunnerError]) -> ScenarioRunnerError:
 
 def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, timeout_s: float) -> None:
     """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time."""
+    if not missing:
+        return
     from scenario_runner.program import Processes, work_off
 
     processes = Processes()

@@ -91,17 +91,17 @@ def _search(compiler: str | None, language: str | None, cache: ContentCache | No
                 raise _unknown(named, by, "it is not a dxc")
         else:
             paths = dict.fromkeys(path for kind in kinds for path in kind.candidates())
-            usable = [one for one in _probed(cache, paths, None) if isinstance(one, kinds)]
+            usable = [candidate for candidate in _probed(cache, paths, None) if isinstance(candidate, kinds)]
             if variable == GLSLANG_VARIABLE:  # of one kind the newest first
-                usable.sort(key=lambda one: numbers(one.version), reverse=True)
-            usable.sort(key=lambda one: kinds.index(type(one)))
+                usable.sort(key=lambda candidate: numbers(candidate.version), reverse=True)
+            usable.sort(key=lambda candidate: kinds.index(type(candidate)))
         compilers += usable
-    return [one for one in compilers if language is None or language in one.languages]
+    return [candidate for candidate in compilers if language is None or language in candidate.languages]
 
 
 def names(compilers: Iterable[Compiler]) -> str:
     """Compilers in a message: their paths and versions."""
-    return " or ".join(f"{one.path} ({one.version})" for one in compilers)
+    return " or ".join(f"{compiler.path} ({compiler.version})" for compiler in compilers)
 
 
 def _named(name: str, by: str) -> str:
@@ -206,22 +206,19 @@ class Job:
     error.
     """
 
-    __slots__ = ("assembled", "batch", "compilers", "failure", "made_by", "module", "options", "request")
-
     def __init__(
-        self,
-        request: CompileRequest,
-        options: BuildOptions,
-        assembled: Assembled,
-        compilers: list[Compiler],
+        self, request: CompileRequest, options: BuildOptions, assembled: Assembled, compilers: list[Compiler]
     ) -> None:
         self.request = request
         self.options = options
         self.assembled = assembled
         self.compilers = compilers
-        self.batch = next(
-            (one for one in compilers if one.batches(request, options, assembled, preferred=one is compilers[0])), None
+        batching = (
+            compiler
+            for compiler in compilers
+            if compiler.batches(request, options, assembled, preferred=compiler is compilers[0])
         )
+        self.batch = next(batching, None)
         self.module: bytes | None = None
         self.made_by: Compiler | None = None
         self.failure: ScenarioRunnerError | None = None
@@ -232,16 +229,10 @@ class Job:
 
     def key(self, compiler: Compiler) -> bytes:
         """Everything that the module comes from when ``compiler`` makes it."""
-        request, text = self.request, self.assembled.text
-        called = (
-            request.language,
-            request.stage,
-            request.entry,
-            self.target(compiler),
-            self.options.optimise,
-            self.options.debug,
-        )
-        return repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace") + b"\n" + text
+        request, options = self.request, self.options
+        called = request.language, request.stage, request.entry, self.target(compiler), options.optimise, options.debug
+        head = repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace")
+        return head + b"\n" + self.assembled.text
 
     def load(self, cache: ShaderCache | None) -> bool:
         """Take the module from the cache: that of the batch's compiler first. Return whether there is one."""
@@ -275,14 +266,14 @@ def able_compilers(request: CompileRequest, text: bytes, compilers: list[Compile
         raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
     able = compilers
     if language == "GLSL" and TENSORS in text:
-        able = [one for one in able if one.knows_tensors]
+        able = [compiler for compiler in able if compiler.knows_tensors]
         if not able:
             raise CompilerNotFoundError(
                 f"the source uses GL_ARM_tensors, which {names(compilers)} does not know",
                 help=f"install glslang 15.4 or newer, or Arm's glslc: {install_line()}",
             )
     if language == "GLSL" and request.entry != "main":
-        knowing, able = able, [one for one in able if one.renames_entry]
+        knowing, able = able, [compiler for compiler in able if compiler.renames_entry]
         if not able:
             raise CompilerNotFoundError(
                 f"a GLSL entry point called {request.entry!r} is not to be had from {names(knowing)}, only 'main'",
