@@ -59,7 +59,7 @@ MOST_SETS: Final = 1024
 """Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
 
 Stages = Sequence[tuple[str, Interface]]
-"""The shaders of one command: uid and interface of each."""
+"""The shaders of one command: uid and interface of declared."""
 
 
 class Slot(NamedTuple):
@@ -233,11 +233,11 @@ def _check_binding(
         )
         help = "leave descriptor_type out: it is taken from the shader"
         findings.append(error("SR-BIND-004", f"{place}/descriptor_type", message, help))
-    for shader, each in slot.variables if uid in readonly else ():
+    for shader, declared in slot.variables if uid in readonly else ():
         # nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly
         # resource is not returned as a result; writes that are only assumed (a pointer not followed) do not count
-        if each.writes and each.writable and each.followed:
-            name = repr(each.name) if each.name else f"set {each.set}, binding {each.binding}"
+        if declared.writes and declared.writable and declared.followed:
+            name = repr(declared.name) if declared.name else f"set {declared.set}, binding {declared.binding}"
             message = (
                 f"shader {shader!r} writes {expected_kind} {uid!r} through {name}, but its shader_access is 'readonly'"
             )
@@ -254,13 +254,13 @@ def _check_binding(
             help = "a shader that touches what is missing reads or writes memory of something else"
             findings.append(warning("SR-BIND-005", place, message, help))
     elif expected_kind == "image":
-        for shader, each in slot.variables:
-            findings += check_image(each, shader, uid, resource.format, place)
+        for shader, declared in slot.variables:
+            findings += check_image(declared, shader, uid, resource.format, place)
     else:
-        for shader, each in slot.variables:
-            if each.tensor is not None:
-                what = f"{described(each)} in shader {shader!r}"
-                findings += check_tensor(each.tensor, what, uid, resource.dims, resource.format, place)
+        for shader, declared in slot.variables:
+            if declared.tensor is not None:
+                what = f"{described(declared)} in shader {shader!r}"
+                findings += check_tensor(declared.tensor, what, uid, resource.dims, resource.format, place)
     return findings
 
 

@@ -96,7 +96,7 @@ def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic]
     """Every input of the fragment shader against the output at its location and component."""
     findings: list[Diagnostic] = []
     needs: list[Need] = []
-    outputs = {(each.location, each.component): each for each in vertex.interface.outputs}
+    outputs = {(output.location, output.component): output for output in vertex.interface.outputs}
     covering: dict[tuple[int, int], StageVariable] | None = None
     for input_ in fragment.interface.inputs:
         output = outputs.get((input_.location, input_.component))
@@ -133,15 +133,15 @@ def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic]
     return findings, needs
 
 
-def _same(one: Type, other: Type) -> bool:
+def _same(first: Type, second: Type) -> bool:
     """Return whether two declarations mean the same type, whatever their ids and names."""
-    if isinstance(one, Array) and isinstance(other, Array):
-        return one.length == other.length and _same(one.element, other.element)
-    if isinstance(one, Struct) and isinstance(other, Struct):
-        return len(one.members) == len(other.members) and all(
-            _same(mine.type, theirs.type) for mine, theirs in zip(one.members, other.members, strict=True)
+    if isinstance(first, Array) and isinstance(second, Array):
+        return first.length == second.length and _same(first.element, second.element)
+    if isinstance(first, Struct) and isinstance(second, Struct):
+        return len(first.members) == len(second.members) and all(
+            _same(mine.type, theirs.type) for mine, theirs in zip(first.members, second.members, strict=True)
         )
-    return one == other
+    return first == second
 
 
 def _described(way: str, variable: StageVariable) -> str:

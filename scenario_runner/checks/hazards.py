@@ -265,7 +265,7 @@ def find_hazards(steps: Iterable[Step]) -> list[Diagnostic]:
             follower.take_work(step)
     return [
         finding._replace(message=f"{finding.message} (and {more} more like this)") if more else finding
-        for finding, more in follower.found.values()
+        for finding, more in follower.findings.values()
     ]
 
 
@@ -274,7 +274,7 @@ class _Follower:
 
     def __init__(self) -> None:
         self.pending: dict[str, dict[tuple[object, ...], _Access]] = {}
-        self.found: dict[tuple[str, ...], tuple[Diagnostic, int]] = {}
+        self.findings: dict[tuple[str, ...], tuple[Diagnostic, int]] = {}
 
     def take_work(self, step: Work) -> None:
         # Told once for each command: what in-place work reads too early, it also writes too early.
@@ -367,11 +367,11 @@ class _Follower:
 
     def _tell(self, key: tuple[str, ...], finding: Diagnostic) -> None:
         """Add a finding, or count it where one like it was told."""
-        if key in self.found:
-            known, more = self.found[key]
-            self.found[key] = (known, more + (known.pointer != finding.pointer))
-        elif len(self.found) < MOST_FINDINGS:
-            self.found[key] = (finding, 0)
+        if key in self.findings:
+            known, more = self.findings[key]
+            self.findings[key] = (known, more + (known.pointer != finding.pointer))
+        elif len(self.findings) < MOST_FINDINGS:
+            self.findings[key] = (finding, 0)
 
 
 def _as_before(access: _Access, does: str, use: Use) -> str:

@@ -17,7 +17,7 @@ from scenario_runner.scenario.model import (
     Resources,
     Targets,
     Uid,
-    found,
+    resource_of_kind,
 )
 from scenario_runner.scenario.storage import Buffer, Image
 
@@ -78,7 +78,7 @@ class BufferBarrier(Barrier):
     offset: U64 = Field(default=0, description="First byte of the range.")
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        buffer: Buffer | None = found(resources, self.buffer_resource, "buffer")
+        buffer: Buffer | None = resource_of_kind(resources, self.buffer_resource, "buffer")
         if buffer is None:
             return
         left = buffer.size - self.offset
@@ -117,7 +117,7 @@ class ImageBarrier(Barrier):
     )
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        image: Image | None = found(resources, self.image_resource, "image")
+        image: Image | None = resource_of_kind(resources, self.image_resource, "image")
         if image is None:
             return
         part = self.subresource_range

@@ -19,8 +19,8 @@ from scenario_runner.scenario.model import (
     Resources,
     Targets,
     Use,
-    found,
     repeated,
+    resource_of_kind,
     wrong,
 )
 from scenario_runner.scenario.shaders import (
@@ -82,7 +82,7 @@ def binding_contradictions(bindings: Sequence[Binding], resources: Resources) ->
 
 def missing_level(inside: str, uid: str, lod: int | None, resources: Resources) -> Iterator[Diagnostic]:
     """A mip level that an image does not have."""
-    image: Image | None = found(resources, uid, "image") if lod else None
+    image: Image | None = resource_of_kind(resources, uid, "image") if lod else None
     if image is not None and lod is not None and lod >= image.mips:
         message = f"the last mip level of {image.uid!r:.100} is {image.mips - 1}, got {lod}"
         yield error("SR-CONFLICT-007", f"{inside}/lod", message)
@@ -267,7 +267,7 @@ class DispatchSpirvGraph(Command):
     implicit_barrier: ImplicitBarrier = True
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        shader: Shader | None = found(resources, self.graph_ref, "shader")
+        shader: Shader | None = resource_of_kind(resources, self.graph_ref, "shader")
         if shader is not None and shader.type != "SPIR-V":
             message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
             yield error("SR-GRAPH-011", "/graph_ref", message)

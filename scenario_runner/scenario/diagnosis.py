@@ -88,33 +88,33 @@ class ReadEntry(NamedTuple):
 def read_entry(name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, in_code: bool) -> ReadEntry:
     """The entry number ``index`` of the array ``name``."""
     here = (name, index)
-    one = name[:-1]
+    noun = name[:-1]
     known = [key for key in kinds if key in entry] if isinstance(entry, dict) else []
     warnings: list[Diagnostic] = []
     if len(known) == 1 and isinstance(entry[known[0]], dict) and 1 < len(entry) <= _MOST_KEYS:
         beside = [key for key in entry if key != known[0]]
         meant = (*RESOURCES, *COMMANDS, *model_of(kinds[known[0]]).model_fields)
         if all(_is_ignored(key, meant) for key in beside):
-            warnings = [_ignored((*here, key), one, "") for key in beside]
+            warnings = [_ignored((*here, key), noun, "") for key in beside]
             entry = {known[0]: entry[known[0]]}
     advice: str | None = f"the kinds of {name}: {', '.join(kinds)}"
     pointed: tuple[str | int, ...] = here
     if not isinstance(entry, dict):
-        message = f"expected an object whose key is the kind of the {one}, got {shown(entry)}"
+        message = f"expected an object whose key is the kind of the {noun}, got {shown(entry)}"
     elif not entry:
-        message = f"the object is empty: expected one key, the kind of the {one}"
+        message = f"the object is empty: expected one key, the kind of the {noun}"
     elif len(entry) > 1:
         keys = listed(key[:40] for key in list(entry)[:4]) + (", ..." if len(entry) > 4 else "")
-        message = f"expected one key, the kind of the {one}, got {len(entry)}: {keys}"
-        advice = f"give each {one} an object of its own" if len(known) > 1 else advice
+        message = f"expected one key, the kind of the {noun}, got {len(entry)}: {keys}"
+        advice = f"give each {noun} an object of its own" if len(known) > 1 else advice
     else:
         ((key, body),) = entry.items()
         if known:
-            found = _read_body(model_of(kinds[key]), body, in_code)
+            read = _read_body(model_of(kinds[key]), body, in_code)
             above = _pointer((*here, key))
-            warnings += [warning._replace(pointer=f"{above}{warning.pointer}") for warning in found.warnings]
-            problems = [problem._replace(pointer=f"{above}{problem.pointer}") for problem in found.problems]
-            return ReadEntry({key: found.entry}, key, found.model, warnings, problems)
+            warnings += [warning._replace(pointer=f"{above}{warning.pointer}") for warning in read.warnings]
+            problems = [problem._replace(pointer=f"{above}{problem.pointer}") for problem in read.problems]
+            return ReadEntry({key: read.entry}, key, read.model, warnings, problems)
         pointed = (*here, key)
         other = "commands" if name == "resources" else "resources"
         if key in (COMMANDS if other == "commands" else RESOURCES):
@@ -122,7 +122,7 @@ def read_entry(name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, 
         else:
             renamed = _RENAMED_KINDS.get(key)
             hint = f" (did you mean {renamed!r}?)" if renamed in kinds else close_match(key, kinds)
-            message = f"unknown kind of {one}: {shown(key)}{hint}"
+            message = f"unknown kind of {noun}: {shown(key)}{hint}"
     return ReadEntry(entry, warnings=warnings, problems=[at(pointed, message, advice, code="SR-JSON-006")])
 
 
@@ -134,14 +134,14 @@ def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
     for rounds in range(_MOST_ROUNDS + 1):
         wrong: list[Diagnostic] = []
         missing: frozenset[str] = frozenset()
-        given = body
+        values = body
         if not in_code:
             missing = model.required_in_json - body.keys()
             wrong += [unknown_key(model, (name,)) for name in sorted(model.code_only & body.keys())]
             wrong += [at((), f"the required key {name!r} is missing", code="SR-JSON-004") for name in sorted(missing)]
-            given = {name: value for name, value in body.items() if name not in model.code_only}
+            values = {name: value for name, value in body.items() if name not in model.code_only}
         try:
-            parsed = model.model_validate(model.completed(given))
+            parsed = model.model_validate(model.completed(values))
             return ReadEntry(body, "", None if wrong else parsed, warnings, wrong)
         except ScenarioError as error:
             wrong += [problem._replace(pointer="") for problem in error.problems]
@@ -161,9 +161,9 @@ def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
 
 
 def _put_right(
-    model: type[Model], body: dict[str, Any], details: Sequence[Any], is_incomplete: bool, found: list[Diagnostic]
+    model: type[Model], body: dict[str, Any], details: Sequence[Any], is_incomplete: bool, warnings: list[Diagnostic]
 ) -> dict[str, Any]:
-    """The body with less of what ``details`` of pydantic say; ``found`` gets a warning for each change."""
+    """The body with less of what ``details`` of pydantic say; ``warnings`` gets a warning for each change."""
     incomplete = {detail["loc"][:-1] for detail in details if detail["type"] == "missing"}
     if is_incomplete:
         incomplete.add(())
@@ -174,13 +174,13 @@ def _put_right(
             owner = part_of(model, loc[:-1])
             if loc[:-1] not in incomplete and _has_no_effect(owner, _inside(body, loc[:-1]), loc[-1]):
                 body = _changed(body, loc)
-                found.append(_ignored(loc, name_of(owner), _owners(str(loc[-1]))))
+                warnings.append(_ignored(loc, name_of(owner), _owners(str(loc[-1]))))
             continue
         odd = _integer(body, detail) if detail["type"] == "int_type" else None
         odd = _range(body, loc) if detail["type"] == "too_long" else odd
         if odd is not None:
             body, problem = odd
-            found.append(problem)
+            warnings.append(problem)
     return body
 
 
@@ -260,10 +260,10 @@ def _is_comment(key: str) -> bool:
 @lru_cache(256)
 def _owners(key: str) -> str:
     """The kinds that have a key, in the file's spelling."""
-    wanted = OTHER_NAMES.get(key, key)
+    name = OTHER_NAMES.get(key, key)
     kinds: list[Kind] = [*RESOURCES.values(), *COMMANDS.values()]
     models = dict.fromkeys(map(model_of, kinds))
-    return ", ".join(model.kind for model in models if wanted in model.model_fields and wanted not in model.code_only)
+    return ", ".join(model.kind for model in models if name in model.model_fields and name not in model.code_only)
 
 
 def _pointer(loc: Sequence[str | int]) -> str:

@@ -227,7 +227,7 @@ class Command(Entry):
 Resources = Mapping[str, Resource]
 
 
-def found(resources: Resources, uid: str | None, kind: str) -> Any:
+def resource_of_kind(resources: Resources, uid: str | None, kind: str) -> Any:
     """The resource with a uid, where there is one of the kind, else None."""
     resource = resources.get(uid or "")
     return resource if resource is not None and resource.kind == kind else None

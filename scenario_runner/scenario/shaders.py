@@ -16,8 +16,8 @@ from scenario_runner.scenario.model import (
     Sourced,
     Targets,
     Uid,
-    found,
     repeated,
+    resource_of_kind,
     wrong,
 )
 
@@ -119,7 +119,7 @@ def constant_contradictions(constants: tuple[SpecializationConstant, ...], insid
 
 def wrong_stage(inside: str, uid: str, stage: str, resources: Resources) -> Iterator[Diagnostic]:
     """A shader that is of another stage than the one that is needed."""
-    shader: Shader | None = found(resources, uid, "shader")
+    shader: Shader | None = resource_of_kind(resources, uid, "shader")
     if shader is not None and shader.stage != stage:
         message = f"expected a shader of the stage {stage!r}, got {uid!r:.100} of the stage {shader.stage!r}"
         yield error("SR-CONFLICT-006", inside, message)
@@ -146,7 +146,9 @@ def substitution_contradictions(
     substitutions: Sequence[ShaderSubstitution], resources: Resources
 ) -> Iterator[Diagnostic]:
     """Find contradictions in ``shader_substitutions``."""
-    yield from target_contradictions([each.target for each in substitutions], "/shader_substitutions", "target")
+    yield from target_contradictions(
+        [substitution.target for substitution in substitutions], "/shader_substitutions", "target"
+    )
     for index, substitution in enumerate(substitutions):
         inside = f"/shader_substitutions/{index}/shader_ref"
         yield from wrong_stage(inside, substitution.shader_ref, "compute", resources)

@@ -31,7 +31,7 @@ def to_json(resources: Sequence[Resource], commands: Sequence[Model]) -> str:
         if name is not None:
             message = f"the {name} of {resource.kind} {resource.uid!r} was given in code, and JSON cannot hold it"
             raise ScenarioError(message, help="Scenario.save writes it to a file", code="SR-JSON-009")
-    return _text([(each, _body(each)) for each in resources], commands)
+    return _text([(resource, _body(resource)) for resource in resources], commands)
 
 
 def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str, path: str | os.PathLike[str]) -> None:
@@ -39,7 +39,7 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
     moved = os.path.realpath(folder) != os.path.realpath(base_dir)
-    entries = [(each, _body(each)) for each in resources]
+    entries = [(resource, _body(resource)) for resource in resources]
     if moved:
         for _, body in entries:
             _move(body, base_dir, folder)
@@ -85,7 +85,7 @@ def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
     if "src" in body:
         body["src"] = moved(body["src"])
     if "include_dirs" in body:
-        body["include_dirs"] = [moved(each) for each in body["include_dirs"]]
+        body["include_dirs"] = [moved(path) for path in body["include_dirs"]]
     if "-I" in body.get("build_options", ""):
         words = shlex.split(body["build_options"])
         for index, word in enumerate(words):

@@ -89,9 +89,9 @@ class Compiler(_Found):
         """True where GL_ARM_tensors is known."""
         return False
 
-    def target_for(self, language: str, asked: str, tensors: bool) -> str:
-        """The Vulkan version whose SPIR-V it is told to make, where ``asked`` is the oldest that should do."""
-        return max(asked, "vulkan1.3") if tensors else asked
+    def target_for(self, language: str, oldest: str, tensors: bool) -> str:
+        """The Vulkan version whose SPIR-V it is told to make, where ``oldest`` is the oldest that should do."""
+        return max(oldest, "vulkan1.3") if tensors else oldest
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
         """The command line; to be run in a folder that holds ``SOURCE_NAME`` and gets ``OUTPUT_NAME``.
@@ -152,9 +152,9 @@ class Glslang(Compiler):
         """True for versions that know GL_ARM_tensors."""
         return numbers(self.version)[:2] >= TENSORS_SINCE
 
-    def target_for(self, language: str, asked: str, tensors: bool) -> str:
+    def target_for(self, language: str, oldest: str, tensors: bool) -> str:
         """Give HLSL an old one: its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have."""
-        return min(asked, "vulkan1.1") if language == "HLSL" else super().target_for(language, asked, tensors)
+        return min(oldest, "vulkan1.1") if language == "HLSL" else super().target_for(language, oldest, tensors)
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
         """One optimiser for every level; without it nothing is optimised."""
@@ -246,7 +246,7 @@ class ArmGlslc(Compiler):
         """Always."""
         return True
 
-    def target_for(self, language: str, asked: str, tensors: bool) -> str:
+    def target_for(self, language: str, oldest: str, tensors: bool) -> str:
         """It has no choice."""
         return "vulkan1.3"
 

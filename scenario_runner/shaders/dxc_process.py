@@ -68,8 +68,8 @@ def main(arguments: Sequence[str]) -> int:
     path, *rest = arguments
     try:
         library = ctypes.CDLL(os.path.abspath(path))
-        compiler = _made(library, _COMPILER, _COMPILER_3)
-        utilities = _made(library, _UTILITIES, _UTILITIES_1)
+        compiler = _create(library, _COMPILER, _COMPILER_3)
+        utilities = _create(library, _UTILITIES, _UTILITIES_1)
     except (OSError, AttributeError) as error:
         _say(f"error: {error}\n".encode())
         return 2
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     return int(refused)
 
 
-def _made(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
+def _create(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
     """An object of the library. Raises OSError where it has none, AttributeError for another library."""
     create = library.DxcCreateInstance
     create.restype = ctypes.c_int32

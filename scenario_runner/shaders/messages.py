@@ -39,7 +39,7 @@ class _SourceLines:
         lines = self._lines(message.file) if message.file is not None else []
         if not 0 < number <= len(lines) or not lines[number - 1].strip():
             return [], column
-        line = "".join(each if each.isprintable() else " " for each in lines[number - 1])
+        line = "".join(character if character.isprintable() else " " for character in lines[number - 1])
         start, length = _marked(line, column, message.text)
         first = max(0, (start or 0) - _MOST_CHARACTERS // 2) if len(line) > _MOST_CHARACTERS else 0
         margin = f"{number:5} | "
@@ -70,7 +70,7 @@ def _marked(line: str, column: int | None, message: str) -> tuple[int | None, in
         if len(places) == 1 or (places and column is not None):
             return min(places, key=lambda place: abs(place + 1 - (column or 1))), len(word[1])
     if column is not None and 0 < column <= len(line) + 1:
-        lengths = [len(each) for each in _QUOTED.findall(message) if line.startswith(each, column - 1)]
+        lengths = [len(word) for word in _QUOTED.findall(message) if line.startswith(word, column - 1)]
         return column - 1, max(lengths, default=1)
     return None, 1
 
@@ -114,33 +114,33 @@ class _Message(NamedTuple):
 
 def _messages(output: str, names: dict[str, str], style: MessageStyle) -> list[_Message]:
     """The errors of which a compiler wrote, each once, with the names of the user's files; at least one."""
-    said: list[_Message] = []
+    messages: list[_Message] = []
     reason = ""
     message, noise = re.compile(style.message), re.compile(style.noise)
     warned = False
     for whole in _without_echoes(output, message) if style.echoes else output.splitlines():
         line = whole.strip()[:_MAX_LINE]
-        found = message.fullmatch(line)
+        match = message.fullmatch(line)
         if noise.fullmatch(line):
             reason = reason or (line.removeprefix("ERROR:").strip() if line.startswith("ERROR: Linking") else "")
-        elif found:
-            severity, column = found["severity"].lower(), int(found["column"][:9]) if found["column"] else None
-            file = names.get(found["file"], found["file"])
-            new = _Message(found["text"].strip(), file, int(found["line"][:9]), column)
+        elif match:
+            severity, column = match["severity"].lower(), int(match["column"][:9]) if match["column"] else None
+            file = names.get(match["file"], match["file"])
+            new = _Message(match["text"].strip(), file, int(match["line"][:9]), column)
             if severity == "note":
-                if said and not warned:
-                    said[-1] = said[-1].and_more(f"{new.at}note: {new.text}")
+                if messages and not warned:
+                    messages[-1] = messages[-1].and_more(f"{new.at}note: {new.text}")
                 continue
             warned = severity == "warning" and style.echoes  # notes about it and its source lines follow
             if severity != "warning":
-                said.append(new)
+                messages.append(new)
         elif warned or line in ("", SOURCE_NAME):  # glslang's echo of the file name
             continue
-        elif said and not line.startswith(("ERROR:", "WARNING:")):
-            said[-1] = said[-1].and_more(line)  # such as the name a linker message is about
+        elif messages and not line.startswith(("ERROR:", "WARNING:")):
+            messages[-1] = messages[-1].and_more(line)  # such as the name a linker message is about
         elif not line.startswith("WARNING:"):
-            said.append(_Message(line.removeprefix("ERROR:").removeprefix("error:").strip()))
-    return list(dict.fromkeys(said)) or [_Message(reason or "the compiler gave no reason")]
+            messages.append(_Message(line.removeprefix("ERROR:").removeprefix("error:").strip()))
+    return list(dict.fromkeys(messages)) or [_Message(reason or "the compiler gave no reason")]
 
 
 def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:

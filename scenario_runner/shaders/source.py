@@ -162,8 +162,8 @@ def without_comments(text: bytes) -> bytes:
     Compilers disagree about where comments end. What is not there, none of them can take for a directive.
     """
 
-    def replaced(found: re.Match[bytes]) -> bytes:
-        return found[1] or b" " + b"\n" * found[0].count(b"\n")
+    def replaced(match: re.Match[bytes]) -> bytes:
+        return match[1] or b" " + b"\n" * match[0].count(b"\n")
 
     return re.sub(_COMMENT_OR_STRING, replaced, text, flags=re.S)
 

@@ -127,7 +127,7 @@ def change_formats(index: Index, formats: Mapping[int, str]) -> ChangedFormats |
         if flags & (TEXEL_POINTER | LOST):
             return None
         together = connected & set(index.variables)
-        new_formats = {formats.get(each, UNKNOWN) for each in together}
+        new_formats = {formats.get(other, UNKNOWN) for other in together}
         format = new_formats.pop() if len(new_formats) == 1 else UNKNOWN
         if format == UNKNOWN:
             unknown |= together
@@ -147,7 +147,7 @@ class _Change:
 
     def __init__(self, index: Index, uses: ImageUses, formats: Mapping[int, str]) -> None:
         self._index = index
-        self._made = Rewriting(index)
+        self._rewriting = Rewriting(index)
         self._new: dict[tuple[int, str], int] = {}  # a type and a format → the one that takes its place
         self._images: dict[tuple[int, ...], int] = {}
         self._value_types = {id: self._changed(uses.types_of[id], format) for id, format in formats.items()}
@@ -168,16 +168,16 @@ class _Change:
                 form = (result, *types)
                 if form not in known:
                     known[form] = self._add(old, op.TYPE_FUNCTION, form)
-                self._made.words[place] = known[form]
+                self._rewriting.words[place] = known[form]
 
     def code(self, capabilities: Iterable[int]) -> bytes:
         """Return the changed module."""
-        words = self._made.words
+        words = self._rewriting.words
         for at in self._index.instructions():
             if words[at] & 0xFFFF in _TYPED and words[at] >> 16 > 2 and words[at + 2] in self._value_types:
                 words[at + 1] = self._value_types[words[at + 2]]
         added = [word for number in capabilities for word in (2 << 16 | op.CAPABILITY, number)]
-        result = self._made.result()
+        result = self._rewriting.result()
         result[HEADER_WORDS:HEADER_WORDS] = array(result.typecode, added)
         return result.tobytes()
 
@@ -216,10 +216,10 @@ class _Change:
             if new is None:
                 new = self._add(operands[0], op.TYPE_IMAGE, operands)
             else:
-                self._made.left_out.add(self._index.definitions[new])
-                self._made.put(self._index.definitions[operands[0]], self._instruction(new))
+                self._rewriting.left_out.add(self._index.definitions[new])
+                self._rewriting.put(self._index.definitions[operands[0]], self._instruction(new))
             self._images[operands] = new
         return self._images[operands]
 
     def _add(self, behind: int, opcode: int, operands: Sequence[int]) -> int:
-        return self._made.define(self._index.definitions[behind], opcode, operands)
+        return self._rewriting.define(self._index.definitions[behind], opcode, operands)

@@ -329,12 +329,12 @@ class Rewriting:
     def result(self) -> array[int]:
         """The words of the changed module."""
         words, done = self.words, HEADER_WORDS
-        made = words[:HEADER_WORDS]
-        made[_BOUND_WORD] = self._bound
+        changed = words[:HEADER_WORDS]
+        changed[_BOUND_WORD] = self._bound
         for at in sorted(self._behind.keys() | self.left_out):
             end = at + (words[at] >> 16)
-            made += words[done : at if at in self.left_out else end]
+            changed += words[done : at if at in self.left_out else end]
             for instruction in self._behind.get(at, ()):
-                made.extend(instruction)
+                changed.extend(instruction)
             done = end
-        return made + words[done:]
+        return changed + words[done:]
