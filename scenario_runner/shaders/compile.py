@@ -106,7 +106,6 @@ def compile_each(
         job = Job(request, options, assembled, able)
         prepared.append(job)
         same.setdefault(job.key(able[0]), []).append(job)
-    jobs = jobs or system_limits.processors()
     compile_missing([first for first, *_ in same.values() if not first.load(cache)], cache, jobs, timeout_s)
     left = []
     for first, *others in same.values():
@@ -141,13 +140,14 @@ def _together(failures: list[ScenarioRunnerError]) -> ScenarioRunnerError:
     return raised
 
 
-def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int, timeout_s: float) -> None:
-    """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time."""
+def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int | None, timeout_s: float) -> None:
+    """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time (default: one per core)."""
     if not missing:
         return
     from scenario_runner.program import Processes, work_off
 
     processes = Processes()
+    jobs = jobs or system_limits.processors()
 
     def together(batch: list[Job], folder: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # compiling them alone says more
