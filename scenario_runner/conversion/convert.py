@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, NamedTuple
 
+from scenario_runner.conversion import patching
 from scenario_runner.conversion.converter import ConverterCall
+from scenario_runner.conversion.examining import examine
 from scenario_runner.conversion.model import CustomOperation, Function, Model
 from scenario_runner.conversion.placeholders import equal_operands, simplified, with_placeholders
 from scenario_runner.conversion.problems import find_problems
@@ -82,8 +84,6 @@ def convert(
 def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     """The model as the converter converts it."""
     with converter_errors(source), ConverterCall(source.input(), options) as call:
-        from scenario_runner.conversion import patching  # takes as long to import as many models to convert
-
         content = call.result()
     if source.function is None:
         return ConvertedModel([content], ())
@@ -109,9 +109,7 @@ def _with_shaders(
             with converter_errors(source, model, findings):
                 placeholders = with_placeholders(source, model, function)
                 call = stack.enter_context(ConverterCall(placeholders, converter_options))
-        from scenario_runner.conversion import examining, patching
-
-        shaders, found = examining.examine(list(_labels(model, function)), dispatch, **examine_options)
+        shaders, found = examine(list(_labels(model, function)), dispatch, **examine_options)
         findings += found
         _stop_at(findings, model.path, strict=strict)
         equal = equal_operands(function)

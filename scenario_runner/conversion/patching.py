@@ -15,7 +15,7 @@ from scenario_runner.conversion.model import CustomOperation, Function, Shader, 
 from scenario_runner.conversion.placeholders import entry_point, equal_operands, shader_and_result
 from scenario_runner.custom_shader.attributes import View
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.graphs import ModelResource, Module, PushConstantRange, Sampler, find_problems, parse_vgf
+from scenario_runner.graphs import ModelResource, Module, PushConstantRange, find_problems, parse_vgf
 from scenario_runner.graphs.model import TENSOR, Category, DescriptorSet, Segment, Slot, Vgf, with_rows
 from scenario_runner.graphs.vgf_file import vgf_parts
 
@@ -151,11 +151,10 @@ class _Patch:
     def _view(self, row: int, view: View) -> int:
         """The row through which a shader sees the value of a row of the skeleton."""
         of = self._rows[row]
-        sampler = None if view.sampler is None else Sampler(*view.sampler)
         # without a shape a file does not say how large a buffer is
         shape = of.shape or ((1,) if view.kind == "buffer" else ())
         view_resource = of._replace(
-            descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=sampler
+            descriptor_type=view.descriptor_type, format=view.format.value, shape=shape, sampler=view.sampler
         )
         number = self._number[row]
         other = self._views.get((number, view_resource))

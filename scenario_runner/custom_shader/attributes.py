@@ -10,21 +10,12 @@ from typing import Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS, Format, format_named
+from scenario_runner.graphs.model import BUFFER_TYPES, IMAGE_TYPES, Sampler
 
 DOMAIN: Final = "com.arm.VulkanCustomShader"
 """The ``domain_name`` of the custom operations that are shaders."""
 
 Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
-
-
-class SamplerSettings(NamedTuple):
-    """Settings of a combined image sampler: numbers of VkFilter, VkSamplerAddressMode and VkBorderColor."""
-
-    min_filter: int
-    mag_filter: int
-    address_mode_u: int
-    address_mode_v: int
-    border_color: int
 
 
 class View(NamedTuple):
@@ -39,14 +30,12 @@ class View(NamedTuple):
     descriptor_type: int
     set: int
     binding: int
-    sampler: SamplerSettings | None = None
+    sampler: Sampler | None = None
     logical_type: str = ""
 
     @property
     def kind(self) -> str:
         """The kind of resource that it is: "image", "buffer" or "tensor"."""
-        from scenario_runner.graphs.model import BUFFER_TYPES, IMAGE_TYPES  # not before the converter is started
-
         if self.descriptor_type in IMAGE_TYPES:
             return "image"
         return "buffer" if self.descriptor_type in BUFFER_TYPES else "tensor"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
-from scenario_runner.custom_shader.attributes import SAMPLER_NAMES, Attributes, SamplerSettings, View
+from scenario_runner.custom_shader.attributes import SAMPLER_NAMES, Attributes, View
 from scenario_runner.custom_shader.variables import read_push_constants
 from scenario_runner.diagnostics import Diagnostic, error, escape, warning
 from scenario_runner.formats import Format, all_formats, find_format, format_help
@@ -27,6 +27,7 @@ from scenario_runner.graphs.model import (
     UNIFORM_BUFFER,
     descriptor_type_named,
 )
+from scenario_runner.graphs.model import Sampler as SamplerSettings
 from scenario_runner.scenario.model import U32, build
 from scenario_runner.scenario.model_base import ModelBase, close_match, findings, listed, shown
 from scenario_runner.scenario.schema import without_null

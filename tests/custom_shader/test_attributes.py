@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.custom_shader.attributes import PushConstant, SamplerSettings
+from scenario_runner.custom_shader.attributes import PushConstant
 from scenario_runner.custom_shader.parsing import examine_attributes, parse_attributes
 from scenario_runner.errors import ScenarioError
+from scenario_runner.graphs import Sampler
 from tests.custom_shader.attributes import ATTRIBUTES, SOURCE, examined, messages, resource, text_of
 
 SPIRV = Path(__file__).resolve().parents[1] / "spirv"
@@ -52,7 +53,7 @@ def test_all_that_they_say() -> None:
         *("VK_FORMAT_R8G8B8A8_UNORM", 1, 3),
         2,
     )
-    assert second.sampler == SamplerSettings(1, 1000015000, 3, 4, 5)
+    assert second.sampler == Sampler(1, 1000015000, 3, 4, 5)
     assert (second.kind, second.logical_type) == ("image", "Image")
     assert attributes.warnings == ()
 
