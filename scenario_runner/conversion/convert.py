@@ -109,8 +109,8 @@ def _with_shaders(
             with converter_errors(source, model, findings):
                 placeholders = with_placeholders(source, model, function)
                 call = stack.enter_context(ConverterCall(placeholders, converter_options))
-        shaders, found = examine(list(_labels(model, function)), dispatch, **examine_options)
-        findings += found
+        shaders, problems = examine(list(_labels(model, function)), dispatch, **examine_options)
+        findings += problems
         _stop_at(findings, model.path, strict=strict)
         equal = equal_operands(function)
         if call is None:

@@ -121,7 +121,12 @@ def equal_operands(function: Function) -> Sequence[tuple[int, ...]]:
 
     The converter binds a value once: operands are at the bindings of their places among those that differ.
     """
-    return [_places([operand.name for operand in shader.operands]) for shader in function.shaders]
+    places = []
+    for shader in function.shaders:
+        names = [operand.name for operand in shader.operands]
+        different = list(dict.fromkeys(names))
+        places.append(tuple(map(different.index, names)))
+    return places
 
 
 def simplified(model: Input, path: str) -> Function:
@@ -135,8 +140,3 @@ def simplified(model: Input, path: str) -> Function:
         shader_and_result(json.loads(shader.attributes)["entry_point"])[0]: shader for shader in function.shaders
     }
     return function._replace(operations=tuple(shaders_by_number[number] for number in range(len(shaders_by_number))))
-
-
-def _places(names: Sequence[str]) -> tuple[int, ...]:
-    different = list(dict.fromkeys(names))
-    return tuple(different.index(name) for name in names)

@@ -53,7 +53,7 @@ def examine_tree(
     """The same for a part of a text that is parsed already."""
     reader = Reader(operation)
     attributes = reader.read(tree, operands, results)
-    findings = placed(reader.found, origin)
+    findings = placed(reader.findings, origin)
     return attributes and attributes._replace(warnings=tuple(findings), origin=origin), findings
 
 

@@ -152,12 +152,12 @@ _MOST_FINDINGS: Final = 100
 
 
 class Reader:
-    """Reads the attributes of the operation called ``operation``. ``found`` are errors and warnings; their pointers
+    """Reads the attributes of the operation called ``operation``. ``findings`` are errors and warnings; their pointers
     start from the attributes."""
 
     def __init__(self, operation: str) -> None:
         self.operation = operation
-        self.found: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
         self._resources: dict[str, dict[int, dict[str, Any]]] = {"input": {}, "output": {}}
         self._unknown: dict[str, str] = {}
 
@@ -174,8 +174,8 @@ class Reader:
             return None
         code = self._code(shader)
         push_constants, problems = read_push_constants(shader.push_constants)
-        self.found += problems
-        if any(finding.severity == "error" for finding in self.found):
+        self.findings += problems
+        if any(finding.severity == "error" for finding in self.findings):
             return None
         x, y, z = shader.workgroup_sizes
         return Attributes(
@@ -187,7 +187,7 @@ class Reader:
             push_constants=push_constants,
             inputs=tuple(inputs),
             outputs=tuple(outputs),
-            warnings=tuple(self.found),
+            warnings=tuple(self.findings),
         )
 
     def _sorted(self, tree: dict[str, Any]) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class Reader:
             for finding in findings(model, wrong):
                 if finding.code != "SR-JSON-004" or finding.pointer:
                     pointer = f"/{prefix}{(finding.pointer or '')[1:]}"
-                    self.found.append(finding._replace(pointer=pointer))
+                    self.findings.append(finding._replace(pointer=pointer))
         return None
 
     def _views(self, direction: str, count: int | None) -> list[View]:
@@ -273,7 +273,7 @@ class Reader:
 
     def _view(self, name: str, values: dict[str, Any]) -> View | None:
         """One input or output, None where something is wrong with it."""
-        before = len(self.found)
+        before = len(self.findings)
         if isinstance(values.get("sampler"), dict):
             values = values | {"sampler": self._checked_sampler(values["sampler"], f"/{name}_sampler")}
         resource: Resource | None = self._validated(Resource, values, f"{name}_")
@@ -285,7 +285,7 @@ class Reader:
             self._error("SR-JSON-005", f"/{name}_vkformat", message, format_help(resource.vkformat))
         number = self._descriptor_type(name, resource.vkdescriptortype)
         settings = None if resource.sampler is None else _sampler_settings(resource.sampler)
-        if format is None or number is None or any(finding.severity == "error" for finding in self.found[before:]):
+        if format is None or number is None or any(finding.severity == "error" for finding in self.findings[before:]):
             return None
         view = View(name, format, number, resource.descriptorset, resource.binding, settings, resource.type or "")
         self._check_view(view, resource.vkdescriptortype)
@@ -385,10 +385,10 @@ class Reader:
         return data
 
     def _error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
-        self.found.append(error(code, pointer, message, help))
+        self.findings.append(error(code, pointer, message, help))
 
     def _warning(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
-        self.found.append(warning(code, pointer, message, help))
+        self.findings.append(warning(code, pointer, message, help))
 
 
 def _sampler_settings(sampler: Sampler) -> SamplerSettings:

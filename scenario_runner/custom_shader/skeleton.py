@@ -91,7 +91,7 @@ def _resources(slots: Iterable[Slot]) -> dict[str, Any]:
     for slot in slots:
         if not slot.used:
             continue
-        direction = "output" if any(each.writes for _, each in slot.variables) else "input"
+        direction = "output" if any(variable.writes for _, variable in slot.variables) else "input"
         number = TYPE_OF_KIND[slot.kind]
         described = {
             "vkformat": _format(slot.variable),
@@ -125,8 +125,11 @@ def _format_named(element: Scalar, components: int) -> str:
     """The format of as many components of a type; bytes where no format has it."""
     numeric = _ENCODINGS.get(element.encoding) or _NUMERIC.get(element.kind, "uint")
     bits = (8 if element.kind == "bool" else element.width_bits,) * components
-    key = (numeric, bits, False)
-    for format in all_formats():
-        if (format.numeric, format.channel_bits, format.is_packed) == key and "color" in format.aspects:
-            return format.name
-    return "VK_FORMAT_R8_UINT"
+    names = (
+        format.name
+        for format in all_formats()
+        if (format.numeric, format.channel_bits) == (numeric, bits)
+        and not format.is_packed
+        and "color" in format.aspects
+    )
+    return next(names, "VK_FORMAT_R8_UINT")

@@ -121,10 +121,10 @@ def _check_access(view: View, slot: Slot) -> Iterator[Diagnostic]:
     if not used:
         return  # said where the place is
     if view.name.startswith("input"):
-        if any(each.writes and each.writable and each.followed for each in used):
+        if any(variable.writes and variable.writable and variable.followed for variable in used):
             message = f"the shader writes {described(slot.variable)}, which is {view.name}"
             yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "operands are for reading only")
-    elif all(each.followed and not each.writes for each in used):
+    elif all(variable.followed and not variable.writes for variable in used):
         message = f"the shader does not write {described(slot.variable)}, which is {view.name}"
         yield warning("SR-CUSTOM-013", f"/{view.name}_binding", message, "the result would be undefined")
 

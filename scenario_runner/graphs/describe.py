@@ -38,14 +38,17 @@ def describe(vgf: Vgf) -> dict[str, Any]:
     }
 
 
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: records are objects, other tuples are arrays."""
+    if not isinstance(value, tuple):
+        return value
+    parts = [_plain(part) for part in value]
+    names = getattr(value, "_fields", None)
+    return parts if names is None else dict(zip(names, parts, strict=True))
+
+
 def _port(vgf: Vgf, port: Port) -> dict[str, Any]:
-    return {
-        "binding": port.binding,
-        "names": list(port.names),
-        "resource_index": port.resource_index,
-        "view_indices": list(port.view_indices),
-        **_view(vgf.resources[port.resource_index]),
-    }
+    return {**_plain(port), **_view(vgf.resources[port.resource_index])}
 
 
 def _view(resource: ModelResource) -> dict[str, Any]:
@@ -53,7 +56,7 @@ def _view(resource: ModelResource) -> dict[str, Any]:
     return {"descriptor_type": descriptor_type, "format": format_name(resource.format), "shape": list(resource.shape)}
 
 
-_LISTS = ("inputs", "outputs", "descriptor_sets", "constants", "push_constant_ranges")
+_LISTS = ("dispatch_shape", "inputs", "outputs", "descriptor_sets", "constants", "push_constant_ranges")
 
 
 def _segment(vgf: Vgf, segment: Segment) -> dict[str, Any]:
@@ -63,11 +66,7 @@ def _segment(vgf: Vgf, segment: Segment) -> dict[str, Any]:
         "type": segment.type,
         "module_index": segment.module_index,
         "module": vgf.modules[segment.module_index].name,
-        "dispatch_shape": list(segment.dispatch_shape),
-        **{name: [each._asdict() for each in getattr(segment, name)] for name in _LISTS},
-        "descriptor_sets": [
-            {"index": x.index, "slots": [slot._asdict() for slot in x.slots]} for x in segment.descriptor_sets
-        ],
+        **{name: _plain(getattr(segment, name)) for name in _LISTS},
     }
 
 
@@ -89,7 +88,7 @@ def _resource(resource: ModelResource) -> dict[str, Any]:
         "strides": list(resource.strides),
         "size_bytes": resource_size_bytes(resource),
         "alias_group": resource.alias_group,
-        "sampler": None if resource.sampler is None else resource.sampler._asdict(),
+        "sampler": _plain(resource.sampler),
     }
 
 

@@ -183,7 +183,7 @@ def with_rows(segment: Segment, row: Callable[[int], int]) -> Segment:
     return segment._replace(
         inputs=moved(segment.inputs),
         outputs=moved(segment.outputs),
-        descriptor_sets=tuple(each._replace(slots=moved(each.slots)) for each in segment.descriptor_sets),
+        descriptor_sets=tuple(DescriptorSet(number, moved(slots)) for number, slots in segment.descriptor_sets),
     )
 
 

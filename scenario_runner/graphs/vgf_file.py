@@ -19,7 +19,7 @@ from scenario_runner.errors import UnsupportedError, error_of
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.graphs.check import find_problems, join_by_number
 from scenario_runner.graphs.executorch import is_program, joined_models, read_program
-from scenario_runner.graphs.model import Constant, ModelResource, Module, Segment, Slot, Vgf
+from scenario_runner.graphs.model import Constant, ModelResource, Module, Slot, Vgf
 from scenario_runner.graphs.tables import CUT, damaged, decoder, library, read_modules, read_resources, read_sequence
 
 
@@ -145,8 +145,7 @@ def raw_section(constants: Sequence[Constant]) -> list[bytes | memoryview]:
     records, offset = [], 0
     for constant in constants:
         assert constant.data is not None, "the constants of files on disk are read before"
-        sparsity = _DENSE if constant.sparsity_dimension is None else constant.sparsity_dimension
-        records.append(_RECORD.pack(constant.resource_index, sparsity, constant.data.nbytes, offset))
+        records.append(_RECORD.pack(constant.resource_index, _sparsity(constant), constant.data.nbytes, offset))
         padding = bytes(-constant.data.nbytes % _ALIGNMENT)
         parts += [constant.data, padding]
         offset += constant.data.nbytes + len(padding)
@@ -275,86 +274,64 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
     The data of constants must be in memory, and every index must lead somewhere (`find_problems`): the library checks
     nothing. Raises MissingPackageError without the ``ml`` extra.
     """
-    writer = _Writer(library("writing"))
-    for module in vgf.modules:
-        writer.module(module)
-    for resource in vgf.resources:
-        writer.resource(resource)
-    for constant in vgf.constants:
-        sparsity = -1 if constant.sparsity_dimension is None else constant.sparsity_dimension
-        writer.constants.append(
-            # The data are written below: the library would copy them three times.
-            writer.encoder.AddConstant(writer.resources[constant.resource_index], b"", sparsity)
-        )
+    vgfpy = library("writing")
+    encoder = vgfpy.CreateEncoder(0)
+    modules = [encoder.AddModule(*_module_arguments(vgfpy, module)) for module in vgf.modules]
+    resources = [_add_resource(encoder, resource) for resource in vgf.resources]
+    # The data are written below: the library would copy them three times.
+    constants = [
+        encoder.AddConstant(resources[constant.resource_index], b"", _sparsity(constant)) for constant in vgf.constants
+    ]
+
+    def slots(slots: Iterable[Slot]) -> list[Any]:
+        return [encoder.AddBindingSlot(slot.binding, resources[slot.resource_index]) for slot in slots]
+
     for segment in vgf.segments:
-        writer.segment(segment)
-    writer.encoder.AddModelSequenceInputsOutputs(
-        writer.slots(vgf.inputs), list(vgf.input_names), writer.slots(vgf.outputs), list(vgf.output_names)
-    )
-    writer.encoder.Finish()
-    file = io.BytesIO()
-    if not writer.encoder.WriteTo(file):
-        raise MemoryError
-    tables = bytearray(file.getvalue())
-    constants = raw_section(vgf.constants)
-    start = put_constants_size(tables, sum(memoryview(part).nbytes for part in constants))
-    return [memoryview(tables)[:start], *constants]
-
-
-class _Writer:
-    """An encoder with the references that it has given, in the order of the model's tables."""
-
-    def __init__(self, vgfpy: Any) -> None:
-        self.library = vgfpy
-        self.encoder = vgfpy.CreateEncoder(0)
-        self.modules: list[Any] = []
-        self.resources: list[Any] = []
-        self.constants: list[Any] = []
-
-    def module(self, module: Module) -> None:
-        library = self.library
-        kind = library.ModuleType.Compute if module.type == "compute" else library.ModuleType.Graph
-        arguments = [kind, module.name, module.entry_point]
-        if isinstance(module.code, bytes):
-            arguments.append(memoryview(module.code).cast("I").tolist())
-        elif module.code is not None:
-            language = library.ShaderType.Hlsl if module.language == "HLSL" else library.ShaderType.Glsl
-            arguments += [language, module.code]
-        self.modules.append(self.encoder.AddModule(*arguments))
-
-    def resource(self, resource: ModelResource) -> None:
-        encoder = self.encoder
-        shape, strides = list(resource.shape), list(resource.strides)
-        if resource.category == "constant":
-            self.resources.append(encoder.AddConstantResource(resource.format, shape, strides))
-            return
-        add = {
-            "input": encoder.AddInputResource,
-            "output": encoder.AddOutputResource,
-            "intermediate": encoder.AddIntermediateResource,
-        }[resource.category]
-        added = add(resource.descriptor_type, resource.format, shape, strides, resource.alias_group)
-        if resource.sampler is not None:
-            encoder.AddSamplerConfig(added, *resource.sampler)
-        self.resources.append(added)
-
-    def slots(self, slots: Iterable[Slot]) -> list[Any]:
-        return [self.encoder.AddBindingSlot(slot.binding, self.resources[slot.resource_index]) for slot in slots]
-
-    def segment(self, segment: Segment) -> None:
-        encoder = self.encoder
-        sets = [encoder.AddDescriptorSetInfo(self.slots(one.slots), one.index) for one in segment.descriptor_sets]
-        constants = [
-            self.library.GraphConstantBindingRef(constant.id, self.constants[constant.constant_index])
-            for constant in segment.constants
-        ]
+        links = [vgfpy.GraphConstantBindingRef(link.id, constants[link.constant_index]) for link in segment.constants]
         encoder.AddSegmentInfo(
-            self.modules[segment.module_index],
+            modules[segment.module_index],
             segment.name,
-            sets,
-            self.slots(segment.inputs),
-            self.slots(segment.outputs),
+            [encoder.AddDescriptorSetInfo(slots(bound), number) for number, bound in segment.descriptor_sets],
+            slots(segment.inputs),
+            slots(segment.outputs),
             dispatchShape=list(segment.dispatch_shape),
             pushConstRanges=[encoder.AddPushConstRange(*part) for part in segment.push_constant_ranges],
-            **({"constantBindings": constants} if constants else {}),
+            **({"constantBindings": links} if links else {}),
         )
+    encoder.AddModelSequenceInputsOutputs(
+        slots(vgf.inputs), list(vgf.input_names), slots(vgf.outputs), list(vgf.output_names)
+    )
+    encoder.Finish()
+    file = io.BytesIO()
+    if not encoder.WriteTo(file):
+        raise MemoryError
+    tables = bytearray(file.getvalue())
+    section = raw_section(vgf.constants)
+    start = put_constants_size(tables, sum(memoryview(part).nbytes for part in section))
+    return [memoryview(tables)[:start], *section]
+
+
+def _module_arguments(vgfpy: Any, module: Module) -> list[Any]:
+    kind = vgfpy.ModuleType.Compute if module.type == "compute" else vgfpy.ModuleType.Graph
+    arguments = [kind, module.name, module.entry_point]
+    if isinstance(module.code, bytes):
+        arguments.append(memoryview(module.code).cast("I").tolist())
+    elif module.code is not None:
+        language = vgfpy.ShaderType.Hlsl if module.language == "HLSL" else vgfpy.ShaderType.Glsl
+        arguments += [language, module.code]
+    return arguments
+
+
+def _add_resource(encoder: Any, resource: ModelResource) -> Any:
+    shape, strides = list(resource.shape), list(resource.strides)
+    if resource.category == "constant":
+        return encoder.AddConstantResource(resource.format, shape, strides)
+    add = getattr(encoder, f"Add{resource.category.title()}Resource")
+    added = add(resource.descriptor_type, resource.format, shape, strides, resource.alias_group)
+    if resource.sampler is not None:
+        encoder.AddSamplerConfig(added, *resource.sampler)
+    return added
+
+
+def _sparsity(constant: Constant) -> int:
+    return _DENSE if constant.sparsity_dimension is None else constant.sparsity_dimension
