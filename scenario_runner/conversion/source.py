@@ -10,6 +10,7 @@ import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from io import SEEK_CUR, BytesIO
 from typing import Literal, NamedTuple
 
 from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
@@ -263,38 +264,36 @@ def _is_one_operation(content: bytes) -> bool:
     Source: MLIR bytecode format. The section of the operations begins with a block that has the module, whose region
     is a section of its own.
     """
-    at = len(_BYTECODE)
+    file = BytesIO(content)
 
     def number() -> int:
-        nonlocal at
-        first = content[at]
+        first = file.read(1)[0]
         size = (first & -first).bit_length() or 9  # the zeros below the first one count the bytes that follow
-        at += size
-        return int.from_bytes(content[at - size : at], "little") >> min(size, 8)
+        return int.from_bytes(bytes([first]) + file.read(size - 1), "little") >> min(size, 8)
 
     def section() -> tuple[int, int]:
-        nonlocal at
-        at += 1
-        kind, size = content[at - 1], number()
+        kind, size = file.read(1)[0], number()
         if kind & _IS_ALIGNED:
             alignment = number()
-            at += -at % alignment
-        return kind & ~_IS_ALIGNED, at + size
+            file.seek(-file.tell() % alignment, SEEK_CUR)
+        return kind & ~_IS_ALIGNED, file.tell() + size
 
     try:
+        file.seek(len(_BYTECODE))
         number()  # the version of the format, behind which the producer is named
-        at = content.index(0, at) + 1
-        while (found := section())[0] != _OPERATIONS_SECTION:
-            at = found[1]
+        file.seek(content.index(0, file.tell()) + 1)
+        kind, end = section()
+        while kind != _OPERATIONS_SECTION:
+            file.seek(end)
+            kind, end = section()
         number(), number()  # operations of the block, and the name of the module operation
-        at += 1
-        if content[at - 1] != _HAS_PROPERTIES_AND_REGIONS:
+        if file.read(1)[0] != _HAS_PROPERTIES_AND_REGIONS:
             return False
         number(), number(), number()  # location, properties, regions
         section()
         number(), number()  # blocks, values
         return number() >> 1 == 1
-    except (IndexError, ValueError, ZeroDivisionError):
+    except (IndexError, ValueError, ArithmeticError):
         return False
 
 

@@ -123,26 +123,26 @@ class GraphBody:
             opcode = words[at] & 0xFFFF
             if opcode == op.GRAPH:
                 graph = words[at + 2]
-            elif opcode in handlers:
-                if opcode != op.GRAPH_SET_OUTPUT:
-                    self._places[words[at + 2]] = at
-                    self._declare(words[at + 2], self._type(words[at + 1]))
-                if opcode not in (op.GRAPH_INPUT, op.GRAPH_SET_OUTPUT) or graph == self._graph:
-                    self._handle(handlers[opcode], at)
+            if opcode not in handlers:
+                continue
+            if opcode != op.GRAPH_SET_OUTPUT:
+                self._places[words[at + 2]] = at
+                self._declare(words[at + 2], self._type(words[at + 1]))
+            if graph == self._graph or opcode not in (op.GRAPH_INPUT, op.GRAPH_SET_OUTPUT):
+                try:
+                    handlers[opcode](at)
+                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                    what = str(error) if isinstance(error, ShapeError) else "has operands that it cannot have"
+                    raise self._index.error(f"byte {at * 4}: {self._subject(at)} {what}", "SR-GRAPH-014") from None
 
-    def _handle(self, handler: Callable[[int], None], at: int) -> None:
-        try:
-            handler(at)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            what = str(error) if isinstance(error, ShapeError) else "has operands that it cannot have"
-            subject = f"the instruction {self._words[at] & 0xFFFF} of the graph"
-            if self._words[at] & 0xFFFF == op.EXT_INST:
-                id = self._words[at + 2]
-                label = self._index.name_of(id)
-                subject = f"the operator {self._name(at)} with the result {id}" + (
-                    f" ({label!r:.100})" if label else ""
-                )
-            raise self._index.error(f"byte {at * 4}: {subject} {what}", "SR-GRAPH-014") from None
+    def _subject(self, at: int) -> str:
+        """Name the instruction at a word in the message of an error."""
+        opcode = self._words[at] & 0xFFFF
+        if opcode != op.EXT_INST:
+            return f"the instruction {opcode} of the graph"
+        id = self._words[at + 2]
+        label = self._index.name_of(id)
+        return f"the operator {self._name(at)} with the result {id}" + (f" ({label!r:.100})" if label else "")
 
     def _declare(self, id: int, type: Type) -> None:
         """Note what a type says of the shape of a value."""
