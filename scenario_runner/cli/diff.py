@@ -35,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
     else:
         _show_scenarios(one, other, pairs)
         _show_contents(one, other, pairs, all_compared)
-    is_equal = pairs.are_equal and all(each.difference.is_equal for each in all_compared)
+    is_equal = pairs.are_equal and all(pair.difference.is_equal for pair in all_compared)
     return 0 if is_equal else DIFFERENT_EXIT_CODE
 
 
@@ -58,7 +58,7 @@ def _show_scenarios(one: DumpIndex, other: DumpIndex, pairs: Scenarios) -> None:
 def _show_contents(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> None:
     """Print the first content that differs, and a line for each that does."""
     folders = f"{one_line(one.folder)} and {one_line(other.folder)}"
-    different = [each for each in all_compared if not each.difference.is_equal]
+    different = [pair for pair in all_compared if not pair.difference.is_equal]
     count = counted(len(all_compared), "content")
     if different:
         first = different[0]
@@ -68,7 +68,7 @@ def _show_contents(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compa
         show_table([headings, *map(_row, different)])
         print(f"{count} compared: {len(all_compared) - len(different)} equal, {len(different)} different")
         return
-    tolerated = sum(each.difference.tolerated for each in all_compared)
+    tolerated = sum(pair.difference.tolerated for pair in all_compared)
     within = f", {tolerated} elements within the tolerance" if tolerated else ""
     equal = "are equal" if pairs.are_equal else "are equal in what both have"
     print(f"{folders} {equal}: {count} compared{within}")
@@ -104,9 +104,9 @@ def _name(entry: DumpEntry, mip: int | None) -> str:
 
 def _as_json(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> dict[str, Any]:
     different = [
-        {**_entry_json(each.entry), "mip": each.mip, **_difference_json(each.difference)}
-        for each in all_compared
-        if not each.difference.is_equal
+        {**_entry_json(pair.entry), "mip": pair.mip, **_difference_json(pair.difference)}
+        for pair in all_compared
+        if not pair.difference.is_equal
     ]
     return {
         "equal": pairs.are_equal and not different,

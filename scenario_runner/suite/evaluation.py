@@ -13,10 +13,10 @@ import hashlib
 import math
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from fractions import Fraction
-from typing import Any
 
 from scenario_runner.errors import (
     DeviceError,
@@ -39,6 +39,7 @@ from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.elements import Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.metrics import METRICS, pairs_of, verdict
 from scenario_runner.text import counted, distinct
+from scenario_runner.viewing.content import Array
 
 _DEFAULT = EvaluationOptions()
 
@@ -220,25 +221,27 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
 
 
 def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
-    expected, rule = bound.expected, bound.rule
-    by_elements = expected.metrics is None or bool(expected.model_fields_set & _ELEMENT_KEYS)
-    ignored = bound.ignored()
+    expected, ignored = bound.expected, bound.ignored()
     metrics: dict[str, float] = {}
-    status, messages = "Pass", []
+    failures: list[tuple[str, str]] = []  # statuses and their reasons
     worst: tuple[tuple[str, str, str], ...] = ()
-    if by_elements:
-        mismatch = compare(actual, content, bound.compared_planes, rule, ignored)
+    if expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
+        mismatch = compare(actual, content, bound.compared_planes, bound.rule, ignored)
         allowed = _allowed(bound, mismatch)
         if allowed:
             metrics["wrong_elements"] = float(mismatch.wrong)
         if mismatch.wrong > allowed:
-            status, messages, worst = "Fail", [_sentence(bound, mismatch, allowed)], mismatch.worst
+            failures.append(("Fail", _sentence(bound, mismatch, allowed)))
+            worst = mismatch.worst
     if expected.metrics is not None:
-        status, more = _measured(bound, content, actual, ignored, metrics, status)
-        messages += more
-    if status != "Pass" and not worst:  # a metric is what is wrong
+        failures += _failed_metrics(bound, actual, ignored, metrics)
+    if not failures:
+        return OutputCheck(bound.output.name, "Pass", "", metrics)
+    if not worst:  # a metric is what is wrong
         worst = compare(actual, content, bound.planes, Rule(), ignored).worst
-    return OutputCheck(bound.output.name, status, "; ".join(messages), metrics, worst)  # type: ignore[arg-type]
+    is_failure = any(status == "Fail" for status, _ in failures)
+    message = "; ".join(reason for _, reason in failures)
+    return OutputCheck(bound.output.name, "Fail" if is_failure else "Warn", message, metrics, worst)
 
 
 def _allowed(bound: Bound, mismatch: Mismatch) -> int:
@@ -251,7 +254,7 @@ def _allowed(bound: Bound, mismatch: Mismatch) -> int:
 
 
 def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
-    """Say in a sentence what is wrong with the elements of an output."""
+    """The sentence about the wrong elements of an output."""
     count = mismatch.total - mismatch.ignored
     which = (" that counts" if count == 1 else " that count") if mismatch.ignored else ""
     text = f"{mismatch.wrong} of {counted(count, 'element')}{which} ({100 * mismatch.wrong / count:.3g} %) are wrong"
@@ -268,9 +271,9 @@ def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
 
 
 def _allowed_error(bound: Bound) -> str:
-    """The bounds in force, each with the entry of 'when' that has set it."""
-    given = [name for name in _BOUNDS if name in bound.expected.model_fields_set]
-    bounds = ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in given)
+    """The bounds in force, with the entries of 'when' that have set them."""
+    names = [name for name in _BOUNDS if name in bound.expected.model_fields_set]
+    bounds = ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in names)
     return f"; allowed: {bounds}" if bounds else ""
 
 
@@ -279,29 +282,22 @@ def _origin(bound: Bound, key: str) -> str:
     return f" ({entry})" if entry else ""
 
 
-def _measured(
-    bound: Bound, content: Content, actual: memoryview, ignored: Any, metrics: dict[str, float], status: str
-) -> tuple[str, list[str]]:
-    """The verdict on all metrics, joined with the one before; their values go into ``metrics``."""
-    held = memoryview(bytearray(bound.output.size_bytes))
-    content.read_into(held, 0)
-    pairs = pairs_of(bound.planes, actual, held, ignored, without_nan=bound.expected.nan == "any")
-    messages = []
-    assert bound.expected.metrics is not None
-    for name in METRICS:
+def _failed_metrics(
+    bound: Bound, actual: memoryview, ignored: Array | None, metrics: dict[str, float]
+) -> Iterator[tuple[str, str]]:
+    """The status and the reason of the metrics that are out of their bounds; the values of all go into ``metrics``."""
+    pairs = pairs_of(bound.planes, actual, bound.expected_bytes(), ignored, without_nan=bound.expected.nan == "any")
+    for name, metric in METRICS.items():
         bounds = getattr(bound.expected.metrics, name)
         if bounds is None:
             continue
         try:
-            value = METRICS[name].value(pairs)
+            value = metric.value(pairs)
         except ValueError as error:
-            shown, message = "Fail", f"{name} cannot be computed: {error}"
+            status, message = "Fail", f"{name} cannot be computed: {error}"
         else:
-            shown, message = verdict(METRICS[name], bounds, value)
+            status, message = verdict(metric, bounds, value)
             if math.isfinite(value):  # JSON has no other numbers
                 metrics[name] = value
-        if message:
-            messages.append(message + _origin(bound, "metrics"))
-        if shown == "Fail" or status == "Pass":
-            status = shown
-    return status, messages
+        if status != "Pass":
+            yield status, message + _origin(bound, "metrics")

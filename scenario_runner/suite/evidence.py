@@ -73,7 +73,7 @@ def write_evidence(
 
     contents = {"actual": actual}
     if bound.expected.sha256 is None:
-        contents["expected"] = _expected(bound)
+        contents["expected"] = bound.expected_bytes()
     plane = _wrong_plane(bound, contents)
     is_picture = _is_picture(plane)
     for what, data in contents.items():
@@ -88,13 +88,6 @@ def write_evidence(
         errors = _errors(bound, plane, contents)
         write_npy(path_of("error", "error.npy"), "<f8", plane.shape, [errors.tobytes()])
     return files
-
-
-def _expected(bound: Bound) -> memoryview:
-    held = memoryview(bytearray(bound.output.size_bytes))
-    with bound.opened() as content:
-        content.read_into(held, 0)
-    return held
 
 
 def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:

@@ -24,7 +24,7 @@ from scenario_runner.suite.records import Result
 from scenario_runner.suite.reports.text import Repeat
 
 VERSION: Final = 2
-"""Of the form of a journal; a reader refuses others."""
+"""Version of the format; a reader refuses others."""
 FILE_NAME: Final = "journal.jsonl"
 PREVIOUS_NAME: Final = "journal.previous.jsonl"
 
@@ -96,7 +96,7 @@ class Journal:
             refuse("SR-FILE-015", error.filename or self.path, f"the journal cannot be written: {reason_of(error)}")
 
     def begin(self, header: Header) -> None:
-        """Say what the results that follow have in common."""
+        """Write what the results that follow have in common."""
         self._write({**header._asdict(), "repeat": header.repeat._asdict()})
 
     def add(self, result: Result) -> None:
@@ -104,7 +104,7 @@ class Journal:
         self._write(result.as_json())
 
     def end(self, end: End) -> None:
-        """Say how the suite ended, and with which devices."""
+        """Write how the suite ended, and with which devices."""
         self._write(end._asdict())
 
     def close(self) -> None:
@@ -163,22 +163,17 @@ def _opened(path: str) -> int:
     else while it writes, since closing any of its descriptors would give the lock up.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    is_ours = False
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_locked = os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        is_locked = False  # another suite has just moved it away
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EAGAIN):
-            os.close(descriptor)
-            raise
-        is_locked = False
-    if not is_locked:
+        is_ours = os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except (BlockingIOError, PermissionError, FileNotFoundError):
+        pass  # another suite has it, or has just moved it away
+    except OSError:
         os.close(descriptor)
-        refuse(
-            "SR-SUITE-010",
-            path,
-            "another suite writes to this journal",
-            "give each suite a --results folder of its own; 'scenario-runner report' merges their journals",
-        )
+        raise
+    if not is_ours:
+        os.close(descriptor)
+        help = "give each suite a --results folder of its own; 'scenario-runner report' merges their journals"
+        refuse("SR-SUITE-010", path, "another suite writes to this journal", help)
     return descriptor

@@ -93,7 +93,7 @@ def _add(text: str, place: Place, including: tuple[str, ...], patterns: Patterns
 
 
 Baseline: TypeAlias = dict[str, tuple[str | None, Place]]
-"""By the names of items: the expected status ("KnownFlake", or None for any), and the place of the line."""
+"""The expected status ("KnownFlake", or None for any) and the place of its line, by the names of items."""
 
 
 def read_baselines(paths: Sequence[str], problems: SuiteProblems) -> Baseline:
@@ -136,10 +136,10 @@ class Lists:
     skips: Patterns
     flakes: Patterns
     include: Patterns = field(default_factory=Patterns)
-    _names: set[str] = field(default_factory=set)  # of all items, as far as they were found
+    _names: set[str] = field(default_factory=set)  # of all items so far
 
     def included(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items that count of those that are found."""
+        """The items that count; remembers the names of all."""
         for item in items:
             self._names.add(item.id)
             if not self.include or self.include.match(item.id):
@@ -153,7 +153,7 @@ class Lists:
         return Expected(status, self.flakes.match(name))
 
     def unmatched(self) -> Iterator[tuple[str, Place]]:
-        """The entries that no item has been found for."""
+        """The entries that match no item."""
         yield from self.include.unmatched(self._names)
         yield from ((name, place) for name, (_, place) in self.baseline.items() if name not in self._names)
         yield from self.skips.unmatched(self._names)

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 Status = Literal["Pass", "Warn", "Fail", "NotSupported", "MissingTool", "Skip", "Crash", "Timeout", "Missing"]
-"""What one run of an item gives. Missing: it could not be run, since its file or its expectations cannot be used.
+"""The status of one run of an item. Missing: it could not be run, since its file or its expectations cannot be used.
 MissingTool: this machine lacks a tool for it (`MissingToolError`)."""
 
 NOT_RUN: Final = frozenset({"NotSupported", "MissingTool", "Skip"})

@@ -72,7 +72,7 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
 
 
 def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
-    """The same with the expected files that are kept: another item may change them."""
+    """Like `update`, with the expected files that are kept: another item may change them."""
     expectations = load(item)
     check = expectations.check
     runner = runners.runner(*expectations.timeout, robustness=check.robustness or None)
@@ -226,7 +226,7 @@ class _Update:
         for other in others:
             if other.digest != change.digest and not other.kind == kind == "kept":
                 message = f"is what {other.output!r} and {output.name!r} must give, but they differ"
-                help = "expect a file of its own of each"
+                help = "expect different files of them"
                 raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=path))
         others.append(change)
         self.changes.append(change)
@@ -260,12 +260,12 @@ def refused(updates: Iterable[tuple[Item, Outcome]]) -> tuple[list[Diagnostic], 
     for path, users in contents.items():
         writers = {item.id for item, output in users if output.status != "Pass"}
         (first, output), *others = users
-        other = next((item for item, each in others if each.files[DIGEST] != output.files[DIGEST]), None)
+        other = next((item for item, user in others if user.files[DIGEST] != output.files[DIGEST]), None)
         if writers and path in inputs:
             problems.append(_overwritten(os.path.relpath(path), inputs[path]))
         elif writers and other is not None:
             message = f"is what both {first.id!r:.200} and {other.id!r:.200} must give, but they differ"
-            help = "expect a file of its own of each"
+            help = "expect different files of them"
             problems.append(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=os.path.relpath(path)))
         else:
             continue
@@ -283,8 +283,8 @@ TASK = "scenario_runner.suite.update:update_item"
 
 
 def update_item(item: Item, runners: Runners, write: bool) -> Outcome:
-    """Run an item and let its expectations be what it gives. Pass has a Warn for the output of each of them that
-    changes, and a Pass for that of each file that is kept; Missing says why there is nothing to expect."""
+    """Update the expectations of an item in a worker. The outcome Pass has a Warn for every expectation that changes,
+    and a Pass for every file that is kept; Missing has the reason why there is nothing to expect."""
     start = time.perf_counter()
     try:
         changes = update_or_keep(item, runners, write=write)

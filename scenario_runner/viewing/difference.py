@@ -128,15 +128,15 @@ def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
 
 def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
     """Errors of each kind, of elements that are numbers on both sides."""
-    values, wanted = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
-    numbers, expected = a.element.numbers(values), b.element.numbers(wanted)
+    raw, expected_raw = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
+    numbers, expected = a.element.numbers(raw), b.element.numbers(expected_raw)
     absolute = distance(numbers, expected)
     magnitude = numpy.maximum(numpy.abs(numbers.astype("f8")), numpy.abs(expected.astype("f8")))
     with numpy.errstate(all="ignore"):
         relative = numpy.where(numpy.isfinite(absolute), absolute / magnitude, numpy.inf)
     errors = {"absolute": absolute, "relative": relative}
     if a.element is b.element and a.element.is_float:
-        errors["ulp"] = a.element.steps(values, wanted)
+        errors["ulp"] = a.element.steps(raw, expected_raw)
     return errors
 
 
@@ -202,9 +202,9 @@ def compared(
         counterpart = others.get(entry.key)
         if counterpart is None:
             continue
-        paths = [os.path.join(index.folder, each.file) for index, each in ((one, entry), (other, counterpart))]
-        for path, each in zip(paths, (entry, counterpart), strict=True):
-            _check(path, each.sha256)
+        paths = [os.path.join(one.folder, entry.file), os.path.join(other.folder, counterpart.file)]
+        for path, sha256 in zip(paths, (entry.sha256, counterpart.sha256), strict=True):
+            _check(path, sha256)
         levels = entry.mips or 1 if entry.mip is None else 1
         for level in range(levels):
             mip = level if levels > 1 else entry.mip

@@ -93,13 +93,13 @@ def shrunk(picture: Array, width: int, height: int, *, brightest: bool = False) 
     """The picture at no more than this size, its proportions kept: means of the texels that fall together, or of each
     channel the ``brightest``, so that no single error (`heat`) is lost."""
 
-    found_height, found_width = picture.shape[:2]
-    scale = max(found_width / width, found_height / height, 1.0)
+    old_height, old_width = picture.shape[:2]
+    scale = max(old_width / width, old_height / height, 1.0)
     if scale == 1.0 or not picture.size:
         return picture
-    sizes = (max(1, int(found_height / scale)), max(1, int(found_width / scale)))
+    sizes = (max(1, int(old_height / scale)), max(1, int(old_width / scale)))
     result: Array = picture if brightest else picture.astype(numpy.float32)
-    for axis, (size, count) in enumerate(zip(sizes, (found_height, found_width), strict=True)):
+    for axis, (size, count) in enumerate(zip(sizes, (old_height, old_width), strict=True)):
         edges = numpy.arange(size) * count // size
         result = (numpy.maximum if brightest else numpy.add).reduceat(result, edges, axis=axis)
         if not brightest:

@@ -128,12 +128,12 @@ def read_image(path: str, codec: Codec, mip: int) -> Content:
 
 
 def is_decodable(format: Format) -> bool:
-    """Tell whether texels have channels that can be shown."""
+    """Return whether texels have channels that can be shown."""
     return format.name not in _UNDECODABLE
 
 
 def has_numbers(format: Format) -> bool:
-    """Tell whether channels have the numbers that the format stores: Pillow gives blocks of signed numbers and of
+    """Return whether channels have the numbers that the format stores: Pillow gives blocks of signed numbers and of
     floats the colours of a screen."""
     return not format.is_compressed or format.numeric in ("unorm", "srgb")
 

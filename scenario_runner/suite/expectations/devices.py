@@ -22,8 +22,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 class Device(NamedTuple):
-    """A physical device as conditions see it; ``driver_version`` is the first such number that its driver says
-    of itself."""
+    """A physical device as conditions see it; ``driver_version`` is the first such number in the text of its driver."""
 
     name: str
     type: str
@@ -33,7 +32,7 @@ class Device(NamedTuple):
 
     @classmethod
     def of(cls, physical: Any) -> Device:
-        """Of a `PhysicalDevice`."""
+        """Describe a `PhysicalDevice`."""
         driver, version = physical.driver, int(physical.properties.driverVersion)
         match = _VERSION.search(driver)
         # without a text, the packing that Vulkan itself uses: 10 bits of major, 10 of minor, 12 of patch
@@ -53,14 +52,14 @@ def vendor_id(text: str) -> int | None:
 
 
 def comparisons(text: str) -> list[tuple[str, tuple[int, ...]]] | None:
-    """Comparisons such as '>=24.1 <25' taken apart; None where the text is something else."""
+    """Parse comparisons such as '>=24.1 <25'; None where the text is something else."""
     if not re.fullmatch(rf"(?:{_COMPARISON.pattern})+", text.strip()):
         return None
     return [(sign, tuple(map(int, version.split(".")))) for sign, version in _COMPARISON.findall(text)]
 
 
 def matches(condition: Condition, device: Device) -> bool:
-    """Return whether all that a condition says is true of a device."""
+    """Return whether a device meets all keys of a condition."""
     for pattern, name in ((condition.device, device.name), (condition.driver, device.driver)):
         if pattern is not None and not fnmatchcase(name.lower(), pattern.lower()):
             return False
@@ -72,10 +71,10 @@ def matches(condition: Condition, device: Device) -> bool:
     return all(_holds(sign, device.driver_version, version) for sign, version in versions or ())
 
 
-def _holds(sign: str, found: tuple[int, ...], bound: tuple[int, ...]) -> bool:
-    length = max(len(found), len(bound))
-    one, other = (version + (0,) * (length - len(version)) for version in (found, bound))
-    return bool(_SIGNS[sign](one, other))
+def _holds(sign: str, version: tuple[int, ...], bound: tuple[int, ...]) -> bool:
+    length = max(len(version), len(bound))
+    padded, padded_bound = (numbers + (0,) * (length - len(numbers)) for numbers in (version, bound))
+    return bool(_SIGNS[sign](padded, padded_bound))
 
 
 _SOURCES = ("file", "values", "sha256")
@@ -111,7 +110,7 @@ def _merged(base: Output | None, changed: Output) -> Output:
 
 
 def lacking(needs: Any, physical: Any) -> Iterator[str]:
-    """Name what a device lacks of what is needed, in words."""
+    """The needs that a device lacks, in words."""
     from scenario_runner.vulkan.requirements import lacks_capability, lacks_feature
 
     for name in needs.capabilities:
@@ -127,7 +126,7 @@ def lacking(needs: Any, physical: Any) -> Iterator[str]:
 
 
 def _meant(extension: str) -> str:
-    """Another name, where no extension that this program knows has this one; it may be newer."""
+    """Suggest another name for an extension that this program does not know; it may be newer."""
     from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 
     if extension in DEVICE_EXTENSIONS:

@@ -54,7 +54,7 @@ def _needs(value: Any) -> Any:
 
 
 def _values(value: Any) -> Any:
-    """Numbers, and texts that stand for some, in arrays of one length on each level."""
+    """Check that values are numbers, or texts that stand for some, in nested arrays of equal lengths."""
     shape_of(value)
     return value
 

@@ -24,7 +24,7 @@ from scenario_runner.viewing.content import Element, element_of, element_of_form
 
 Take: TypeAlias = Callable[[str, memoryview], None]
 MOST_CAPTURES: Final = 100_000
-"""So many captured resources of all iterations can be compared; each takes half a kilobyte of memory."""
+"""Most captured resources of all iterations that can be compared; one takes half a kilobyte of memory."""
 
 
 class Output(NamedTuple):
@@ -43,8 +43,7 @@ class Output(NamedTuple):
 
 
 class Outputs(dict[str, Output]):
-    """The outputs of a run by name. Where there are more captures than `MOST_CAPTURES`, none is there, and ``left_out``
-    says how many they are."""
+    """The outputs of a run by name. More captures than `MOST_CAPTURES` are left out; ``left_out`` is their number."""
 
     left_out = 0
 
@@ -111,7 +110,7 @@ def _stored_bytes(resource: ResourcePlan, destination: str) -> int:
 
 
 def _described(resource: Any) -> ResourcePlan | None:
-    """A resource as plans have it, as far as the JSON tells; None where it does not tell enough, or is wrong."""
+    """A resource as plans have it, as far as the scenario tells; None where it is wrong, or does not tell enough."""
     if resource.kind == "buffer":
         return BufferPlan(resource.uid, "", resource.size)
     format = find_format(resource.format)
@@ -336,7 +335,7 @@ def _is_within(number: float, element: Element) -> bool:
 
 
 def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
-    """The opposite of `encoded`: numbers in nested arrays of a shape, in one array where it does not fit."""
+    """The inverse of `encoded`: numbers in nested arrays of a shape, or in one array where it does not fit."""
     raw = numpy.frombuffer(data, element.dtype)
     numbers = element.numbers(raw)
     is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has

@@ -1,4 +1,4 @@
-"""From the text of a ``check.json``, or the ``expect`` of a scenario, to `Expectations`, and the files beside it."""
+"""Reading of a ``check.json``, or the ``expect`` of a scenario, as `Expectations`, and of the folder beside it."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Expectations(NamedTuple):
     condition: int | None = None
 
     def with_condition(self, index: int | None) -> Expectations:
-        """The same where an entry of ``when`` counts; None: none does."""
+        """The expectations where an entry of ``when`` counts; None: none does."""
         check = self.written if index is None else merged(self.written, self.written.when[index])
         return self._replace(check=check, condition=index)
 
     def for_device(self, physical: PhysicalDevice) -> Expectations:
-        """The same on a device."""
+        """The expectations on a device."""
         return self.with_condition(matching(self.written, Device.of(physical))) if self.written.when else self
 
     @property
@@ -97,7 +97,7 @@ class Expectations(NamedTuple):
 
 
 def load(item: Item) -> Expectations:
-    """The expectations of an item; the scenario itself is not checked, nor are files looked at that they name.
+    """The expectations of an item; neither the scenario nor the files that they name are checked.
 
     Raises ExpectationError with every problem of the text, and FileError where it cannot be read.
     """
@@ -122,7 +122,7 @@ def of_text(text: str, path: str, folder: str, expected: str, pointer: str = "")
 
 
 def _inside(path: str) -> str | None:
-    """The text of a scenario that has expectations. Of one that is wrong, or too large, the run says what is wrong."""
+    """The text of a scenario that has expectations; None for one that is wrong or too large, which its run reports."""
     try:
         content = _content(path)
         # an escape hides letters
@@ -153,9 +153,9 @@ def _text(path: str) -> str:
 
 
 def expected_files(folder: str) -> dict[str, list[str]]:
-    """The files below a folder that may hold expected content: by name without the extension, all with that name.
+    """The files below a folder by their names without extension, in lists.
 
-    Files with other extensions than expected content has are there too: one may be meant for an output.
+    They include files with other extensions than those of expected content, which may be meant for an output.
 
     Raises ExpectationError where a folder cannot be searched.
     """
@@ -197,12 +197,12 @@ def _parsed(text: str, path: str, pointer: str) -> Check:
     if check is None or problems:
         places = Places(text)
         placed = [_placed(problem, path, pointer, places) for problem in problems]
-        raise ExpectationError(limited(sorted(placed, key=lambda each: (each.line or 0, each.column or 0))))
+        raise ExpectationError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
     return check
 
 
 def _checked(tree: Any) -> tuple[Check | None, list[Diagnostic]]:
-    """The model of expectations, and what is wrong with them; pointers start at the expectations."""
+    """The model of expectations, and their problems; pointers start at the expectations."""
     if not isinstance(tree, dict):
         return None, [Diagnostic("SR-EXPECT-003", "error", "", f"expected an object, got {shown(tree)}")]
     if isinstance(tree.get("$schema"), str):  # for editors
@@ -237,7 +237,7 @@ def _not_json(word: str) -> Any:
 
 
 def _contradictions(check: Check) -> Iterator[Diagnostic]:
-    """Parts that are right alone and wrong together; pointers start at the expectations."""
+    """Keys that contradict each other; pointers start at the expectations."""
     if check.codes is not None:
         from scenario_runner.codes import CODES
 
@@ -265,7 +265,7 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
 
 
 def _unknown_features(names: Iterable[str]) -> Iterator[Diagnostic]:
-    """A name that no feature has would make the result NotSupported on every device."""
+    """Report unknown features, which would make the result NotSupported on every device."""
     from scenario_runner.vulkan.requirements import known_features
 
     known = known_features()

@@ -1,4 +1,4 @@
-"""Validate expectations against the outputs of a scenario: what is compared with what, and all that does not fit."""
+"""Bind expectations to the outputs of a scenario, and report all that does not fit."""
 
 from __future__ import annotations
 
@@ -82,6 +82,13 @@ class Bound(NamedTuple):
         assert self.path is not None
         return open_content(self.path, self.resource, self.output.size_bytes)
 
+    def expected_bytes(self) -> memoryview:
+        """All of the expected content. Raises FileError."""
+        data = memoryview(bytearray(self.output.size_bytes))
+        with self.opened() as content:
+            content.read_into(data, 0)
+        return data
+
     @property
     def planes(self) -> tuple[Plane, ...]:
         """The planes into which its bytes are split as elements."""
@@ -89,7 +96,7 @@ class Bound(NamedTuple):
 
     @property
     def compared_planes(self) -> tuple[Plane, ...]:
-        """The same for a comparison: where every byte must be equal, blocks are not decoded."""
+        """The planes that are compared: where every byte must be equal, blocks are not decoded."""
         resource = self.resource
         if self.needs_numbers or resource.kind != "image" or not resource.format.is_compressed:
             return self.planes
@@ -97,7 +104,7 @@ class Bound(NamedTuple):
 
     @property
     def needs_numbers(self) -> bool:
-        """Return whether a key says which elements count, how far they may be from the expected ones, or how many."""
+        """Return whether a key selects elements, or allows errors of them."""
         return bool(self.expected.model_fields_set - {"file", "values"})
 
     def ignored(self) -> Array | None:
@@ -365,9 +372,9 @@ def _misfits_of_numbers(bound: Bound) -> Iterator[Diagnostic]:
 
 
 def check(item: Item) -> list[Diagnostic]:
-    """All problems of the expectations of an item, in themselves and against its scenario; none where there are none.
+    """All problems of the expectations of an item, in themselves and against its scenario.
 
-    Headers of expected files are read. What is wrong with the scenario itself is not said: a run does.
+    Of expected files the headers are read. Problems of the scenario itself are left to its run.
     """
     try:
         expectations = load(item)

@@ -59,7 +59,7 @@ class SuiteInfo(NamedTuple):
         return self.repeat(result).command(result, self.folder)
 
     def repeat_commands(self, result: Result) -> list[str]:
-        """The same, and after a crash or a timeout the command for a debugger."""
+        """The command that runs one item again, and after a crash or a timeout the one for a debugger."""
         commands = [self.repeat_command(result)]
         if result.last is not None and result.last.status in ("Crash", "Timeout"):
             commands.append(self.repeat(result).debug_command(result, self.folder))
@@ -139,7 +139,7 @@ def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
 
 
 WORST_MAX: Final = 5
-"""How many of the worst elements the short text of an output has."""
+"""Most elements in the short text of an output."""
 
 FULL_TEXT_MAX: Final = 65536
 """Most characters of `full_text`, and of a text in a report."""
@@ -195,7 +195,7 @@ def full_text(result: Result, info: SuiteInfo) -> str:
             shown = attempt.before[-_BEFORE_MAX:]
             before = counted(max(attempt.before_count, len(shown)), "item")
             lines.append(f"the same process had run {before} before, at last:")
-            lines += (f"  {each}" for each in shown)
+            lines += (f"  {item_id}" for item_id in shown)
     lines.append("")
     lines += [f"device: {result.device}"] if result.device else []
     lines += [f"driver: {result.driver}"] if result.driver else []

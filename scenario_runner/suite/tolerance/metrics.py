@@ -1,4 +1,4 @@
-"""Metrics of an output, computed of pairs of channels: their formulas, bounds and what each can be computed of.
+"""Metrics of an output, computed of pairs of channels: formulas, bounds and requirements.
 
 Squared errors::
 
@@ -339,7 +339,7 @@ METRICS: Final = {
         Metric(atol_p999, defaults=(3e-6, 1e-5)),
     )
 }
-"""By the names that expectations use."""
+"""Metrics by the names that expectations use."""
 
 
 def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:

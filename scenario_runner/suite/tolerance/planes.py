@@ -102,7 +102,7 @@ def planes_of(resource: ResourcePlan, size_bytes: int, element: Element) -> tupl
 
 
 def blocks_of(image: ImagePlan, size_bytes: int) -> tuple[Plane, ...]:
-    """The same of a compressed image, whose blocks are not decoded: words of 64 bits, (rows, columns, words of one)."""
+    """The planes of a compressed image that is not decoded: words of 64 bits, (rows, columns, words of a block)."""
     block = image.format.block_size_bytes
     parts = [part for part in image.parts if part.end_bytes <= size_bytes]
     return tuple(
