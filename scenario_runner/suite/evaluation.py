@@ -14,7 +14,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from contextvars import copy_context
 from fractions import Fraction
 
@@ -216,7 +216,7 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         count = len(expected.sha256)
         accepted = "the one that is" if count == 1 else f"one of the {count} that are"
         return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} expected")
-    with bound.opened() as content:
+    with closing(bound.opened()) as content:
         return _checked(bound, content, actual)
 
 

@@ -28,7 +28,7 @@ from scenario_runner.suite.expectations.outputs import (
     outputs_of_plan,
     write_output,
 )
-from scenario_runner.suite.expectations.reading import Expectations, load
+from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import (
     Bound,
     bind,
@@ -73,61 +73,61 @@ def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
 
 def update_or_keep(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
     """Like `update`, with the expected files that are kept: another item may change them."""
-    expectations = load(item)
-    check = expectations.check
-    runner = runners.runner(*expectations.timeout, robustness=check.robustness or None)
-    expectations = expectations.for_device(runner.physical_device)
     with OutputSet() as files:
-        work = _Update(item, expectations, files if write else None)
-        refused: UnsupportedError | None = None
-
-        def receive(plan: Plan) -> ResultsSink:
-            nonlocal refused
-            status, reason = refusal(check, plan, runner.physical_device) or ("Pass", "")
-            if status == "Fail":
-                raise ExpectationError(expectations.problem("SR-EXPECT-006", "/needs", reason))
-            if status == "NotSupported":
-                refused = UnsupportedError(reason)
-                raise refused
-            return work.sink(plan)
-
-        try:
-            runner.run_into(item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
-        except ScenarioRunnerError as error:
-            is_unexpected = isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ())
-            is_unexpected |= isinstance(error, ExpectationError) or error is refused
-            if is_unexpected or not expectations.expects_failure:
-                raise
-            work.failed(error)
-        else:
-            if expectations.expects_failure:
-                message = "the run ended well: remove 'exit_code' and 'codes' to expect that"
-                raise ExpectationError(expectations.problem("SR-EXPECT-006", "", message))
-        work.write_text()
+        work = _Update(item, runners, files if write else None)
+        work.run()
     return work.changes
+
+
+class _RefusedError(UnsupportedError):
+    """The device lacks what the item needs, which is not an error that its run is expected to end with."""
 
 
 class _Update:
     """One update; ``files`` get what changes, None where nothing is written."""
 
-    def __init__(self, item: Item, expectations: Expectations, files: OutputSet | None) -> None:
+    def __init__(self, item: Item, runners: Runners, files: OutputSet | None) -> None:
+        expectations = load(item)
+        robustness = expectations.check.robustness or None
+        self._runner = runners.runner(*expectations.timeout, robustness=robustness)
         self._item = item
-        self._expectations = expectations
-        self._check = expectations.check
+        self._expectations = expectations.for_device(self._runner.physical_device)
+        self._check = self._expectations.check
         self._files = files
         self._bound: dict[str, Bound] = {}
         self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
         self._by_path: dict[str, list[Change]] = {}  # those with a digest
         self.changes: list[Change] = []
 
-    def sink(self, plan: Plan) -> ResultsSink:
+    def run(self) -> None:
+        """Run the item, and note and write what changes."""
+        check, expects_failure = self._check, self._expectations.expects_failure
+        try:
+            self._runner.run_into(self._item.path, self._sink, repeat=check.repeat, keep_state=check.keep_state)
+        except ScenarioRunnerError as error:
+            is_unexpected = isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ())
+            if is_unexpected or isinstance(error, ExpectationError | _RefusedError) or not expects_failure:
+                raise
+            self._fail(error)
+        else:
+            if expects_failure:
+                message = "the run ended well: remove 'exit_code' and 'codes' to expect that"
+                raise ExpectationError(self._expectations.problem("SR-EXPECT-006", "", message))
+        self._write_text()
+
+    def _sink(self, plan: Plan) -> ResultsSink:
         """The receiver of the results. Raises ExpectationError for names of no output."""
+        status, reason = refusal(self._check, plan, self._runner.physical_device) or ("Pass", "")
+        if status == "Fail":
+            raise ExpectationError(self._expectations.problem("SR-EXPECT-006", "/needs", reason))
+        if status == "NotSupported":
+            raise _RefusedError(reason)
         self._bound = bind(self._expectations, outputs_of_plan(plan, self._check.repeat), with_misfits=True)
         outputs = (bound.output for bound in self._bound.values())
         return ResultsSink(plan, self._check.repeat, self._take, outputs)
 
-    def failed(self, error: ScenarioRunnerError) -> None:
-        """The error of a run that is expected to end with one."""
+    def _fail(self, error: ScenarioRunnerError) -> None:
+        """Expect the error that the run ended with."""
         check = self._check
         if check.exit_code not in (None, error.exit_code):
             self._set("/exit_code", "", error.exit_code, f"{check.exit_code} becomes {error.exit_code}")
@@ -135,7 +135,7 @@ class _Update:
         if check.codes is not None and set(codes) != set(check.codes):
             self._set("/codes", "", codes, f"{', '.join(check.codes)} becomes {', '.join(codes)}")
 
-    def write_text(self) -> None:
+    def _write_text(self) -> None:
         """Write the file of the expectations, where values in it change."""
         if not self._values or self._files is None:
             return
@@ -184,7 +184,6 @@ class _Update:
 
     def _pointer(self, name: str, key: str) -> str:
         """The place of a key of an output: in the entry of ``when`` that counts, if it is there."""
-
         if key in self._expectations.origins(name):
             return f"/when/{self._expectations.condition}/outputs/{escape(name)}/{key}"
         return f"/outputs/{escape(name)}/{key}"

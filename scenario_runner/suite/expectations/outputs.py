@@ -143,32 +143,31 @@ class ResultsSink:
     def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
         """Open the receiver of the captures of a frame."""
         folder = self._frames.name(iteration, frame.frame_id) if frame.captures else ""
-        return _Receiver(self._plan, self._take, {uid: f"{folder}/{uid}" for uid in frame.captures})
+        return _Receiver(self._plan, self._take, f"{folder}/")
 
     def outputs(self) -> _Receiver:
         """Open the receiver of the outputs."""
-        return _Receiver(self._plan, self._take, {})
+        return _Receiver(self._plan, self._take, "")
 
 
 class _Receiver:
-    """Takes resources in pieces; ``names`` has those that are not called by their uids."""
+    """Takes resources in pieces; ``folder`` is what the names of their outputs begin with."""
 
-    def __init__(self, plan: Plan, take: Take, names: Mapping[str, str]) -> None:
+    def __init__(self, plan: Plan, take: Take, folder: str) -> None:
         self._plan = plan
         self._take = take
-        self._names = names
+        self._folder = folder
         self._held = bytearray()
 
     def receive(self, uid: str, view: memoryview) -> None:
         """The next piece of a resource; most come in one."""
         size = self._plan.resources[uid].size_bytes
-        if view.nbytes == size:
-            self._take(self._names.get(uid, uid), view.cast("B") if size else memoryview(b""))
-            return
-        self._held += view
-        if len(self._held) == size:
-            held, self._held = self._held, bytearray()
-            self._take(self._names.get(uid, uid), memoryview(held))
+        if view.nbytes < size:
+            self._held += view
+            if len(self._held) < size:
+                return
+            view, self._held = memoryview(self._held), bytearray()
+        self._take(self._folder + uid, view.cast("B") if size else memoryview(b""))
 
     def finish(self) -> None:
         """All is there; nothing to do."""
@@ -223,18 +222,12 @@ def write_output(
 class Content(NamedTuple):
     """Bytes that can be read: ``read_into`` fills its first argument with those from an offset on, or raises FileError.
 
-    ``element`` is what they are where the content itself says so. It is closed at the end of a ``with`` block.
+    ``element`` is what they are where the content itself says so.
     """
 
     read_into: Callable[[memoryview, int], None]
     element: Element | None = None
     close: Callable[[], None] = lambda: None
-
-    def __enter__(self) -> Content:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def held_content(data: bytes | memoryview, element: Element | None) -> Content:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
@@ -85,7 +86,7 @@ class Bound(NamedTuple):
     def expected_bytes(self) -> memoryview:
         """All of the expected content. Raises FileError."""
         data = memoryview(bytearray(self.output.size_bytes))
-        with self.opened() as content:
+        with closing(self.opened()) as content:
             content.read_into(data, 0)
         return data
 
@@ -262,7 +263,7 @@ def _completed(bound: Bound) -> Bound:
     if bound.content is None and expected.values is not None:
         bound = bound._replace(content=_values(bound))
     try:
-        with bound.opened() as content:
+        with closing(bound.opened()) as content:
             stored_element = content.element
     except FileError as error:
         raise ExpectationError(_file_problems(bound, error, "/file")) from None
