@@ -14,7 +14,7 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from fractions import Fraction
 
@@ -31,7 +31,7 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.run.output_files import FileWriter
 from scenario_runner.runner import Runner
 from scenario_runner.suite.expectations.devices import refusal
-from scenario_runner.suite.expectations.outputs import Content, ResultsSink, outputs_of_plan
+from scenario_runner.suite.expectations.outputs import ResultsSink, outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
@@ -216,17 +216,13 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         count = len(expected.sha256)
         accepted = "the one that is" if count == 1 else f"one of the {count} that are"
         return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} expected")
-    with closing(bound.opened()) as content:
-        return _checked(bound, content, actual)
-
-
-def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
-    expected, ignored = bound.expected, bound.ignored()
+    assert bound.source is not None
+    ignored = bound.ignored()
     metrics: dict[str, float] = {}
     failures: list[tuple[str, str]] = []  # statuses and their reasons
     worst: tuple[tuple[str, str, str], ...] = ()
     if expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
-        mismatch = compare(actual, content, bound.compared_planes, bound.rule, ignored)
+        mismatch = compare(actual, bound.source, bound.compared_planes, bound.rule, ignored)
         allowed = _allowed(bound, mismatch)
         if allowed:
             metrics["wrong_elements"] = float(mismatch.wrong)
@@ -236,12 +232,12 @@ def _checked(bound: Bound, content: Content, actual: memoryview) -> OutputCheck:
     if expected.metrics is not None:
         failures += _failed_metrics(bound, actual, ignored, metrics)
     if not failures:
-        return OutputCheck(bound.output.name, "Pass", "", metrics)
+        return OutputCheck(name, "Pass", "", metrics)
     if not worst:  # a metric is what is wrong
-        worst = compare(actual, content, bound.planes, Rule(), ignored).worst
+        worst = compare(actual, bound.source, bound.planes, Rule(), ignored).worst
     is_failure = any(status == "Fail" for status, _ in failures)
     message = "; ".join(reason for _, reason in failures)
-    return OutputCheck(bound.output.name, "Fail" if is_failure else "Warn", message, metrics, worst)
+    return OutputCheck(name, "Fail" if is_failure else "Warn", message, metrics, worst)
 
 
 def _allowed(bound: Bound, mismatch: Mismatch) -> int:

@@ -13,7 +13,8 @@ from typing import Final
 import numpy
 
 from scenario_runner.files.npy import write_npy
-from scenario_runner.suite.expectations.outputs import extension_of, held_content, write_output
+from scenario_runner.plan.sources import ArraySource
+from scenario_runner.suite.expectations.outputs import extension_of, write_output
 from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.suite.tolerance.elements import compare, element_errors
 from scenario_runner.suite.tolerance.planes import Plane
@@ -94,7 +95,7 @@ def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
     """The first part of an output that has wrong elements, else the first one."""
     first, *others = zip(bound.planes, bound.compared_planes, strict=True)
     if others and "expected" in contents:
-        expected = held_content(contents["expected"], bound.element)
+        expected = ArraySource(contents["expected"], bound.output.name)
         for plane, compared in (first, *others):
             if compare(contents["actual"], expected, (compared,), bound.rule).wrong:
                 return plane

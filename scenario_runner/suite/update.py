@@ -14,6 +14,7 @@ from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.plan import Plan
+from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.devices import refusal
@@ -24,7 +25,6 @@ from scenario_runner.suite.expectations.outputs import (
     can_hold,
     decoded,
     extension_of,
-    held_content,
     outputs_of_plan,
     write_output,
 )
@@ -173,7 +173,9 @@ class _Update:
 
     def _rebound(self, bound: Bound, element: Element, actual: memoryview) -> Bound:
         """Bind an output to its own content. Refuse content that would not pass once it is expected."""
-        rebound = bind_output(self._expectations, bound.output, bound.path, held_content(actual, element))
+        rebound = bind_output(
+            self._expectations, bound.output, bound.path, ArraySource(actual, bound.output.name), element
+        )
         if rebound.misfits:
             raise ExpectationError(rebound.misfits)
         if rebound.expected.sha256 is None and (check := check_output(rebound, actual)).status == "Fail":

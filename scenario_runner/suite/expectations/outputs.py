@@ -10,12 +10,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy
 
 from scenario_runner.files.codec import codec_for, codec_of, stored_levels
-from scenario_runner.files.npy import NpyReader, write_npy
+from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import find_format
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
-from scenario_runner.plan.records import BufferPlan, image_parts
+from scenario_runner.plan.records import BufferPlan, Source, image_parts
+from scenario_runner.plan.sources import ImageFileSource, NpySource
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.resource_files import FileNames, create_resource_file
@@ -219,82 +220,38 @@ def write_output(
         writer.write(data)
 
 
-class Content(NamedTuple):
-    """Bytes that can be read: ``read_into`` fills its first argument with those from an offset on, or raises FileError.
-
-    ``element`` is what they are where the content itself says so.
-    """
-
-    read_into: Callable[[memoryview, int], None]
-    element: Element | None = None
-    close: Callable[[], None] = lambda: None
-
-
-def held_content(data: bytes | memoryview, element: Element | None) -> Content:
-    """Bytes in memory."""
-    view = memoryview(data)
-
-    def read_into(destination: memoryview, offset: int) -> None:
-        destination[:] = view[offset : offset + len(destination)]
-
-    return Content(read_into, element)
-
-
-def open_content(path: str, resource: ResourcePlan, size_bytes: int) -> Content:
+def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
     """The content of a file as an output would have it. Raises FileError where it has another type or shape."""
-    if resource.kind == "image":
-        return _image_content(path, resource, size_bytes)
-    codec_of(path, resource.kind)
-    reader = NpyReader(path)
-    try:
-        _check(path, reader, resource, size_bytes)
-    except BaseException:
-        reader.close()
-        raise
-    element = element_of(f"{reader.header.kind}{reader.header.item_size_bytes}")
-
-    def read_into(destination: memoryview, offset: int) -> None:
-        reader.read_into(destination, offset, len(destination))
-
-    return Content(read_into, element, reader.close)
-
-
-def _image_content(path: str, plan: ImagePlan, size_bytes: int) -> Content:
-    """The parts of an image, one after the other, from an image file."""
-    parts = [part for part in plan.parts if part.end_bytes <= size_bytes]
-    levels = len(parts) // len(plan.format.aspects)
-    image = codec_of(path).open_image(path, plan.format, plan.width, plan.height, plan.mips)
-    if image.mip_count < levels:
-        image.close()
-        message = f"has {image.mip_count} of the {levels} mip levels of the output"
+    if resource.kind != "image":
+        codec_of(path, resource.kind)
+        source = NpySource(path)
+        _check(path, source, resource, size_bytes)
+        return source
+    image = ImageFileSource(path, resource.format, resource.parts)
+    levels = _levels(resource, size_bytes)
+    if image.levels < levels:
+        message = f"has {image.levels} of the {levels} mip levels of the output"
         raise file_error(path, message, help="a .dds file holds all of them", code="SR-FILE-002")
-
-    def read_into(destination: memoryview, offset: int) -> None:
-        end = offset + len(destination)
-        for part in parts:
-            first, last = max(offset, part.offset_bytes), min(end, part.end_bytes)
-            if first < last:
-                piece = destination[first - offset : last - offset]
-                image.read_into(piece, part.level, first - part.offset_bytes, last - first, part.aspect)
-
-    return Content(read_into, None, image.close)
+    return image
 
 
-def _check(path: str, reader: NpyReader, resource: ResourcePlan, size_bytes: int) -> None:
-    header = reader.header
+def element_of_source(source: Source) -> Element | None:
+    """The type of the items of a file that says so."""
+    return element_of(f"{source.header.kind}{source.header.item_size_bytes}") if isinstance(source, NpySource) else None
+
+
+def _check(path: str, source: NpySource, resource: ResourcePlan, size_bytes: int) -> None:
+    header = source.header
     if resource.kind == "tensor":
         known = element_of_format(resource.format)
-        element = element_of(f"{header.kind}{header.item_size_bytes}")
-        fits = element == known or (header.kind in "Vui" and header.item_size_bytes == known.size_bytes)
+        fits = element_of_source(source) == known or (
+            header.kind in "Vui" and header.item_size_bytes == known.size_bytes
+        )
         if not fits or trimmed(header.shape) != trimmed(resource.shape):
-            raise file_error(
-                path,
-                f"holds {header.descr!r} of shape {header.shape}, but the output is {known.name} of shape"
-                f" {tuple(resource.shape)}",
-                code="SR-FILE-002",
-            )
-    if header.data_size_bytes != size_bytes:
-        message = f"holds {header.data_size_bytes} bytes, but the output has {size_bytes} bytes"
+            shapes = f"shape {header.shape}, but the output is {known.name} of shape {tuple(resource.shape)}"
+            raise file_error(path, f"holds {header.descr!r} of {shapes}", code="SR-FILE-002")
+    if source.size_bytes != size_bytes:
+        message = f"holds {source.size_bytes} bytes, but the output has {size_bytes} bytes"
         raise file_error(path, message, code="SR-FILE-002")
 
 

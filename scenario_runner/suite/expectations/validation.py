@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError
 from scenario_runner.files.codec import all_codecs, is_known
 from scenario_runner.plan.plan import ResourcePlan
+from scenario_runner.plan.records import Source
+from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.scenario.model_base import close_match, listed
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import (
     MOST_CAPTURES,
-    Content,
     Output,
     Outputs,
+    element_of_source,
     encoded,
-    held_content,
-    open_content,
     outputs_of_scenario,
+    source_of,
 )
 from scenario_runner.suite.expectations.reading import Expectations, expected_files, load
 from scenario_runner.suite.records import Item
@@ -41,14 +41,14 @@ _BY_VALUE = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "nan", "metri
 class Bound(NamedTuple):
     """One output and what it must hold, or the ``misfits`` of the two.
 
-    ``path`` is the expected file; ``content`` is held where the expectations have it as values. Both are None where it
-    is told by its SHA-256, or not checked. ``element`` is what a buffer or a tensor holds.
+    ``source`` has the expected content, of the file ``path`` or of values. Both are None where it is given by its
+    SHA-256, or not checked. ``element`` is what a buffer or a tensor holds.
     """
 
     expectations: Expectations
     output: Output
     path: str | None = None
-    content: Content | None = None
+    source: Source | None = None
     element: Element = ELEMENTS["uint8"]
     misfits: tuple[Diagnostic, ...] = ()
 
@@ -76,18 +76,11 @@ class Bound(NamedTuple):
             expected.nan or ("equal" if expected.model_fields_set & _BY_VALUE - {"metrics"} else None),
         )
 
-    def opened(self) -> Content:
-        """The expected content, open. Raises FileError."""
-        if self.content is not None:
-            return self.content
-        assert self.path is not None
-        return open_content(self.path, self.resource, self.output.size_bytes)
-
     def expected_bytes(self) -> memoryview:
         """All of the expected content. Raises FileError."""
+        assert self.source is not None
         data = memoryview(bytearray(self.output.size_bytes))
-        with closing(self.opened()) as content:
-            content.read_into(data, 0)
+        self.source.read_into(data)
         return data
 
     @property
@@ -230,20 +223,25 @@ def _missing(expectations: Expectations, output: Output) -> Diagnostic:
 
 
 def bind_output(
-    expectations: Expectations, output: Output, stored: str | None = None, content: Content | None = None
+    expectations: Expectations,
+    output: Output,
+    stored: str | None = None,
+    source: Source | None = None,
+    element: Element | None = None,
 ) -> Bound:
-    """Bind one output to the file ``stored`` in the folder, or to what its keys name; ``content`` replaces both."""
-    bound = Bound(expectations, output, stored, content)
+    """Bind one output to the file ``stored`` in the folder, or to what its keys name; ``source`` replaces both, and
+    ``element`` is what it holds where nothing else says so."""
+    bound = Bound(expectations, output, stored, source)
     if bound.expected.file is not None:
         bound = bound._replace(path=expectations.path_to(bound.expected.file))
     try:
-        return _completed(bound)
+        return _completed(bound, element)
     except ExpectationError as error:
         return bound._replace(misfits=error.problems)
 
 
-def _completed(bound: Bound) -> Bound:
-    """The binding with its content and element. Raises ExpectationError with its misfits."""
+def _completed(bound: Bound, source_element: Element | None) -> Bound:
+    """The binding with its source and element. Raises ExpectationError with its misfits."""
     output, expected = bound.output, bound.expected
     if expected.sha256 is not None and expected.model_fields_set - {"sha256"}:  # an entry of 'when' has made it so
         others = ", ".join(sorted(map(repr, expected.model_fields_set - {"sha256"})))
@@ -251,7 +249,7 @@ def _completed(bound: Bound) -> Bound:
         raise ExpectationError(bound.problem("SR-EXPECT-006", "/sha256", message))
     if expected.unchecked or expected.sha256 is not None:
         return bound
-    if bound.path is None and expected.values is None and bound.content is None:
+    if bound.path is None and expected.values is None and bound.source is None:
         message = "has neither 'file', 'values' nor 'sha256', and no file in 'expected'"
         raise ExpectationError(bound.problem("SR-EXPECT-005", "", message))
     if output.resource is None:
@@ -260,17 +258,11 @@ def _completed(bound: Bound) -> Bound:
             raise ExpectationError(bound.problem("SR-EXPECT-007", "/file", message, help))
         return bound
     element = _declared_element(bound)
-    if bound.content is None and expected.values is not None:
-        bound = bound._replace(content=_values(bound))
-    try:
-        with closing(bound.opened()) as content:
-            stored_element = content.element
-    except FileError as error:
-        raise ExpectationError(_file_problems(bound, error, "/file")) from None
+    source = bound.source or _source(bound)
     if element is None and output.resource.kind == "buffer":
-        element = stored_element
+        element = source_element or element_of_source(source)
         _check_element(bound, element)
-    bound = bound._replace(element=element or ELEMENTS["uint8"])
+    bound = bound._replace(source=source, element=element or ELEMENTS["uint8"])
     misfits = [*_misfits_of_ignored(bound), *_misfits_of_numbers(bound)]
     if misfits:
         raise ExpectationError(misfits)
@@ -306,8 +298,13 @@ def _declared_element(bound: Bound) -> Element | None:
     return element
 
 
-def _values(bound: Bound) -> Content:
-    """The content that stands in the expectations themselves."""
+def _source(bound: Bound) -> Source:
+    """The content of the file, or of the values in the expectations themselves."""
+    if bound.expected.values is None and bound.path is not None:
+        try:
+            return source_of(bound.path, bound.resource, bound.output.size_bytes)
+        except FileError as error:
+            raise ExpectationError(_file_problems(bound, error, "/file")) from None
     element = element_of_output(bound.output, bound.expected)
     if element is None and bound.resource.kind == "image":
         message = f"values of {bound.resource.format.name} cannot be written as numbers"
@@ -318,7 +315,7 @@ def _values(bound: Bound) -> Content:
         data = encoded(bound.expected.values, element, bound.output.size_bytes // element.size_bytes)
     except ValueError as error:
         raise ExpectationError(bound.problem("SR-EXPECT-008", "/values", str(error))) from None
-    return held_content(data, element)
+    return ArraySource(data, bound.output.name)
 
 
 def values_without_type(bound: Bound) -> Diagnostic:

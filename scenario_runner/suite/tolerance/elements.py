@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy
 
-from scenario_runner.suite.expectations.outputs import Content
+from scenario_runner.plan.records import Source
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.viewing.content import Array, Element, distance, errors_of
 
@@ -125,6 +125,7 @@ def element_errors(actual: Array, expected: Array, element: Element) -> Array:
 
 
 PIECE_BYTES: Final = 1 << 17  # with what is computed of it, stays in the caches of the processor
+_READ_BYTES: Final = 1 << 20  # at once; a source may open its file for each
 _WORST_MAX: Final = 10
 
 
@@ -158,7 +159,7 @@ class _Piece(NamedTuple):
 
 
 def compare(
-    actual: memoryview, source: Content, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
+    actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
 ) -> Mismatch:
     """Count the wrong elements, and list the worst. ``ignored`` has a flag for each element of all planes, in order."""
     count = 0
@@ -193,20 +194,26 @@ def _worst(piece: _Piece, wrong: Array, least: float) -> list[tuple[float, tuple
     return worst
 
 
-def _pieces(actual: memoryview, source: Content, planes: Sequence[Plane], *, with_equal: bool) -> Iterator[_Piece]:
+def _pieces(actual: memoryview, source: Source, planes: Sequence[Plane], *, with_equal: bool) -> Iterator[_Piece]:
     """Pieces of all planes; those with equal bytes may be left out."""
     before = 0
     held = bytearray()
     for plane in planes:
         first = 0
-        for part in plane.split(PIECE_BYTES):
-            if len(held) != part.size_bytes:
-                held = bytearray(part.size_bytes)
-            source.read_into(memoryview(held), part.offset_bytes)
-            raw = actual[part.offset_bytes : part.offset_bytes + part.size_bytes]
-            if held != raw or with_equal:  # compares memory, as memoryview itself does not
-                pairs = list(zip(part.elements(raw), part.elements(held), strict=True))
+        for block in plane.split(_READ_BYTES):
+            if len(held) != block.size_bytes:
+                held = bytearray(block.size_bytes)
+            source.read_into(memoryview(held), block.offset_bytes)
+            raw = actual[block.offset_bytes : block.offset_bytes + block.size_bytes]
+            if held == raw and not with_equal:  # compares memory, as memoryview itself does not
+                first += block.element_count
+                continue
+            for part in block.split(PIECE_BYTES):
+                start = part.offset_bytes - block.offset_bytes
+                bytes_of_part = slice(start, start + part.size_bytes)
+                channels = (part.elements(data[bytes_of_part]) for data in (raw, memoryview(held)))
+                pairs = list(zip(*channels, strict=True))
                 for number, (a, e) in enumerate(pairs):
                     yield _Piece(plane, a.element, a.raw, e.raw, first + number, len(pairs), before)
-            first += part.element_count
+                first += part.element_count
         before += plane.element_count

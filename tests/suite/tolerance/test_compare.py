@@ -9,8 +9,8 @@ import pytest
 
 from scenario_runner.formats import format_named
 from scenario_runner.plan.records import BufferPlan, image_parts
+from scenario_runner.plan.sources import ArraySource
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
-from scenario_runner.suite.expectations.outputs import held_content
 from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
 from scenario_runner.viewing.content import ELEMENTS
@@ -18,7 +18,7 @@ from tests.tables import cases
 
 
 def found(actual: Any, expected: Any, planes: tuple[Plane, ...], rule: Rule, ignored: Any = None) -> Mismatch:
-    content = held_content(bytes(memoryview(expected).cast("B")), None)
+    content = ArraySource(memoryview(expected).cast("B"), "expected")
     return compare(memoryview(actual).cast("B"), content, planes, rule, ignored)
 
 
