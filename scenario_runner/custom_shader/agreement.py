@@ -15,7 +15,7 @@ from scenario_runner.custom_shader.variables import check_push_constants, check_
 from scenario_runner.diagnostics import Diagnostic, error, note, warning
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.shaders import Compiled, CompileRequest, compile_each
-from scenario_runner.shaders.spirv_val import Checked, check_modules
+from scenario_runner.shaders.spirv_val import check_modules
 from scenario_runner.spirv import Interface, Module, read_module
 
 _CODE = "/shader_code"
@@ -149,9 +149,7 @@ def check_shaders(
         for index, shader in enumerate(shaders)
         if isinstance(shader.code, bytes)
     }
-    validated = Checked({}, {})
-    if binaries:
-        validated = check_modules(binaries, cache_dir=cache_dir, use_cache=use_cache)
+    complaints = check_modules(binaries, cache_dir=cache_dir, use_cache=use_cache) if binaries else {}
     checked = []
     for index, shader in enumerate(shaders):
         module: bytes | ScenarioRunnerError | None
@@ -159,7 +157,7 @@ def check_shaders(
             outcome = next(compiled)
             module = outcome.module if isinstance(outcome, Compiled) else outcome
         else:
-            module = validated.errors.get(str(index)) or validated.complaints.get(str(index)) or shader.code
+            module = complaints.get(str(index)) or shader.code
         checked.append(_checked(shader, module, types[index] if types else None))
     return checked
 

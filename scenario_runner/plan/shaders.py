@@ -140,12 +140,10 @@ def _given(
     modules = {
         shader.uid: (shader.src or shader.uid, by_content[shader.uid]) for shader in shaders if shader.uid in by_content
     }
-    checked = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
-    for uid, refusal in checked.errors.items():
-        problems.add_error(refusal, pointers[uid])
-    for uid, complaint in checked.complaints.items():
+    complaints = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
+    for uid, complaint in complaints.items():
         problems.add_otherwise(complaint, pointers[uid])
-    return {uid: Compiled(code, []) for uid, code in by_content.items() if uid not in checked.errors}
+    return {uid: Compiled(code, []) for uid, code in by_content.items()}
 
 
 def _compiled(

@@ -19,7 +19,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import LimitError, SpirvError, UsageError
 from scenario_runner.program import Processes, work_off
 from scenario_runner.shaders.compilers import on_path
-from scenario_runner.spirv import read_module
+from scenario_runner.spirv import Module, read_module
 from scenario_runner.temporary import temporary_folder
 
 VARIABLE = "SCENARIO_RUNNER_SPIRV_VAL"
@@ -114,25 +114,19 @@ _CODE = "SR-SHADER-013"
 _HELP = f"generate the module again (spirv-val found the error; {VARIABLE}={OFF} turns it off)"
 
 
-class Checked(NamedTuple):
-    """Errors of modules, by uid: ``errors`` by our own rules, ``complaints`` by the validator's.
+def check_modules(
+    modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | None, use_cache: bool
+) -> dict[str, SpirvError]:
+    """Check modules from outside; returns what is wrong with them, by uid.
 
-    A module with a complaint can be read, and our rules for interfaces and layouts may say more of what is wrong.
-    """
-
-    errors: dict[str, SpirvError]
-    complaints: dict[str, SpirvError]
-
-
-def check_modules(modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | None, use_cache: bool) -> Checked:
-    """Check modules from outside. ``modules`` are the names for messages and the bytes, by uid.
-
-    Raises UsageError where the validator that the environment names is not there.
+    ``modules`` are the names for messages and the bytes, by uid. Whoever reads a module finds again that it cannot be
+    read; our rules for interfaces and layouts may say more of what is wrong with others. Raises UsageError where the
+    validator that the environment names is not there.
     """
     cache = ContentCache(cache_dir, "checked") if use_cache else None
     validator = find_validator()
     identity = repr((_FORMAT, validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
-    errors: dict[str, SpirvError] = {}
+    complaints: dict[str, SpirvError] = {}
     verdicts: dict[bytes, str] = {}  # what the validator said of a module: empty for a valid one
     extended: dict[bytes, bool] = {}  # those that it is to be asked about, and whether they have extensions
     for uid, (name, code) in modules.items():
@@ -143,9 +137,11 @@ def check_modules(modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | 
             verdicts[code] = "" if kept == _GOOD else kept.decode("utf-8", "replace")
             continue
         try:
-            extended[code] = check_module(name, code)
+            module = read_module(code, name=name)
+            _check_inputs(module)
+            extended[code] = bool(module.extensions)
         except SpirvError as error:
-            errors[uid] = error  # found again as fast as it is read
+            complaints[uid] = error
     if extended:
         messages = _ask(validator, extended) if validator else dict.fromkeys(extended, "")
         verdicts.update(messages)
@@ -153,29 +149,23 @@ def check_modules(modules: Mapping[str, tuple[str, bytes]], *, cache_dir: str | 
             for code, verdict in messages.items():
                 cache.store(identity + code, verdict.encode() or _GOOD)
             cache.evict()
-    complaints = {
-        uid: SpirvError(
-            [Diagnostic(_CODE, "error", None, f"{name}: the module is not valid SPIR-V: {verdicts[code]:.1000}", _HELP)]
-        )
-        for uid, (name, code) in modules.items()
-        if verdicts.get(code)
-    }
-    return Checked(errors, complaints)
+    for uid, (name, code) in modules.items():
+        if verdicts.get(code):
+            message = f"{name}: the module is not valid SPIR-V: {verdicts[code]:.1000}"
+            complaints[uid] = SpirvError([Diagnostic(_CODE, "error", None, message, _HELP)])
+    return complaints
 
 
-def check_module(name: str, code: bytes) -> bool:
-    """Check a module by our own rules; returns whether it declares extensions. Raises SpirvError."""
-    module = read_module(code, name=name)
+def _check_inputs(module: Module) -> None:
+    """Raise SpirvError for a compute shader with an input or output that is not built in."""
     for entry in module.entry_points:
-        if entry.execution_model == "GLCompute":
-            stage = entry.stage_interface()
-            if stage.inputs or stage.outputs or stage.problems:
-                what = stage.problems[0] if stage.problems else f"{(stage.inputs or stage.outputs)[0].name!r}"
-                raise SpirvError(
-                    f"{name}: the compute shader {entry.name!r:.200} has an input or output that is not built in:"
-                    f" {what}"
-                )
-    return bool(module.extensions)
+        stage = entry.stage_interface() if entry.execution_model == "GLCompute" else None
+        if stage is not None and (stage.inputs or stage.outputs or stage.problems):
+            what = stage.problems[0] if stage.problems else f"{(stage.inputs or stage.outputs)[0].name!r}"
+            raise SpirvError(
+                f"{module.name}: the compute shader {entry.name!r:.200} has an input or output that is not built in:"
+                f" {what}"
+            )
 
 
 def _ask(validator: Validator, modules: Mapping[bytes, bool]) -> dict[bytes, str]:
