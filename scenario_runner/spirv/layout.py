@@ -132,7 +132,8 @@ class _Checker:
             length = 16 if isinstance(type, RuntimeArray) else min(type.length, 16)
             starts = sorted({(first + stride * step) % 16 for first in starts for step in range(length)})
             type, name = type.element, f"{name}[]"
-        if isinstance(_component(type), Scalar) and str(_component(type)) == "bool":
+        component = type.component if isinstance(type, Vector) else type
+        if isinstance(component, Scalar) and component.kind == "bool":
             self._find(f"{name!r} is a Boolean, which is without a size in memory")
         elif isinstance(type, Struct):
             for first in starts:
@@ -162,33 +163,22 @@ class _Checker:
 
     def _alignment(self, type: Type, row_major: bool) -> int:
         """Return the alignment of a type in bytes."""
-        while isinstance(type, Array | RuntimeArray):
-            if self._rule == "extended":
-                return align_up(self._alignment(_innermost(type), row_major), 16)
-            type = type.element
-        if isinstance(type, Matrix):
-            alignment = self._alignment(matrix_vectors(type, row_major)[0], row_major)
-            return align_up(alignment, 16) if self._rule == "extended" else alignment
-        if isinstance(type, Vector):
-            if self._rule == "scalar":
-                return type.component.size_bytes
-            return type.component.size_bytes * (2 if type.components == 2 else 4)
-        if isinstance(type, Scalar):
-            return type.size_bytes
-        if isinstance(type, Struct):
-            return self._struct_alignment(type)
-        return POINTER_SIZE_BYTES if isinstance(type, Pointer) else 1
-
-    def _struct_alignment(self, struct: Struct) -> int:
-        alignment = self._alignments.get(id(struct))
-        if alignment is None:
-            alignment = max(
-                (self._alignment(member.type, bool(member.row_major)) for member in struct.members), default=1
-            )
-            if self._rule == "extended":
-                alignment = align_up(alignment, 16)
-            self._alignments[id(struct)] = alignment
-        return alignment
+        inner = _innermost(type)
+        if isinstance(inner, Struct):
+            if id(inner) not in self._alignments:
+                members = [self._alignment(member.type, bool(member.row_major)) for member in inner.members]
+                self._alignments[id(inner)] = max(members, default=1)
+            alignment = self._alignments[id(inner)]
+        else:
+            vector = matrix_vectors(inner, row_major)[0] if isinstance(inner, Matrix) else inner
+            alignment = POINTER_SIZE_BYTES if isinstance(inner, Pointer) else 1
+            if isinstance(vector, Scalar):
+                alignment = vector.size_bytes
+            elif isinstance(vector, Vector):
+                components = 1 if self._rule == "scalar" else 2 if vector.components == 2 else 4
+                alignment = vector.component.size_bytes * components
+        is_extended = self._rule == "extended" and isinstance(type, Array | RuntimeArray | Matrix | Struct)
+        return align_up(alignment, 16) if is_extended else alignment
 
 
 def _innermost(type: Type) -> Type:
@@ -196,7 +186,3 @@ def _innermost(type: Type) -> Type:
     while isinstance(type, Array | RuntimeArray):
         type = type.element
     return type
-
-
-def _component(type: Type) -> Type:
-    return type.component if isinstance(type, Vector) else type
