@@ -48,7 +48,7 @@ def enumerant_name(table: Mapping[int, str], value: int, kind: str) -> str:
 class Index:
     """Positions of a module's instructions, as offsets in words from the start of the module.
 
-    The constructor raises `SpirvError` for bytes that are not a module; `string` and `definition` raise it for a text
+    The constructor raises `SpirvError` for bytes that are not a module; `text` and `definition` raise it for a text
     or an id that is not there.
     """
 
