@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import system_limits, temporary
 from scenario_runner.arm_glslc import install_line
+from scenario_runner.content_cache import ContentCache
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError, error_of
 from scenario_runner.shaders.compilers import OUTPUT_NAME, SOURCE_NAME, Compiler, dxc_install_line
 from scenario_runner.shaders.discovery import (
     Job,
-    ShaderCache,
     able_compilers,
     check_request,
     find_compilers,
@@ -86,7 +86,7 @@ def compile_each(
     timeout_s: float = COMPILE_TIMEOUT_S,
 ) -> list[Compiled | ScenarioRunnerError]:
     """Compile as `compile_all` does; in place of a module that cannot be made stands the error."""
-    cache = ShaderCache(cache_dir) if use_cache else None
+    cache = ContentCache(cache_dir, "shaders") if use_cache else None
     by_language: dict[str, list[Compiler]] = {}
     prepared: list[Job | ScenarioRunnerError] = []
     same: dict[bytes, list[Job]] = {}
@@ -140,7 +140,7 @@ def _together(failures: list[ScenarioRunnerError]) -> ScenarioRunnerError:
     return raised
 
 
-def compile_missing(missing: list[Job], cache: ShaderCache | None, jobs: int | None, timeout_s: float) -> None:
+def compile_missing(missing: list[Job], cache: ContentCache | None, jobs: int | None, timeout_s: float) -> None:
     """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time (default: one per core)."""
     if not missing:
         return

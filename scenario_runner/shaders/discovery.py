@@ -29,14 +29,6 @@ from scenario_runner.shaders.compilers import (
 from scenario_runner.shaders.source import TARGETS, Assembled, BuildOptions, CompileRequest
 from scenario_runner.system_packages import install_here
 
-
-class ShaderCache(ContentCache):
-    """Compiled modules, in the user's cache folder or under ``root``."""
-
-    def __init__(self, root: str | None = None) -> None:
-        super().__init__(root, "shaders")
-
-
 _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
@@ -65,7 +57,7 @@ def find_compilers(
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
     if compiler or not use_cache or any(map(os.environ.get, _NAMING)):
-        return _search(compiler, language, ShaderCache(cache_dir) if use_cache else None)
+        return _search(compiler, language, ContentCache(cache_dir, "shaders") if use_cache else None)
     second = int(time.monotonic())
     return list(_search_of_second(second, language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path))
 
@@ -73,7 +65,7 @@ def find_compilers(
 @lru_cache(8)
 def _search_of_second(second: int, language: str | None, cache_dir: str | None, *_: str | None) -> list[Compiler]:
     """Search; a suite, which asks for each of its scenarios, uses the compilers for a second."""
-    return _search(None, language, ShaderCache(cache_dir))
+    return _search(None, language, ContentCache(cache_dir, "shaders"))
 
 
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
@@ -234,7 +226,7 @@ class Job:
         head = repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace")
         return head + b"\n" + self.assembled.text
 
-    def load(self, cache: ShaderCache | None) -> bool:
+    def load(self, cache: ContentCache | None) -> bool:
         """Take the module from the cache: that of the batch's compiler first. Return whether there is one."""
         if cache is None or self.assembled.opaque:
             return False

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import content_cache
-from scenario_runner.content_cache import default_cache_dir
+from scenario_runner.content_cache import ContentCache, default_cache_dir
 from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.shaders.discovery import ShaderCache
 from tests.shaders.modules import MINIMAL
 
 MAGIC = b"\x03\x02\x23\x07"
@@ -39,7 +38,7 @@ def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_damage_is_a_miss(tmp_path: Path) -> None:
     """An entry cut short, grown, or with any byte changed is never taken."""
-    store = ShaderCache(str(tmp_path))
+    store = ContentCache(str(tmp_path), "shaders")
     store.store(b"key", b"module")
     path = Path(store.path(b"key"))
     whole = path.read_bytes()
@@ -108,7 +107,7 @@ def test_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCapture
 def test_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound the entries used longest ago go, and so do temporary files of a process that died."""
     monkeypatch.setitem(content_cache.KINDS, "shaders", content_cache.KINDS["shaders"]._replace(most_files=8))
-    store = ShaderCache(str(tmp_path))
+    store = ContentCache(str(tmp_path), "shaders")
     now = time.time()
     for index in range(9):
         key = b"%d" % index
@@ -126,7 +125,7 @@ def test_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hit_counts_as_use(tmp_path: Path) -> None:
     """A hit on an entry not used for days makes it new for eviction."""
-    store = ShaderCache(str(tmp_path))
+    store = ContentCache(str(tmp_path), "shaders")
     store.store(b"key", b"module")
     old = time.time() - 3 * 86400
     os.utime(store.path(b"key"), (old, old))
