@@ -10,9 +10,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenario_runner import __version__
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite import cluster_host as host
@@ -31,6 +32,8 @@ _MOST_ITEMS: Final = 50
 _FIRST_ITEMS: Final = 10
 _SHARD_S: Final = 4.0  # as long a shard is to take, as far as the one before it tells
 _BATCH_BYTES: Final = 8 << 20
+REST_S: Final = 5.0
+"""So long a host gets nothing after a failure: what it has failed with is left to the others."""
 TASK: Final = "scenario-runner-shard"
 
 
@@ -42,22 +45,17 @@ class Suite(NamedTuple):
     program: str
 
 
-class Contact(NamedTuple):
-    """A host waits for its first shard, or there is a reason why it gets no shard (any more)."""
-
-    state: Literal["ready", "refused", "lost"]
-    reason: str = ""
-
-
-Message = Contact | Finished | Ended | str
-"""News of a thread about its host; a text is for the user."""
+Message = Finished | Ended | ConnectionError | str | None
+"""News of a thread about its host: a result, the end of a shard, the loss of the host, a text for the user. None: it
+waits for a shard."""
 
 
 class Host:
-    """Life cycle: its thread starts with it, and ends after `leave`, or when it has told that it was refused or lost.
+    """Life cycle: its thread starts with it, and ends after `abandon`, or when it has told that the host is lost or
+    cannot run anything.
 
-    ``pending`` are the items of its shard that have no result yet, ``size`` and ``seconds`` those of its shard before,
-    ``rests_until`` is the time before which it gets none; only who receives the messages changes them.
+    ``pending`` are the items of its shard that have no result yet, ``size`` and ``seconds`` those of its shard before;
+    only who receives the messages changes them.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class Host:
         self.name = address
         self.pending: dict[str, Job] = {}
         self.size = 0
-        self.started_s = self.seconds = self.rests_until = 0.0
+        self.started_s = self.seconds = 0.0
         self._suite = suite
         self._resources = resources
         self._tell = tell
@@ -84,40 +82,38 @@ class Host:
         self.started_s = time.monotonic()
         self._shards.put(jobs)
 
-    def leave(self) -> None:
-        """It gets no further shard."""
-        self._shards.put(None)
-
     def abandon(self) -> None:
-        """It is gone: nobody waits for it."""
-        future = self._future
-        if future is not None:
+        """It gets no further shard, and nobody waits for the one that it runs."""
+        if self._future is not None:
             with suppress(Exception):
-                future.cancel()
+                self._future.cancel()
         self._answers.put(None)
-        self.leave()
+        self._shards.put(None)
 
     def _work(self) -> None:
         try:
             refusal = self._refusal()
             if refusal:
-                self._tell(self, Contact("refused", refusal))
+                self._tell(self, Ended((Diagnostic("SR-CLUSTER-003", "error", None, refusal),)))
                 return
             # The handler outlives a shard, and each shard has answers of its own.
             self._suite.client.subscribe_topic(self._topic, lambda event: self._answers.put(pickle.loads(event[1])))
-            self._tell(self, Contact("ready"))
+            self._tell(self, None)
             while (jobs := self._shards.get()) is not None:
                 try:
                     self._send(jobs)
+                    ended = self._run(jobs)
                 except ScenarioRunnerError as error:  # of that host
-                    self._tell(self, Ended(error.problems))
-                else:
-                    self._run(jobs)
+                    ended = Ended(error.problems)
+                self._tell(self, ended)
+                if ended.problems:
+                    time.sleep(REST_S)
+                self._tell(self, None)
         except Exception as error:  # whatever Dask raises when a worker or the scheduler is gone
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             if self._suite.client.status != "running":
                 why = "there is no connection to the scheduler"
-            self._tell(self, Contact("lost", why))
+            self._tell(self, ConnectionError(why))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of `host` there."""
@@ -125,7 +121,6 @@ class Host:
 
     def _refusal(self) -> str:
         """The reason why this worker cannot run anything, empty where it can."""
-
         try:
             about = self._call(host.describe)
         except OSError:  # contact is lost
@@ -153,7 +148,8 @@ class Host:
         if batch:
             self._call(host.receive, batch)
 
-    def _run(self, jobs: list[Job]) -> None:
+    def _run(self, jobs: list[Job]) -> Ended:
+        """Have the host run a shard, and tell its results as they come."""
         suite = self._suite
         answers = self._answers = SimpleQueue[Reply | None]()
         future = self._future = suite.client.submit(
@@ -167,13 +163,13 @@ class Host:
         )
         future.add_done_callback(lambda _: answers.put(None))
         while (reply := answers.get()) is not None:
+            if isinstance(reply, Ended):
+                return reply
             if isinstance(reply, Ran):
                 self._fetch(reply)
                 self._tell(self, reply.finished)
             else:
                 self._tell(self, reply)
-            if isinstance(reply, Ended):
-                return
         future.result()  # raises why it has not told that it ended
         raise OSError("it has ended without a word")
 

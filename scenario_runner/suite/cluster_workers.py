@@ -23,8 +23,8 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import read_file
 from scenario_runner.log import silence
 from scenario_runner.suite import cluster_host as remote
-from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES, Ended, Job, Order
-from scenario_runner.suite.cluster_shards import MOST_LOSSES, Contact, Host, Message, Shards, Suite, next_size
+from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES, Ended, Order
+from scenario_runner.suite.cluster_shards import MOST_LOSSES, Host, Message, Shards, Suite, next_size
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Item, Outcome
@@ -136,7 +136,6 @@ RESOURCE: Final = "vulkan"
 _MOST_FAILURES: Final = 3  # of a host, without a result in between
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
-_REST_S: Final = 5.0  # so long what a host has failed with is left to the others
 _LATE_S: Final = 5.0  # so much later than one that cannot be used others may come
 _END_S: Final = 10.0
 
@@ -223,7 +222,7 @@ class ClusterWorkers:
             except Empty:
                 continue
             if host is self._hosts.get(host.address):
-                yield from self._heard(host, message)
+                yield from self._take(host, message)
 
     def stop(self) -> None:
         """Begin no further item; those that run end in their time, and are given."""
@@ -267,30 +266,26 @@ class ClusterWorkers:
                 continue
             if not has_resource or about["resources"].get(RESOURCE):
                 resources = {RESOURCE: 1.0} if has_resource else {}
-                self._hosts[address] = Host(self._suite, address, resources, self._put)
+                self._hosts[address] = Host(
+                    self._suite, address, resources, lambda host, message: self._messages.put((host, message))
+                )
         for host in list(self._hosts.values()):
             if host.address not in workers:
                 yield from self._lost(host, "it has left the cluster")
 
     def _hand_out(self) -> None:
-        now = time.monotonic()
-        for host in list(self._idle):
-            if self._stopping or host.rests_until > now:
-                continue
-            jobs: list[Job] = []
+        while self._idle and not self._stopping:
+            host = self._idle[0]
             if host is self._hosts.get(host.address):
                 jobs = self._shards.take(next_size(host.size, host.seconds))
                 if not jobs:
                     return
                 host.give(jobs)
-            self._idle.remove(host)
+            self._idle.popleft()
 
-    def _put(self, host: Host, message: Message) -> None:
-        self._messages.put((host, message))
-
-    def _heard(self, host: Host, message: Message) -> Iterator[Finished]:
+    def _take(self, host: Host, message: Message) -> Iterator[Finished]:
         match message:
-            case Contact("ready"):
+            case None:
                 self._idle.append(host)
             case Finished() if message.item.id in host.pending:
                 del host.pending[message.item.id]
@@ -299,11 +294,9 @@ class ClusterWorkers:
                 yield message
             case str():
                 self._note(f"{host.name}: {message}")
-            case Contact("lost", reason):
-                yield from self._lost(host, reason)
-                self._failed(host, reason)
-            case Contact("refused", reason):
-                self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, reason))
+            case ConnectionError():
+                yield from self._lost(host, str(message))
+                self._failed(host, str(message))
             case Ended(problems, devices):
                 self._devices.update({(device.uuid, device.name): device for device in devices})
                 yield from self._ended(host, problems)
@@ -313,28 +306,24 @@ class ClusterWorkers:
         left = list(host.pending.values())
         host.pending.clear()
         host.seconds = time.monotonic() - host.started_s
-        if problems and problems[0].code != HOST_CANNOT_KEEP_FILES:
-            self._shards.back(left)
-            self._refuse(host, problems[0])
-            return
-        if problems:
+        if problems and problems[0].code == HOST_CANNOT_KEEP_FILES:
             why = str(problems[0])
             self._note(f"{host.name}: {why}")
             given_up = self._shards.lost(left)
             yield from self._given_up(given_up, host, problems)
-            host.rests_until = time.monotonic() + _REST_S
             if not given_up:  # else the item is the likely cause
                 self._failed(host, why)
-        elif left and not self._stopping:
+            return
+        if not self._stopping:
             self._shards.back(left)
-        self._idle.append(host)
+        if problems:
+            self._refuse(host, problems[0])
 
     def _lost(self, host: Host, why: str) -> Iterator[Finished]:
         del self._hosts[host.address]
         host.abandon()
-        left = list(host.pending.values())
         self._note(f"{host.name} ({host.address}) is lost: {why}")
-        yield from self._given_up(self._shards.lost(left), host)
+        yield from self._given_up(self._shards.lost(host.pending.values()), host)
 
     def _failed(self, host: Host, why: str) -> None:
         """Count a failure of a host, and give it nothing more after too many."""

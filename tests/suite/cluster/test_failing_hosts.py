@@ -17,6 +17,7 @@ import pytest
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.suite import cluster_shards
 from scenario_runner.suite import cluster_workers as workers
 from scenario_runner.suite.cluster_workers import ClusterWorkers, connected, workers_of
 from scenario_runner.suite.problems import SuiteProblems
@@ -102,7 +103,7 @@ def test_no_worker_and_then_no_scheduler(
 
 def test_a_host_that_cannot_keep_files(one_host: Cluster, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
     """An item is tried three times. When all that a host was given failed, nothing more is; the error says why."""
-    monkeypatch.setattr(workers, "_REST_S", 0.0)
+    monkeypatch.setattr(cluster_shards, "REST_S", 0.0)
     monkeypatch.setattr(workers, "_LATE_S", 0.0)
     cache = one_host.folder / "host-0" / "cache"
     cache.write_text("no folder")
