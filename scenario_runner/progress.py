@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from mmap import mmap
 
 ENDED = 0
-"""How many files have ended, well or not."""
+"""Number of files that have ended, well or not."""
 TOTAL = 1
-"""How many there are; 0 before the arguments are read."""
+"""Number of files; 0 before the arguments are read."""
 CODE = 2
 """The exit code of the first file that failed."""
 MEASURED = 3
-"""How many runs are in the file of shader instrumentation."""
+"""Number of runs in the file of shader instrumentation."""
 
 STARTED = 4
-"""The number of what was started last, where a process is given one after the other."""
+"""Number of the item that a worker has begun last."""
 
 CHANGES = 5
-"""How often it was noted what is being done."""
+"""Number of updates of the text so far."""
 
 LIMIT_MS = 6
-"""The time limit in milliseconds: the process hangs when nothing is noted for `ended_after_s` of it. 0: no limit."""
+"""Time limit in milliseconds, 0 for none: a process without an update for `ended_after_s` of it hangs."""
 
 COMPILING = "waiting for the shader compiler"
-"""How the note begins of what is being done, while another program compiles shaders."""
+"""Beginning of the text while another program compiles shaders."""
 
 TEXT = 4 * 7
-"""Where the text begins, behind these numbers: what is being done, and the JSON pointer, each ended by a zero byte."""
+"""Offset of the text behind these numbers: the current work and the JSON pointer, each ended by a zero byte."""
 
 _SIZE_BYTES = 4096
 _MOST_MS = 0x7FFFFFFF
@@ -51,7 +51,7 @@ _numbers: memoryview[int] | None = None
 
 
 def share(descriptor: int = -1) -> None:
-    """Keep progress from now on, for this process and those that it forks; in a file where its descriptor is given."""
+    """Keep progress from now on, for this process and its forks, in the file of a descriptor or in anonymous memory."""
     global _page, _numbers
     from mmap import mmap
 
@@ -62,41 +62,41 @@ def share(descriptor: int = -1) -> None:
 
 
 def number(which: int) -> int:
-    """One of the numbers above; 0 where nothing is kept."""
+    """Return one of the numbers above; 0 if nothing is kept."""
     return 0 if _numbers is None else _numbers[which]
 
 
 def work() -> tuple[str, str]:
-    """The last work, and the JSON pointer of its object, in the file number `ENDED`."""
+    """Return the latest work, and the JSON pointer of its object, in the file number `ENDED`."""
     return ("", "") if _page is None else _texts(_page[TEXT:])
 
 
-def kept(descriptor: int) -> tuple[int, str, str]:
-    """Read what another process, which shares its progress in this file, has `STARTED` last, and its `work`."""
+def read(descriptor: int) -> tuple[int, str, str]:
+    """Read `STARTED` and `work` of the process that keeps its progress in this file."""
     page = os.pread(descriptor, _SIZE_BYTES, 0).ljust(_SIZE_BYTES, b"\0")
     return memoryview(page)[:TEXT].cast("i")[STARTED], *_texts(page[TEXT:])
 
 
-def _texts(kept: bytes) -> tuple[str, str]:
-    what, _, rest = kept.partition(b"\0")
+def _texts(page: bytes) -> tuple[str, str]:
+    what, _, rest = page.partition(b"\0")
     return what.decode("utf-8", "replace"), rest.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def files(total: int) -> None:
-    """So many files will be run."""
+    """Note the number of files that will be run."""
     if _numbers is not None:
         _numbers[TOTAL] = total
 
 
 def started(number: int) -> None:
-    """The process has begun with what has this number."""
+    """Note that this worker has begun with the item of this number."""
     if _numbers is not None:
         _numbers[STARTED] = number
         doing("")
 
 
 def ended(code: int) -> None:
-    """One file has ended, with this exit code."""
+    """Note that one file has ended, with this exit code."""
     if _numbers is not None:
         _numbers[CODE] = _numbers[CODE] or code
         _numbers[ENDED] += 1
@@ -104,7 +104,7 @@ def ended(code: int) -> None:
 
 
 def measured(count: int) -> None:
-    """So many runs are in the file of shader instrumentation."""
+    """Note the number of runs in the file of shader instrumentation."""
     if _numbers is not None:
         _numbers[MEASURED] = count
 
@@ -116,12 +116,13 @@ def limit(seconds: float) -> None:
 
 
 def ended_after_s(limit_s: float) -> float:
-    """Seconds until a process is ended from outside whose waits for the device end by themselves after ``limit_s``."""
+    """Return the seconds until a hanging process is killed. Its waits for the device end by themselves after
+    ``limit_s``."""
     return limit_s + max(_LEAST_MORE_S, _MORE * limit_s)
 
 
 def doing(what: str, pointer: str = "") -> None:
-    """Note what is being done, as it goes on after 'while' in a message, and what of the scenario it is done for."""
+    """Note the current work, as it follows "while" in a message, and the JSON pointer that it is for."""
     if _page is not None and _numbers is not None:
         _numbers[CHANGES] = _numbers[CHANGES] + 1 & _MOST_MS
         text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 2] + b"\0\0"
@@ -199,16 +200,16 @@ _current: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
 def current() -> Clock | None:
-    """The clock that is set, if there is one."""
+    """Return the clock that is set, if any."""
     return _current.get()
 
 
 def phase(name: str, what: str = "", subject: str = "") -> Any:
-    """A context manager: what happens in its block belongs to the phase ``name``, one of `PHASES`."""
+    """Return a context manager that counts its block to the phase ``name``, one of `PHASES`."""
     clock = _current.get()
     return _NOT_MEASURED if clock is None else clock.span(name, what, subject)
 
 
 def measuring(clock: Clock | None) -> Any:
-    """A context manager: ``clock`` measures what is called in its block; None leaves everything as it is."""
+    """Return a context manager whose block ``clock`` measures; with None it does nothing."""
     return _NOT_MEASURED if clock is None else clock.measuring()

@@ -73,11 +73,9 @@ class Finished(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A device that items run on. ``workers`` is how many it has; ``given_up`` says why it gets no further items."""
+    """A device that items run on. ``given_up`` says why it gets no further items."""
 
     uuid: str
     name: str
     driver: str
-    type: str
-    workers: int
     given_up: str = ""

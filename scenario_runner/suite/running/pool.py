@@ -12,7 +12,7 @@ user answers each list with "run", so that the pool knows whether an item of tha
                                                     ("began", number, place of the worker)
                                                     ("done", number, outcome, Where, device's UUID, driver, process id)
     ("stop", now)                                   ("back", number) of an item that will not run
-    ("find",)                                       ("devices", records)
+                                                    ("devices", records)
                                                     ("error", why no device can be used), ("note", text)
 """
 
@@ -42,31 +42,31 @@ from scenario_runner.system_limits import refusal
 from scenario_runner.vulkan.structs import prepare
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
-_TOLD_S: Final = 0.005  # as long may an outcome wait for the next one, to be told with it
+_GATHER_S: Final = 0.005  # an outcome may wait so long for the next one, to be sent with it
 _SUPPLY: Final = 8  # items for each quick worker
-_AGAIN_S: Final = 1.0  # until the next try where the system refuses a process
-_MOST_REFUSALS: Final = 10  # while there is no worker: what was ended may need a while to be gone
+_RETRY_S: Final = 1.0  # until the next fork where the system has refused one
+_MOST_REFUSALS: Final = 10  # without any worker: processes that were killed may still be ending
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
-_CLOSED_S: Final = 5.0  # for a worker whose end of the connection is closed, to be known to have ended
+_CLOSED_S: Final = 5.0  # for a worker to end that has closed its connection
 _END_S: Final = 1.0  # for all workers, when this process ends
 
-_FREED_SELDOM: Final = 50_000  # allocations between two searches for garbage: what was imported stays in use
+_GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: what was imported stays in use
 
 
 def main(descriptor: int) -> None:
     """Serve the user at the other end of a socket."""
     control = Connection(descriptor)
     (options,) = control.recv()
-    import_module(options.task.partition(":")[0])  # with it, what every run imports; the rest after the first one
-    program_version()  # kept, for the plans of all workers
-    gc.set_threshold(_FREED_SELDOM)
+    import_module(options.task.partition(":")[0])  # and with it what each item needs
+    program_version()  # cached for all workers
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     gc.collect()
-    gc.freeze()  # so that no search for garbage writes to memory that all workers share
+    gc.freeze()  # a collection would write to memory that all workers share
     _Pool(control, options).serve()
 
 
 class _Pool:
-    """Life cycle: made; `serve` until the user is gone, which ends all workers."""
+    """Life cycle: created; `serve` until the user closes the connection, which ends all workers."""
 
     def __init__(self, control: Connection, options: WorkerOptions) -> None:
         self._options = options
@@ -75,7 +75,7 @@ class _Pool:
         self._workers: list[WorkerProcess] = []
         self._waiting: deque[Job] = deque()
         self._events: list[tuple[Any, ...]] = []
-        self._is_finding = False
+        self._is_refused = False  # the user knows that no device can be used
         self._loaded: set[str] = set()
         self._lists = self._answered = 0  # lists of events that the user was sent, and has answered
         self._awaited = 0  # the latest list with an item that may run again in another process
@@ -91,9 +91,9 @@ class _Pool:
                 self._hand_out()
                 if self._events and not (ready and self._is_supplied()):
                     self._tell()
-                ready = self._selector.select(_TOLD_S if self._events else _TICK_S)
+                ready = self._selector.select(_GATHER_S if self._events else _TICK_S)
                 for key, _ in ready:
-                    if key.fileobj in self._selector.get_map():  # else it has just been forgotten
+                    if key.fileobj in self._selector.get_map():  # a handler before it may have removed it
                         key.data()
                 if time.monotonic() >= self._next_look:
                     self._look()
@@ -104,7 +104,7 @@ class _Pool:
             worker.process.wait(max(0.0, until - time.monotonic()))
 
     def close(self) -> None:
-        """Close what a fork must not have."""
+        """Close what a worker must not inherit."""
         self._selector.close()
         self._control.close()
         for worker in self._workers:
@@ -120,31 +120,29 @@ class _Pool:
                     self._waiting.appendleft(job) if job.is_repeated else self._waiting.append(job)
             case "stop", now:
                 self._stop(now=now)
-            case ("find",):
-                self._is_finding = True
 
     def _stop(self, *, now: bool) -> None:
-        """Have workers end after what they run, or ``now``, without an outcome."""
+        """End workers after their current items, or ``now`` without outcomes."""
         dropped = list(self._waiting)
         self._waiting.clear()
         self._awaited = 0
         for worker in self._workers:
-            if worker.given and now:
-                dropped += worker.given
-                worker.given.clear()
+            if worker.queue and now:
+                dropped += worker.queue
+                worker.queue.clear()
                 self._kill(worker)
-            elif len(worker.given) > 1:
-                dropped.append(worker.given.pop())
+            elif len(worker.queue) > 1:
+                dropped.append(worker.queue.pop())
                 worker.is_last = True
         self._events += [("back", job.number) for job in dropped]
 
     # The next work
 
     def _hand_out(self) -> None:
-        """Give items to the workers that are free for them, and start workers for the items that wait."""
+        """Give items to free workers, and start workers for the items that wait."""
         if self._answered < self._awaited:
             return  # what has crashed may run again, in the process that is ready for that
-        usable = [each for each in self._devices if not each.given_up]
+        usable = [device for device in self._devices if not device.given_up]
         if not usable:
             self._refuse()
             return
@@ -154,25 +152,25 @@ class _Pool:
                 if job is not None and self._give(idle, job):
                     self._begin(idle)
         starting = len(self._in_state("starting"))
-        unknown = sum(not candidate.uuid for candidate in usable) if self._is_finding else 0
+        unknown = sum(not candidate.uuid for candidate in usable)  # one worker finds out, before there are items
         missing = max(len(self._waiting), unknown) - starting
         while missing > 0 and (device := self._next_device()) is not None and self._start(device):
             missing -= 1
         used = [each for each in self._in_state("idle") if each.count]
         if missing > 0 and device is None and not starting and used:
-            self._kill(used[0])  # what waits is for a process that has run nothing
-        # A second item, so that a worker need not wait between two. What ran before has nothing behind it, since it
-        # may well end its process again; as many as there are workers that start are left to those.
+            self._kill(used[0])  # the items that wait need a new process
+        # A second item, so that a worker need not wait between two. Nothing is queued behind a repeated item, which may
+        # well end its process again. Workers that start get as many items as there are of them.
         ahead = [job for job in self._waiting if not job.is_repeated][len(self._in_state("starting")) :]
         for busy in self._in_state("busy"):
-            if ahead and busy.is_quick and len(busy.given) == 1 and not busy.given[0].is_repeated:
+            if ahead and busy.is_quick and len(busy.queue) == 1 and not busy.queue[0].is_repeated:
                 self._give(busy, ahead.pop(0))
 
     def _in_state(self, state: str) -> list[WorkerProcess]:
         return [worker for worker in self._workers if worker.state == state]
 
     def _next_device(self) -> UsedDevice | None:
-        """The device that is to have another worker now, if there is one."""
+        """Choose the device that gets another worker now, if any."""
         lacking = []
         for device in self._devices:
             states = self._states(device)
@@ -182,30 +180,30 @@ class _Pool:
         return min(lacking, key=itemgetter(0))[1] if lacking else None
 
     def _states(self, device: UsedDevice) -> list[str]:
-        """The states of a device's workers that can be used, or will be."""
+        """List the states of a device's workers that are or will be usable."""
         return [worker.state for worker in self._workers if worker.device is device and worker.state != "killed"]
 
     def _give(self, worker: WorkerProcess, job: Job) -> bool:
         try:
             worker.give(job)
-        except OSError:  # its end is about to be seen
+        except OSError:  # it has ended, which `_ended` handles
             return False
         self._waiting.remove(job)
         return True
 
     def _begin(self, worker: WorkerProcess) -> None:
         worker.begin(self._options)
-        self._events.append(("began", worker.given[0].number, worker.place))
+        self._events.append(("began", worker.queue[0].number, worker.place))
 
     def _start(self, device: UsedDevice) -> bool:
-        """Start a worker; false where the system refuses it, or has just done so."""
+        """Start a worker; false if the system refuses it, or has just done so."""
         if time.monotonic() < self._refused_until:
             return False
         place = next(place for place in count(1) if all(each.place != place for each in self._workers))
         try:
             worker = WorkerProcess(self._options, place, device, self.close)
         except OSError as error:
-            self._refused_until = time.monotonic() + _AGAIN_S
+            self._refused_until = time.monotonic() + _RETRY_S
             self._refusals += 1
             if not self._workers and self._refusals >= _MOST_REFUSALS:
                 self._events.append(("error", refusal("process")))
@@ -219,15 +217,15 @@ class _Pool:
         return True
 
     def _refuse(self) -> None:
-        """Give back what waits, since no device can be used any more; an error where none ever could."""
+        """Return the items that wait as Missing when no device is left; an error if none could ever be used."""
         first = self._devices[0]
         if any(device.uuid for device in self._devices):
             missing = Outcome("Missing", reason="; ".join(device.given_up for device in self._devices))
             self._events += [("done", job.number, missing, "", first.uuid, first.driver, 0) for job in self._waiting]
-        elif self._waiting or self._is_finding:
+        elif self._waiting or not self._is_refused:
             self._events.append(("error", first.error))
         self._waiting.clear()
-        self._is_finding = False
+        self._is_refused = True
 
     # Messages to the user
 
@@ -240,20 +238,16 @@ class _Pool:
         self._events.append(("note", text))
 
     def _tell_devices(self) -> None:
-        records = tuple(
-            Device(device.uuid, device.name, device.driver, device.type, len(self._states(device)), device.given_up)
-            for device in self._devices
-        )
+        records = tuple(Device(device.uuid, device.name, device.driver, device.given_up) for device in self._devices)
         self._events.append(("devices", records))
 
     def _room(self) -> int:
-        """The number of items to have here: one for each worker there may be, and a supply for quick ones."""
+        """Number of items to have here: one for each worker there may be, and a supply for quick ones."""
         workers = sum(device.jobs or 1 for device in self._devices if not device.given_up)
         return max(1, workers + _SUPPLY * sum(worker.is_quick for worker in self._workers))
 
     def _is_supplied(self) -> bool:
-        """Return whether quick workers go on without further items: it is cheaper to tell of several outcomes at a
-        time."""
+        """Return whether quick workers can go on without further items, so that several outcomes are sent at a time."""
         return len(self._waiting) >= len(self._workers) and all(each.is_quick for each in self._in_state("busy"))
 
     # Messages of workers
@@ -274,17 +268,17 @@ class _Pool:
         device, state = worker.device, worker.state
         match message:
             case ["done", dict(outcome), "" | "spoiled" | "grown" as end]:
-                if state == "busy":  # else its time is over
+                if state == "busy":  # else it has been killed, or is about to be
                     self._done(worker, Outcome.of_json(outcome), end)
             case ["limit", float() | int() as seconds, str(origin)]:
                 if state == "busy":
                     worker.limit(seconds, origin)
             case ["used", list(names), str(manifest)]:
                 self._load(names)
-                device.driver_found(manifest)
+                device.use_manifest(manifest)
             case ["ready", dict(described)] if state == "starting":
                 self._refusals = 0
-                device.found(described)
+                device.opened(described)
                 worker.state = "idle"
                 self._tell_devices()
             case ["devices", list(found)] if state == "starting":
@@ -298,8 +292,9 @@ class _Pool:
                 raise ValueError(repr(message)[:40])
 
     def _load(self, names: list[str]) -> None:
-        """Have the next workers begin with what one has needed: modules, types of Vulkan, or libraries by their paths.
-        These must be such that start no thread."""
+        """Preload what a worker has needed: modules, types of Vulkan, and libraries by their paths.
+
+        None of them may start a thread."""
         new = [name for name in names if name not in self._loaded]
         self._loaded.update(new)
         for name in new:
@@ -316,24 +311,24 @@ class _Pool:
         self._finish(worker, outcome, "fresh" if end == "spoiled" else "any")
         if end or worker.is_last or worker.device.given_up:
             self._kill(worker)
-        elif worker.given:
+        elif worker.queue:
             self._begin(worker)
         else:
             worker.state = "idle"
 
     def _finish(self, worker: WorkerProcess, outcome: Outcome, where: Where, crashed: int = 0) -> None:
-        """The first item of a worker has ended; ``crashed`` is the process id where that may have left a core file."""
+        """Report the outcome of a worker's first item. ``crashed`` is the process id if it may have left a core."""
         job, outcome = worker.done(outcome)
         device = worker.device
         self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
         if where == "fresh":
-            self._tell()  # it may run again at once
+            self._tell()  # so that it can run again at once
             self._awaited = self._lists
 
     # The end of workers
 
     def _look(self) -> None:
-        """Do what is due when the deadlines of workers have passed."""
+        """Act on the deadlines of workers that have passed."""
         now = time.monotonic()
         self._next_look = now + _TICK_S
         for worker in list(self._workers):
@@ -352,28 +347,29 @@ class _Pool:
                 self._kill(worker, f"was not ready after {self._options.start_timeout_s:g} s")
 
     def _kill(self, worker: WorkerProcess, why: str = "") -> None:
-        """End a worker, and all that it has started. ``why`` goes on after "the process that ran it"; nothing where it
-        is not needed any more.
+        """Kill a worker and all that it has started. ``why`` continues "the process that ran it"; it is empty for a
+        worker that is not needed any more.
 
-        Its item has ended with this: the end of a process may take seconds, and nothing waits for it."""
+        Its item ends at once: nothing waits for the end of the process, which may take seconds."""
         worker.process.signal(signal.SIGKILL)
         worker.deadline = time.monotonic() + self._options.kill_wait_s
         worker.why = why or "was not needed any more"
         self._lose(worker, is_failure=bool(why))
 
     def _lose(self, worker: WorkerProcess, *, is_failure: bool, crashed: int = 0) -> None:
-        """A worker has ended, or is about to: so has the item that it ran; the one that it was given ahead waits."""
+        """End the item of a worker that has ended or was killed, and return the one queued behind it to the others."""
         if is_failure and worker.has_begun:
             worker.device.spares = 1
             self._finish(worker, worker.crashed(), "fresh", crashed)
         elif is_failure and not worker.count:
             worker.device.failed(worker.start_error(), worker.driver)
         elif is_failure and worker.state == "idle":
-            self._note(f"process {worker.place} on {worker.device} {worker.how} while it ran nothing")
-        self._waiting.extendleft(reversed(worker.given))
-        worker.given.clear()
+            self._note(f"process {worker.place} on {worker.device} {worker.end} while it ran nothing")
+        self._waiting.extendleft(reversed(worker.queue))
+        worker.queue.clear()
         worker.state = "killed"
-        self._tell_devices()
+        if worker.device.given_up:
+            self._tell_devices()
 
     def _cannot_end(self, worker: WorkerProcess) -> None:
         device = worker.device
@@ -383,15 +379,16 @@ class _Pool:
                 " (its driver holds it in the kernel): no further scenario runs on this device"
             )
             self._note(device.given_up)
+            self._tell_devices()
         self._forget(worker)
         for each in [*self._in_state("starting"), *self._in_state("idle")]:
             if each.device is device:
                 self._kill(each)
 
     def _ended(self, worker: WorkerProcess) -> None:
-        """The process of a worker is gone."""
+        """Handle the end of a worker's process."""
         with suppress(EOFError, KeyError, TypeError, ValueError):
-            while messages := worker.received():  # what it sent before its end
+            while messages := worker.received():  # sent before its end
                 for message in messages:
                     self._take(worker, message)
         worker.process.wait()
@@ -405,4 +402,3 @@ class _Pool:
             if each in self._selector.get_map():
                 self._selector.unregister(each)
         worker.close()
-        self._tell_devices()

@@ -25,7 +25,6 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import islice
 from typing import Any, Final
 
 from scenario_runner import progress
@@ -89,30 +88,31 @@ class Runners:
             runner.close()
 
 
-Asked = str | tuple[str, ...] | None
-"""A device by its index or UUID, several as the user names them, or the one that a run would take."""
+DeviceRequest = str | tuple[str, ...] | None
+"""A device by its index or UUID, several as the user names them, or None for the default one."""
 
 # After one of these the device, its driver or the process cannot be relied upon.
 _SPOILED: Final = frozenset(
-    each.exit_code for each in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
+    error.exit_code for error in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
 _SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
 _MOST_TEXT_BYTES: Final = 16 << 10
-_SAID: Final = 2  # the descriptor of standard error, and of standard output
-_USED: Final[tuple[dict[str, Any], ...]] = (sys.modules, known_types)
-_LOOKED_AT: Final = 64  # after so many items the size of the process is looked at
+_STANDARD_ERROR: Final = 2
+_MEASURE_EVERY: Final = 64  # items between two measurements of the process
 
 
-def main(options: WorkerOptions, connection: socket.socket, output: int, kept: int, device: Asked, driver: str) -> int:
-    """Serve the pool until it closes the socket, or tell it which devices these are where several are asked for.
+def main(
+    options: WorkerOptions, connection: socket.socket, output: int, notes: int, device: DeviceRequest, driver: str
+) -> int:
+    """Serve the pool until it closes the socket, or resolve a request for several devices.
 
-    ``output`` and ``kept`` are memory files for standard output and standard error, and for `progress`. ``driver`` is
+    ``output`` and ``notes`` are memory files for standard output and standard error, and for `progress`. ``driver`` is
     the manifest of the only driver to open, or empty. Returns the exit code of the process."""
     most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
     for standard in (1, 2):
         os.dup2(output, standard)
-    progress.share(kept)
+    progress.share(notes)
     if driver:
         os.environ.update(dict.fromkeys(DRIVER_OVERRIDES, driver))
 
@@ -140,23 +140,24 @@ def end_of(descriptor: int) -> str:
     return os.pread(descriptor, _MOST_TEXT_BYTES, max(0, size - _MOST_TEXT_BYTES)).decode("utf-8", "replace")
 
 
-def chosen(asked: Sequence[str]) -> list[str]:
-    """Choose the requests that open the devices that are asked for, each once. "all" are all of the fastest kind there
-    is.
+def chosen(names: Sequence[str]) -> list[str]:
+    """Choose devices by their names, each once; "all" are those of the fastest kind. Raises NoDeviceError.
 
-    It is the UUID, or the index where several devices have the same. Raises NoDeviceError."""
+    A device is returned as its UUID, or as its index if several have that UUID."""
     devices = Instance().physical_devices
-    found = []
-    for name in asked:
+    chosen_devices = []
+    for name in names:
         if name == "all":
             kind = choose(devices, None).type
-            found += [one for one in devices if one.type == kind and one.unusable_because() is None]
+            chosen_devices += [
+                device for device in devices if device.type == kind and device.unusable_because() is None
+            ]
         else:
-            found.append(choose(devices, name))
-    uuids = [one.uuid for one in devices]
+            chosen_devices.append(choose(devices, name))
+    uuids = [device.uuid for device in devices]
     return [
-        one.uuid if uuids.count(one.uuid) == 1 else str(one.index)
-        for one in sorted(set(found), key=lambda one: one.index)
+        device.uuid if uuids.count(device.uuid) == 1 else str(device.index)
+        for device in sorted(set(chosen_devices), key=lambda device: device.index)
     ]
 
 
@@ -176,7 +177,7 @@ class _Worker:
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
         self._count = 0
-        self._known = [len(names) for names in _USED]
+        self._known = len(sys.modules) + len(known_types)
         physical = self._runners.runner().physical_device
         self._tell_used()
         send("ready", {name: getattr(physical, name) for name in ("uuid", "name", "driver", "type")})
@@ -185,12 +186,12 @@ class _Worker:
     def serve(self, lines: Iterable[bytes]) -> None:
         for line in lines:
             number, *item = json.loads(line)
-            if os.fstat(_SAID).st_size:
-                os.ftruncate(_SAID, 0)  # that of the item before
+            if os.fstat(_STANDARD_ERROR).st_size:
+                os.ftruncate(_STANDARD_ERROR, 0)  # that of the item before
             progress.started(number)
             outcome = self._outcome(Item(*item))
             if outcome.status in BAD and not outcome.output:
-                outcome = outcome._replace(output=end_of(_SAID))
+                outcome = outcome._replace(output=end_of(_STANDARD_ERROR))
             end = self._end(outcome)
             if not end and self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
                 self._tell_used()
@@ -217,17 +218,14 @@ class _Worker:
             return Outcome("Crash", time.perf_counter() - started, reason, code, stack=traceback.format_exc())
 
     def _tell_used(self) -> None:
-        """Tell what the next workers may begin with, and the manifest of the only driver that they need to open."""
-        # Only the latest names are read: a reference to any other one would copy its page from the pool.
-        new = [
-            name
-            for names, count in zip(_USED, self._known, strict=True)
-            for name in islice(reversed(names), max(0, len(names) - count))
-            if names is known_types or name.startswith("scenario_runner.")
-        ]
-        self._known = [len(names) for names in _USED]
+        """Send what the next workers can preload, and the manifest of the only driver that they need to open."""
+        count = len(sys.modules) + len(known_types)
+        new: list[str] = []
+        if count > self._known:  # else no name is read, which would copy its page from the pool
+            new = [*(name for name in sys.modules if name.startswith("scenario_runner.")), *known_types]
+            self._known = count
         driver = self._driver
-        if not driver:  # else the pool has the libraries
+        if not driver:  # else the pool has loaded the libraries
             driver = _manifest_of(self._runners.runner().physical_device.library)
             new += _shared_libraries()
         if new or driver != self._driver:
@@ -235,13 +233,13 @@ class _Worker:
             self._driver = driver
 
     def _end(self, outcome: Outcome) -> str:
-        """The reason why this process must not run another item: it may be "spoiled", or has "grown". Or nothing."""
+        """Return why this process must not run another item: it may be "spoiled", or has "grown"; empty if it may."""
         self._count += 1
         if outcome.exit_code in _SPOILED or outcome.status in ("Crash", "Timeout"):
             return "spoiled"
         if self._count >= self._options.most_items:
             return "grown"
-        if self._count % _LOOKED_AT == 1 or outcome.status == "Fail":
+        if self._count % _MEASURE_EVERY == 1 or outcome.status == "Fail":
             used_bytes = _used_bytes()
             self._bytes = self._bytes or used_bytes
             if used_bytes - self._bytes > self._options.most_bytes:
@@ -252,8 +250,8 @@ class _Worker:
 
 
 def _manifest_of(library: str | None) -> str:
-    """The only manifest of a driver that names this library, or nothing: where a layer is before the driver, where the
-    driver's commands are in another library than the one that the loader opens, or where several name it."""
+    """Return the manifest of the driver with this library. It is empty if a layer is in front of the driver, if the
+    driver's commands are in another library than the one that the loader opens, or if several manifests name it."""
     paths = [
         manifest.path
         for manifest in drivers(os.environ)
@@ -278,8 +276,8 @@ def _used_bytes() -> int:
 
 
 def _shared_libraries() -> set[str]:
-    """The libraries of the driver that the pool may load as well, by their paths: those of Mesa, which start no thread
-    before an instance is made; of others that is unknown."""
+    """List the libraries of the driver that the pool may preload, by their paths: those of Mesa, which start no thread
+    before an instance is created. Of others that is unknown."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if ".so" in line}
     return {path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable()}

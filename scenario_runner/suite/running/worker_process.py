@@ -37,12 +37,12 @@ _HELP_AT_START: Final = (
 
 
 class UsedDevice:
-    """Life cycle: known by what was ``asked`` for; found when its first worker is ready; given up when none can be
-    started, or none be ended."""
+    """Life cycle: known by the ``request`` of the user; opened by its first worker; given up when no worker can be
+    started or ended."""
 
-    def __init__(self, asked: worker.Asked, jobs: int) -> None:
+    def __init__(self, request: worker.DeviceRequest, jobs: int) -> None:
         """A request for several devices is only a query: its worker lists them and runs no items."""
-        self.asked = asked
+        self.request = request
         self.uuid = self.name = self.driver = self.type = ""
         self.given_up = ""
         self.error: ScenarioRunnerError | None = None
@@ -51,34 +51,35 @@ class UsedDevice:
         self.failures = 0
         self._manifest: str | None = None  # of its driver; empty where it is not to be used
 
-    def found(self, described: Mapping[str, str]) -> None:
-        """A worker has started."""
+    def opened(self, described: Mapping[str, str]) -> None:
+        """Note the device that a worker has opened."""
         self.uuid, self.name = described["uuid"], described["name"]
         self.driver, self.type = described["driver"], described["type"]
         self.jobs = self.jobs or (processors() if self.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
-    def driver_found(self, manifest: str) -> None:
-        """A worker has found out which manifest is that of its driver; empty where it has not."""
+    def use_manifest(self, manifest: str) -> None:
+        """Have later workers open only the driver of this manifest; empty if it is unknown."""
         # An index counts the devices of all drivers.
-        if manifest and self._manifest is None and not (isinstance(self.asked, str) and self.asked.isdecimal()):
+        if manifest and self._manifest is None and not (isinstance(self.request, str) and self.request.isdecimal()):
             self._manifest = manifest
 
     def wanted(self, ready: int) -> int:
-        """The number of workers to have now, of which so many are ready: those of a GPU start one after the
-        other, since its driver's start takes a lock of the whole system for long, and the first ones do the work
-        meanwhile. After a crash there is one more, which has started when it is needed."""
+        """Return the number of workers to have now, of which ``ready`` have started.
+
+        Those of a GPU start one after the other: its driver's start holds a lock of the whole system for long, and the
+        first ones work meanwhile. After a crash there is one more, which is ready when another one ends."""
         if self.given_up:
             return 0
         most = (self.jobs or 1) + self.spares
         return most if self.type == "cpu" else min(most, ready + 1)
 
-    def to_ask(self) -> tuple[worker.Asked, str]:
-        """The device that a worker asks for, and the manifest of the only driver to open, or nothing."""
-        return (self.uuid, self._manifest) if self._manifest else (self.asked, "")
+    def to_open(self) -> tuple[worker.DeviceRequest, str]:
+        """Return the request of the next worker, and the manifest of the only driver that it opens, or nothing."""
+        return (self.uuid, self._manifest) if self._manifest else (self.request, "")
 
     def failed(self, error: ScenarioRunnerError, driver: str, *, for_good: bool = False) -> None:
-        """A worker could not be started that was to open this driver alone, or any where it is empty."""
-        if driver:  # perhaps the device is not found that way
+        """Count a worker that could not be started, and that was to open only this driver, if one is named."""
+        if driver:  # the device may not be found that way
             self._manifest = ""
             return
         self.failures += 1
@@ -105,7 +106,7 @@ class WorkerProcess:
         self.device = device
         self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
         self.deadline = time.monotonic() + options.start_timeout_s
-        self.given: deque[Job] = deque()
+        self.queue: deque[Job] = deque()
         """The item that it runs, and the one that was handed out ahead."""
         self.before: deque[str] = deque(maxlen=_MOST_BEFORE)
         self.count = 0
@@ -124,13 +125,13 @@ class WorkerProcess:
             for file in files:
                 stack.callback(os.close, file)
             fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
-            asked, self.driver = device.to_ask()
+            request, self.driver = device.to_open()
             self.process = IsolatedProcess(leads_group=True)
             if not self.process.id:
                 try:
                     close_inherited()
                     self.connection.close()
-                    os._exit(worker.main(options, theirs, self._output, self._progress, asked, self.driver))
+                    os._exit(worker.main(options, theirs, self._output, self._progress, request, self.driver))
                 except BaseException:
                     traceback.print_exc()
                 finally:
@@ -143,21 +144,21 @@ class WorkerProcess:
     def give(self, job: Job) -> None:
         """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
         self.connection.sendall(json.dumps([job.number, *job.item]).encode() + b"\n")
-        self.given.append(job)
+        self.queue.append(job)
 
     def begin(self, options: WorkerOptions) -> None:
-        """The first of the given items runs now."""
+        """Note that the first item of the queue runs now."""
         self.state = "busy"
         self.started = time.monotonic()
         self.limit(options.timeout_s, options.timeout_origin)
 
     def done(self, outcome: Outcome) -> tuple[Job, Outcome]:
-        """The first of the given items has ended with this outcome: the same with what is known of the process."""
+        """Remove the first item of the queue, which has this outcome, and add to that what the process ran before."""
         if outcome.status in BAD:
             outcome = outcome._replace(before=tuple(self.before), before_count=self.count)
-        job = self.given.popleft()
+        job = self.queue.popleft()
         self.device.failures = 0
-        # what fails may be repeated before others
+        # an item that fails may be repeated, which nothing is to be queued before
         self.is_quick = outcome.status not in BAD and time.monotonic() - self.started < _QUICK_S
         self.count += 1
         self.before.append(job.item.id)
@@ -169,8 +170,7 @@ class WorkerProcess:
         self.deadline = self.started + progress.ended_after_s(seconds)
 
     def received(self) -> list[Any]:
-        """Receive what it has sent since, nothing yet where that is empty. Raises EOFError, and ValueError where it is
-        no line of JSON."""
+        """Receive the complete messages, if any. Raises EOFError, or ValueError for a line that is no JSON."""
         while b"\n" not in self._received:
             try:
                 data = self.connection.recv(1 << 16)
@@ -189,17 +189,17 @@ class WorkerProcess:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the process has begun with the first of the given items."""
-        return bool(self.given) and progress.kept(self._progress)[0] == self.given[0].number
+        """Return whether the process has begun with the first item of the queue."""
+        return bool(self.queue) and progress.read(self._progress)[0] == self.queue[0].number
 
     def bound_output(self) -> None:
-        """Forget what it has written to standard output and standard error, where it is far too much."""
+        """Discard the standard output and standard error of the process when they grow too large."""
         if os.fstat(self._output).st_size > _MOST_OUTPUT_BYTES:
             os.ftruncate(self._output, 0)
 
     @property
-    def how(self) -> str:
-        """The way the process ended; that of one that was killed does not matter."""
+    def end(self) -> str:
+        """The end of the process as a predicate, or the reason for which it was killed."""
         if self.why:
             return f"was killed, since it {self.why},"
         code = self.process.code or 0
@@ -211,8 +211,8 @@ class WorkerProcess:
         kind = FenceTimeoutError if timed_out else DriverCrashError
         number = 0 if self.why else max(0, -(self.process.code or 0))
         help = _HELP_WHEN_KILLED if number == signal.SIGKILL else ""
-        crash = Crash(number, 0, *progress.kept(self._progress)[1:])
-        problem = crash_problem(crash, self.given[0].item.path, self.how, kind.code, help)
+        crash = Crash(number, 0, *progress.read(self._progress)[1:])
+        problem = crash_problem(crash, self.queue[0].item.path, self.end, kind.code, help)
         return Outcome(
             "Timeout" if timed_out else "Crash",
             time.monotonic() - self.started,
@@ -225,9 +225,9 @@ class WorkerProcess:
 
     def start_error(self) -> DriverCrashError:
         """The error for a worker that ended before it ran an item."""
-        work = progress.kept(self._progress)[1] or "starting"
-        return DriverCrashError(f"a process that was to run scenarios {self.how} while {work}", help=_HELP_AT_START)
+        work = progress.read(self._progress)[1] or "starting"
+        return DriverCrashError(f"a process that was to run scenarios {self.end} while {work}", help=_HELP_AT_START)
 
     def close(self) -> None:
-        """Close all of it; the process has ended, or is left to itself."""
+        """Release the descriptors; the process has ended, or is abandoned."""
         self._open.close()

@@ -128,10 +128,7 @@ class Workers:
                 self._new = []
 
     def find_devices(self) -> frozenset[tuple[str, str]]:
-        """The UUIDs of the devices that can be used, and their drivers; a worker is started on each.
-
-        The errors are those of `run`."""
-        self._tell("find")
+        """The UUIDs of the devices that can be used, and their drivers. The errors are those of `run`."""
         while len(self.devices) < max(1, len(self._devices)):
             for event in self._events():
                 self._take(event, None)
