@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scenario_runner import arm_glslc
@@ -20,97 +20,96 @@ from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
 from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.layers import PACKAGE
 
-Finding = dict[str, Any]
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
 
+_Finding = tuple[str, str, str, str | list[str]]
+"""Level, id, message, and what a person does, or a command that needs no superuser, which ``doctor --fix`` runs."""
 
-def findings(report: Mapping[str, Any]) -> list[Finding]:
+
+def findings(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """All findings, errors first."""
     all_findings = [
         *_loader_and_devices(report),
-        *_drivers(report),
+        *_manifests(report),
         *_layers(report),
         *_ml(report),
         *_compilers(report),
         *_cache(report["cache"]),
     ]
-    return sorted(all_findings, key=lambda finding: _ORDER[finding["level"]])
+    return [
+        {
+            "level": level,
+            "id": id,
+            "message": message,
+            "fix": fix if isinstance(fix, str) else shlex.join(fix),
+            "command": None if isinstance(fix, str) else fix,
+        }
+        for level, id, message, fix in sorted(all_findings, key=lambda finding: _ORDER[finding[0]])
+    ]
 
 
-def _finding(level: str, id: str, message: str, fix: str | Sequence[str]) -> Finding:
-    """``fix`` is what a person does, or a command that needs no superuser, which ``doctor --fix`` runs."""
-    command = None if isinstance(fix, str) else list(fix)
-    return {
-        "level": level,
-        "id": id,
-        "message": message,
-        "fix": fix if command is None else shlex.join(command),
-        "command": command,
-    }
-
-
-def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[Finding]:
-    start, loader = report["driver_start"], report["loader"]
-    devices = report["devices"]
+def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[_Finding]:
+    start, loader, devices = report["driver_start"], report["loader"], report["devices"]
     usable = any(device["usable"] for device in devices)
     if not loader["found"]:
         message = loader["problem"] or "no Vulkan loader was found"
         if report["environment"].get(_LOADER_VARIABLE):
-            yield _finding("error", "loader-unusable", message, f"unset {_LOADER_VARIABLE}, or correct it")
+            yield "error", "loader-unusable", message, f"unset {_LOADER_VARIABLE}, or correct it"
         else:
             parts = ("loader",) if any(driver["usable"] for driver in report["drivers"]) else ("loader", "driver")
-            yield _finding("error", "loader-missing", message, install_here(*parts))
+            yield "error", "loader-missing", message, install_here(*parts)
         return
     if not usable:
         yield _no_device(report)
     elif start["problem"]:
         message = f"a driver failed while it was asked: {start['problem']}"
-        yield _finding("warning", "driver-failed", message, _guilty(report) or "update the driver")
+        yield "warning", "driver-failed", message, _guilty(report) or "update the driver"
     for device in devices:
         if not device["usable"]:
-            yield _finding(
-                "warning" if usable else "error",
-                "device-unusable",
-                f"{device['name']} cannot run scenarios: {device['unusable_because']}",
-                "update its driver" if usable else f"update its driver, or: {install_here('driver')}",
-            )
+            message = f"{device['name']} cannot run scenarios: {device['unusable_because']}"
+            fix = "update its driver" if usable else f"update its driver, or: {install_here('driver')}"
+            yield "warning" if usable else "error", "device-unusable", message, fix
 
 
-def _no_device(report: Mapping[str, Any]) -> Finding:
-    start = report["driver_start"]
-    devices, drivers, environment = report["devices"], report["drivers"], report["environment"]
+def _no_device(report: Mapping[str, Any]) -> _Finding:
+    start, devices, drivers = report["driver_start"], report["devices"], report["drivers"]
+    environment, nodes = report["environment"], report["system"]["gpu_nodes"]
     if start["timed_out"] or start["signal"]:
         verb, what = ("hangs", "hang") if start["timed_out"] else ("crashes", "crash")
         if start["caused_by"] == "layers":
-            return _finding("error", f"layer-{what}", f"a layer {verb}: {start['problem']}", _without_layers(report))
+            fix = "leave out the layers that start by themselves: export VK_LOADER_LAYERS_DISABLE=~implicit~"
+            if environment.get("VK_INSTANCE_LAYERS"):
+                fix = "unset VK_INSTANCE_LAYERS"
+            return "error", f"layer-{what}", f"a layer {verb}: {start['problem']}", fix
         fix = _guilty(report) or "update the drivers, or try them one by one: export VK_DRIVER_FILES=<a manifest>"
-        return _finding("error", f"driver-{what}", f"a driver {verb}: {start['problem']}", fix)
+        return "error", f"driver-{what}", f"a driver {verb}: {start['problem']}", fix
     layers = environment.get("VK_INSTANCE_LAYERS")
     if layers and "LAYER_NOT_PRESENT" in (start["problem"] or ""):
         message = f"VK_INSTANCE_LAYERS={layers!r} names a layer that cannot be loaded: {start['problem']}"
-        return _finding("error", "layer-broken", message, "unset VK_INSTANCE_LAYERS")
+        return "error", "layer-broken", message, "unset VK_INSTANCE_LAYERS"
     override = next((name for name in DRIVER_OVERRIDES if environment.get(name)), None)
-    working = [driver for driver in drivers if driver["usable"]]
-    if override and not working:
-        message = (
-            f"{override}={environment[override]!r} names no usable driver manifest, and hides the system's drivers"
-        )
-        return _finding("error", "driver-missing", message, f"unset {override}, or correct it")
-    nodes = [node["path"] for node in report["system"]["gpu_nodes"]]
-    if any("nvidia" in node for node in nodes) and not any("nvidia" in driver["path"].lower() for driver in drivers):
+    works = any(driver["usable"] for driver in drivers)
+    if override and not works:
+        value = environment[override]
+        message = f"{override}={value!r} names no usable driver manifest, and hides the system's drivers"
+        return "error", "driver-missing", message, f"unset {override}, or correct it"
+    has_nvidia_node = any("nvidia" in node["path"] for node in nodes)
+    if has_nvidia_node and not any("nvidia" in driver["path"].lower() for driver in drivers):
         message = "an NVIDIA GPU is here, but the part of its driver that does Vulkan is not"
         fix = "start the container with NVIDIA_DRIVER_CAPABILITIES=all, or install the driver's libnvidia-gl package"
-        return _finding("error", "driver-missing", message, fix)
-    closed = [node["path"] for node in report["system"]["gpu_nodes"] if not node["accessible"]]
+        return "error", "driver-missing", message, fix
+    closed = [node["path"] for node in nodes if not node["accessible"]]
     if closed and not devices:
         message = f"this user may not open the GPU ({', '.join(closed)})"
-        return _finding("error", "gpu-no-access", message, 'sudo usermod -aG render,video "$USER", then log in again')
+        return "error", "gpu-no-access", message, 'sudo usermod -aG render,video "$USER", then log in again'
+    id, message = "no-usable-device", "no device can run scenarios"
+    if not devices and works:
+        id, message = "no-device", "the drivers show no device"
+    elif not devices:
+        id, message = "driver-missing", "no Vulkan driver is installed"
     detail = f": {start['problem']}" if start["problem"] else ""
-    if devices:
-        return _finding("error", "no-usable-device", "no device can run scenarios" + detail, install_here("driver"))
-    what = "the drivers show no device" if working else "no Vulkan driver is installed"
-    return _finding("error", "driver-missing" if not working else "no-device", what + detail, install_here("driver"))
+    return "error", id, message + detail, install_here("driver")
 
 
 def _guilty(report: Mapping[str, Any]) -> str | None:
@@ -128,50 +127,38 @@ def _guilty(report: Mapping[str, Any]) -> str | None:
     return f"repair or remove the driver of {names}, or leave it out: export VK_DRIVER_FILES={':'.join(sound)}"
 
 
-def _without_layers(report: Mapping[str, Any]) -> str:
-    if report["environment"].get("VK_INSTANCE_LAYERS"):
-        return "unset VK_INSTANCE_LAYERS"
-    return "leave out the layers that start by themselves: export VK_LOADER_LAYERS_DISABLE=~implicit~"
+def _manifests(report: Mapping[str, Any]) -> Iterator[_Finding]:
+    """Manifests that are wrong. Drivers that failed alone are named by the error of the crash."""
+    broken = [driver for driver in report["drivers"] if not driver["usable"] and driver["devices_alone"] is None]
+    kinds = [("driver", "driver-broken", driver) for driver in broken]
+    kinds += [("layer", "layer-broken", layer) for layer in report["layers"]["broken"]]
+    for kind, id, manifest in kinds:
+        path, source = manifest["path"], manifest["source"]
+        fix = f"install its {kind} anew, or remove {path}" if source == "system" else f"correct {source}, or unset it"
+        yield "warning", id, f"{kind} manifest {path}: {manifest['problem']}", fix
 
 
-def _drivers(report: Mapping[str, Any]) -> Iterator[Finding]:
-    for driver in report["drivers"]:
-        if not driver["usable"] and driver["devices_alone"] is None:  # the others are named by the error of the crash
-            yield _broken("driver-broken", driver)
-
-
-def _broken(id: str, manifest: Mapping[str, Any]) -> Finding:
-    kind = id.removesuffix("-broken")
-    path, source = manifest["path"], manifest["source"]
-    fix = f"install its {kind} anew, or remove {path}" if source == "system" else f"correct {source}, or unset it"
-    return _finding("warning", id, f"{kind} manifest {path}: {manifest['problem']}", fix)
-
-
-def _layers(report: Mapping[str, Any]) -> Iterator[Finding]:
-    layers = report["layers"]
-    for layer in layers["broken"]:
-        yield _broken("layer-broken", layer)
+def _layers(report: Mapping[str, Any]) -> Iterator[_Finding]:
+    layers, validation = report["layers"], report["layers"]["validation"]
     if not report["loader"]["found"]:
         return
-    named = [name for name in re.split("[:;]", report["environment"].get("VK_INSTANCE_LAYERS", "")) if name]
+    named = filter(None, re.split("[:;]", report["environment"].get("VK_INSTANCE_LAYERS", "")))
     unknown = [name for name in named if name not in {layer["name"] for layer in layers["available"]}]
     if unknown and layers["available"]:
         message = f"VK_INSTANCE_LAYERS names layers that are not there: {', '.join(unknown)}"
-        yield _finding("warning", "layer-unknown", message, "correct VK_INSTANCE_LAYERS, or unset it")
-    validation = layers["validation"]
+        yield "warning", "layer-unknown", message, "correct VK_INSTANCE_LAYERS, or unset it"
+    fix = install_here("validation")
     if not validation["found"]:
         message = "the validation layer, which --validation loads, is not installed"
-        fix = install_here("validation")
         if report["environment"].get("VK_LAYER_PATH"):
             message = "the validation layer is not found; VK_LAYER_PATH hides the system's layers"
             fix = f"unset VK_LAYER_PATH; where that does not help: {fix}"
-        yield _finding("note", "validation-missing", message, fix)
+        yield "note", "validation-missing", message, fix
     elif not validation["works"] and report["driver_start"]["ok"]:
-        message = f"the validation layer cannot be used: {validation['problem']}"
-        yield _finding("warning", "validation-broken", message, install_here("validation"))
+        yield "warning", "validation-broken", f"the validation layer cannot be used: {validation['problem']}", fix
 
 
-def _ml(report: Mapping[str, Any]) -> Iterator[Finding]:
+def _ml(report: Mapping[str, Any]) -> Iterator[_Finding]:
     """Obstacles to tensors and graphs on every usable device, to reading VGF files, and to converting models."""
     devices = [device for device in report["devices"] if device["usable"]]
     layers = report["layers"]["ml_emulation"]
@@ -184,64 +171,58 @@ def _ml(report: Mapping[str, Any]) -> Iterator[Finding]:
         elif level == "warning":
             fix = f"install the layers anew: {shlex.join(pip_install(PACKAGE))}"
         message = f"tensors and ML graphs do not run on {device['name']}: {device['ml']['reason']}"
-        yield _finding(level, "ml-missing", message, fix)
+        yield level, "ml-missing", message, fix
     elif not devices and not layers["found"]:
         message = "the ML emulation layers, which run tensors and ML graphs on most devices, are not installed"
-        yield _finding("note", "ml-missing", message, pip_install(PACKAGE))
+        yield "note", "ml-missing", message, pip_install(PACKAGE)
     vgf = report["vgf"]
     if not vgf["works"]:
-        message = f"VGF files cannot be read: {vgf['problem']}"
-        level = "warning" if vgf["found"] else "note"
-        yield _finding(level, "vgf-missing", message, pip_install("ai_ml_sdk_vgf_library"))
+        level, message = "warning" if vgf["found"] else "note", f"VGF files cannot be read: {vgf['problem']}"
+        yield level, "vgf-missing", message, pip_install("ai_ml_sdk_vgf_library")
     if report["converter"]["path"] is None:
         message = "model-converter, which 'convert' lowers ML operations with, was not found"
         # a large package that runs need not: --fix leaves it alone
-        yield _finding("note", "converter-missing", message, shlex.join(pip_install(converter.PACKAGE)))
+        yield "note", "converter-missing", message, shlex.join(pip_install(converter.PACKAGE))
 
 
-def _compilers(report: Mapping[str, Any]) -> Iterator[Finding]:
-    compilers = report["compilers"]
+def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
+    compilers, problems = report["compilers"], report["compilers"]["problems"]
     for language, variable in (("GLSL", GLSLANG_VARIABLE), ("HLSL", DXC_VARIABLE)):
-        problem = compilers["problems"][language]
-        if language == "HLSL" and problem == compilers["problems"]["GLSL"]:
-            continue
-        if problem:
+        problem = problems[language]
+        if problem and not (language == "HLSL" and problem == problems["GLSL"]):
             level = "error" if language == "GLSL" else "warning"
-            named = variable if report["environment"].get(variable) else "--glslang"
-            fix = f"unset {variable}, or correct it" if named == variable else problem["help"]
-            yield _finding(level, f"{language.lower()}-compiler-unusable", problem["message"], fix)
-    if not compilers["GLSL"] and not compilers["problems"]["GLSL"]:
-        yield _finding("error", "glsl-compiler-missing", "no GLSL compiler was found", install_here("glslang"))
-    if not any(one["tensors"] for one in compilers["GLSL"]) and not compilers["problems"]["GLSL"]:
+            fix = f"unset {variable}, or correct it" if report["environment"].get(variable) else problem["help"]
+            yield level, f"{language.lower()}-compiler-unusable", problem["message"], fix
+    glsl, hlsl = compilers["GLSL"], compilers["HLSL"]
+    if not glsl and not problems["GLSL"]:
+        yield "error", "glsl-compiler-missing", "no GLSL compiler was found", install_here("glslang")
+    if not any(compiler["tensors"] for compiler in glsl) and not problems["GLSL"]:
         message = "no GLSL compiler found knows GL_ARM_tensors, which shaders with tensors need"
         how = arm_glslc.install_command() if arm_glslc.has_wheels() else "install glslang 15.4 or newer"
-        yield _finding("note", "tensor-compiler-missing", message, how)
-    if not compilers["named"] and not any(one["batches"] for one in compilers["GLSL"]):
+        yield "note", "tensor-compiler-missing", message, how
+    if not compilers["named"] and not any(compiler["batches"] for compiler in glsl):
         message = (
-            "Google's glslc, which compiles many shaders at a time, was not found: each takes a process of its own"
+            "glslc of Google, which compiles many shaders at a time, was not found: each takes a process of its own"
         )
-        yield _finding("note", "batch-compiler-missing", message, install_here("glslc"))
-    if all(one["flavour"] == "glslang" for one in compilers["HLSL"]) and not compilers["problems"]["HLSL"]:
+        yield "note", "batch-compiler-missing", message, install_here("glslc")
+    if all(compiler["flavour"] == "glslang" for compiler in hlsl) and not problems["HLSL"]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
-        if compilers["HLSL"]:
-            message += "; simple HLSL is left to glslang"
+        message += "; simple HLSL is left to glslang" if hlsl else ""
         advice = f"put dxc on PATH, or set {DXC_VARIABLE} to its path"
-        fix = pip_install(DXC_PACKAGE) if has_dxc_wheels() else advice
-        yield _finding("note", "dxc-missing", message, fix)
+        yield "note", "dxc-missing", message, pip_install(DXC_PACKAGE) if has_dxc_wheels() else advice
     validator = compilers["spirv_val"]
-    if validator["path"] is None:
+    if validator["problem"]:
+        message = f"spirv-val is not used: {validator['problem']}"
+        yield "note", "spirv-val-missing", message, f"unset {SPIRV_VAL_VARIABLE}, or correct it"
+    elif validator["path"] is None:
         message = "spirv-val was not found: SPIR-V files are checked by simpler rules only before a driver sees them"
-        if validator["problem"]:
-            message = f"spirv-val is not used: {validator['problem']}"
-        fix = f"unset {SPIRV_VAL_VARIABLE}, or correct it" if validator["problem"] else install_here("spirv_tools")
-        yield _finding("note", "spirv-val-missing", message, fix)
+        yield "note", "spirv-val-missing", message, install_here("spirv_tools")
 
 
-def _cache(cache: Mapping[str, Any]) -> Iterator[Finding]:
+def _cache(cache: Mapping[str, Any]) -> Iterator[_Finding]:
     if not cache["writable"]:
         message = f"compiled shaders are not kept: {cache['path']!r} cannot be written: {cache['problem']}"
-        fix = "set SCENARIO_RUNNER_CACHE to a folder that can be written"
-        yield _finding("warning", "cache-unwritable", message, fix)
+        yield "warning", "cache-unwritable", message, "set SCENARIO_RUNNER_CACHE to a folder that can be written"
 
 
 _NEEDED = {

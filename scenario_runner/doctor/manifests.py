@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from scenario_runner.files.source import read_file, reason_of
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
 # A manifest is a few kilobytes (the validation layer's 60 KB); whatever is much larger is something else.
@@ -79,48 +80,38 @@ def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _read(path: str, source: str, kind: str) -> Manifest:
+    manifest = Manifest(path, source)
     try:
-        with open(path, "rb") as file:
-            text = file.read(_BYTES_MAX + 1)
+        content: Any = json.loads(read_file(path, _BYTES_MAX))
     except FileNotFoundError:
-        return Manifest(path, source, problem="the file does not exist")
-    except (OSError, ValueError) as error:
-        return Manifest(path, source, problem=f"it cannot be read: {_reason(error)}")
-    if len(text) > _BYTES_MAX:
-        return Manifest(path, source, problem="the file is too large for a manifest")
-    try:
-        content: Any = json.loads(text)
+        return manifest._replace(problem="the file does not exist")
+    except OSError as error:
+        return manifest._replace(problem=f"it cannot be read: {reason_of(error)}")
     except (ValueError, RecursionError) as error:
-        return Manifest(path, source, problem=f"it is not valid JSON: {_reason(error)}")
+        return manifest._replace(problem=f"it is not valid JSON: {str(error).lower()}")
     entry = content.get(kind) if isinstance(content, dict) else None
     if kind == "layer" and entry is None and isinstance(content, dict) and isinstance(content.get("layers"), list):
         entry = next(iter(content["layers"]), None)
     if not isinstance(entry, dict):
-        return Manifest(path, source, problem=f"it has no {kind!r} object")
-    name, version = (_text(entry.get(key)) for key in ("name", "api_version"))
-    library = entry.get("library_path")
-    if not isinstance(library, str) or not library or "\0" in library:
-        if kind == "layer" and "component_layers" in entry:
-            return Manifest(path, source, name, version)
-        return Manifest(path, source, name, version, problem="it has no library_path")
-    if "/" in library or os.sep in library:
-        library = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(path)), library))
-        if not os.path.exists(library):
-            return Manifest(path, source, name, version, library, f"its library {library!r} does not exist")
+        return manifest._replace(problem=f"it has no {kind!r} object")
+    name, version, library = (_text(entry.get(key)) for key in ("name", "api_version", "library_path"))
+    manifest = manifest._replace(name=name, api_version=version)
+    if not library or "\0" in library:
+        has_layers = kind == "layer" and "component_layers" in entry
+        return manifest._replace(problem=None if has_layers else "it has no library_path")
+    problem = None
     bits = entry.get("library_arch")
     if bits in ("32", "64") and bits != ("64" if sys.maxsize > 1 << 32 else "32"):
-        return Manifest(path, source, name, version, library, f"its library is for {bits}-bit programs")
-    return Manifest(path, source, name, version, library)
+        problem = f"its library is for {bits}-bit programs"
+    if "/" in library:
+        library = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(path)), library))
+        if not os.path.exists(library):
+            problem = f"its library {library!r} does not exist"
+    return manifest._replace(library=library, problem=problem)
 
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error).lower() or type(error).__name__
 
 
 def _bases(environ: Mapping[str, str]) -> Iterator[str]:
