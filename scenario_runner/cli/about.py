@@ -34,10 +34,10 @@ complete -o default -F _scenario_runner scenario-runner
 
 def explain(options: argparse.Namespace) -> None:
     """Print the explanation of each code, or the list of all codes when none is given."""
-    for given in options.codes:
-        if given.upper() not in CODES:
-            meant = did_you_mean(close_names(given, CODES))
-            raise UsageError(f"there is no code {given!r}{meant}", help="'scenario-runner explain' lists all codes")
+    for name in options.codes:
+        if name.upper() not in CODES:
+            meant = did_you_mean(close_names(name, CODES))
+            raise UsageError(f"there is no code {name!r}{meant}", help="'scenario-runner explain' lists all codes")
     if not options.codes:
         for family, about in FAMILIES.items():
             print(about)
@@ -45,8 +45,8 @@ def explain(options: argparse.Namespace) -> None:
                 if name.split("-")[1] == family:
                     print(f"  {name:<16} {code.severity:<8} {code.title}")
         return
-    for number, given in enumerate(options.codes):
-        code = CODES[given.upper()]
+    for number, name in enumerate(options.codes):
+        code = CODES[name.upper()]
         if number:
             print()
         exits = f", exit code {code.exit_code}" if code.exit_code else ""

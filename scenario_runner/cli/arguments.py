@@ -119,7 +119,7 @@ shape = _checked(
     "lengths such as 16,16, of which one may be -1",
 )
 device_names = _checked(
-    lambda text: tuple(name for name in (each.strip() for each in text.split(",")) if name),
+    lambda text: tuple(filter(None, map(str.strip, text.split(",")))),
     bool,
     "'all', or indexes, UUIDs or names of devices",
 )
@@ -217,10 +217,9 @@ def element(text: str) -> Any:
     """The `Element` of this name."""
     from scenario_runner.viewing.content import ELEMENTS  # which takes a third of the time of --help
 
-    found = ELEMENTS.get(text)
-    if found is None:
+    if text not in ELEMENTS:
         raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
-    return found
+    return ELEMENTS[text]
 
 
 def typed(text: str) -> tuple[str | None, Any]:

@@ -148,8 +148,8 @@ def _show(before: ScenarioSamples, after: ScenarioSamples, threshold_percent: fl
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0, or the exit code of the first scenario that failed; with --compare 1 where something is slower beyond
-    noise."""
+    """Measure scenarios, or compare measurements. Returns 0, or the exit code of the first scenario that failed; with
+    --compare 1 where something is slower beyond noise."""
     set_up_logging(options.log_level)
     if options.compare is not None:
         if options.files:

@@ -40,12 +40,12 @@ def show(options: argparse.Namespace) -> None:
 
 def clear(options: argparse.Namespace) -> None:
     """Remove the files of some kinds, or of all. Raises UsageError, and FileError for files that cannot be removed."""
-    folder, wanted = default_cache_dir(), options.kinds
-    for kind in wanted:
+    folder = default_cache_dir()
+    for kind in options.kinds:
         if kind not in KINDS:
             meant = did_you_mean(close_names(kind, KINDS, most=1))
             raise UsageError(f"there is nothing kept called {kind!r}{meant}", help=f"the kinds: {', '.join(KINDS)}")
-    files = [file for kind in KINDS if not wanted or kind in wanted for file in kept_files(folder, kind)]
+    files = [file for kind in KINDS if not options.kinds or kind in options.kinds for file in kept_files(folder, kind)]
     problems = remove(files)
     if problems:
         raise FileError(f"{len(problems)} of {len(files)} files cannot be removed: {problems[0]}")

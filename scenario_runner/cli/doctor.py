@@ -21,7 +21,7 @@ Row: TypeAlias = "tuple[bool | None, str, str]"
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0 when scenarios can run (a usable device and a GLSL compiler), else 1."""
+    """Show the report. Returns 0 when scenarios can run (a usable device and a GLSL compiler), else 1."""
     report = gather(timeout_s=options.timeout, compiler=options.glslang)
     fixed = True
     if options.fix and any(finding["command"] for finding in report["findings"]):
@@ -52,8 +52,9 @@ def _fix(report: Mapping[str, Any]) -> bool:
 def _show(report: Mapping[str, Any]) -> None:
     program = f"scenario-runner {report['program']['version']}: "
     if report["ready"]:
-        usable = sorted((one for one in report["devices"] if one["usable"]), key=lambda one: not one["default"])
-        show((program, "bold"), (f"ready to run scenarios on {usable[0]['name']}", "bold green"))
+        usable = [device for device in report["devices"] if device["usable"]]
+        device = next((device for device in usable if device["default"]), usable[0])
+        show((program, "bold"), (f"ready to run scenarios on {device['name']}", "bold green"))
     else:
         show((program, "bold"), ("scenarios cannot run on this machine yet; see below", "bold red"))
     _show_section("this machine", _machine(report))
@@ -124,16 +125,15 @@ def _compilers(compilers: Mapping[str, Any]) -> Iterator[Row]:
         problem = compilers["problems"][language]
         if problem or not compilers[language]:
             yield False, language, problem["message"] if problem else "no compiler was found"
-        for index, one in enumerate(compilers[language]):
-            tensors = ", knows GL_ARM_tensors" if one["tensors"] and language == "GLSL" else ""
-            yield index == 0 or None, language, f"{one['flavour']} {one['version']}, {one['path']}{tensors}"
+        for index, compiler in enumerate(compilers[language]):
+            tensors = ", knows GL_ARM_tensors" if compiler["tensors"] and language == "GLSL" else ""
+            text = f"{compiler['flavour']} {compiler['version']}, {compiler['path']}{tensors}"
+            yield index == 0 or None, language, text
     validator = compilers["spirv_val"]
-    validator_text = f"spirv-val {validator['version'] or 'of unknown version'}, {validator['path']}"
-    yield (
-        bool(validator["path"]),
-        "SPIR-V",
-        validator_text if validator["path"] else validator["problem"] or "no spirv-val",
-    )
+    text = validator["problem"] or "no spirv-val"
+    if validator["path"]:
+        text = f"spirv-val {validator['version'] or 'of unknown version'}, {validator['path']}"
+    yield bool(validator["path"]), "SPIR-V", text
 
 
 def _ml(report: Mapping[str, Any]) -> Iterator[Row]:

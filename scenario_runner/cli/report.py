@@ -23,8 +23,11 @@ _MOST_SHOWN: Final = 50
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0 where no result is an unexpected failure (with --compare: none that was not one before), else 1, or the
-    exit code of what is wrong with the journals."""
+    """Show the results of journals.
+
+    Returns 0 without unexpected failures (with --compare: without new ones), else 1, or the exit code of what is wrong
+    with the journals.
+    """
 
     def show(problem: Diagnostic) -> None:
         write(problem.severity, f"{problem} [{problem.code}]", problem.help)

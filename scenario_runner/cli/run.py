@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
 from scenario_runner import log, progress
@@ -49,7 +50,7 @@ _CONTRADICTIONS: Final = (
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0, or the exit code of the first scenario that failed.
+    """Run scenarios, or a model. Returns 0, or the exit code of the first scenario that failed.
 
     After a crash of the process before this one, it says so and goes on with what is left (see `supervisor`).
     """
@@ -96,9 +97,9 @@ def _settle(options: argparse.Namespace) -> None:
         # without a value in the reference runner, so that a file may follow it
         options.files.insert(0, options.capture_frame)
         options.capture_frame = "run"
-    for one, other, help in _CONTRADICTIONS:
-        if is_given(one) and is_given(other):
-            raise UsageError(f"{one} and {other} contradict each other", help=help)
+    for option, other, help in _CONTRADICTIONS:
+        if is_given(option) and is_given(other):
+            raise UsageError(f"{option} and {other} contradict each other", help=help)
     if len(options.files) + len(options.scenario) > 1:
         for option in filter(is_given, _OF_ONE_SCENARIO):
             raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")
@@ -124,22 +125,15 @@ def list_devices(options: argparse.Namespace) -> None:
     Raises NoDeviceError when there is none."""
     if supervisor.crash is not None:
         raise _crashed(supervisor.crash, None)
-    instance = Instance()
-    try:
+    with closing(Instance()) as instance:
         devices = instance.physical_devices
         if not devices:
             raise NoDeviceError("there are no Vulkan devices", help="'scenario-runner doctor' shows what is missing")
-        try:
+        default = None  # where none of them is usable; each line says why
+        with suppress(NoDeviceError):
             default = choose(devices, None).index
-        except NoDeviceError:
-            default = None  # none of them is usable; each line says why
         for device in devices:
             reason = device.unusable_because()
             note = f" - not usable: {reason}" if reason else " - default" if device.index == default else ""
-            version = version_text(device.api_version)
-            print(
-                f"{device.index}: {device.name} ({device.type}, Vulkan {version}, {device.driver})"
-                f" uuid {device.uuid}{note}"
-            )
-    finally:
-        instance.close()
+            api = f"Vulkan {version_text(device.api_version)}"
+            print(f"{device.index}: {device.name} ({device.type}, {api}, {device.driver}) uuid {device.uuid}{note}")

@@ -27,17 +27,16 @@ _STAGES = {".vert": "vertex", ".frag": "fragment"}
 _MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
-def main(options: argparse.Namespace) -> int:
-    """Returns 0. Raises FileError, ShaderError or CompileError."""
+def main(options: argparse.Namespace) -> None:
+    """Show the interfaces of a file. Raises FileError, ShaderError or CompileError."""
     modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [_module(options)]
     if options.json:
         print(json.dumps({"file": options.file, "modules": modules}, indent=2))
-        return 0
+        return
     for number, module in enumerate(modules):
         if number:
             print()
         _show_module(module)
-    return 0
 
 
 def _module(options: argparse.Namespace) -> dict[str, Any]:
@@ -90,20 +89,21 @@ def _show_module(module: Mapping[str, Any]) -> None:
     _show_title(f"capabilities: {', '.join(module['capabilities']) or 'none'}", 1)
     if module["extensions"]:
         _show_title(f"extensions: {', '.join(map(_cell, module['extensions']))}", 1)
-    constants = module["specialization_constants"]
-    if constants:
-        rows = [
-            (str(constant["id"]), constant["name"], constant["type"], str(constant["default"]))
-            for constant in constants
-        ]
-        _show_rows("specialization constants", ("id", "name", "type", "default"), rows, 1)
+    if module["specialization_constants"]:
+        columns = ("id", "name", "type", "default")
+        rows = [[constant[column] for column in columns] for constant in module["specialization_constants"]]
+        _show_rows("specialization constants", columns, rows, 1)
     for entry in module["entry_points"]:
         _show_entry_point(entry)
     for graph in module["graph_entry_points"]:
-        resources = [(way, *_tensor_row(connection)) for way in ("input", "output") for connection in graph[f"{way}s"]]
+        resources = [
+            (way, resource["set"], resource["binding"], resource["name"], _tensor(resource))
+            for way in ("input", "output")
+            for resource in graph[f"{way}s"]
+        ]
         _show_rows(f"graph '{_cell(graph['name'])}'", ("", "set", "binding", "name", "tensor"), resources, 1)
     if module["graph_constants"]:
-        tensors = [(str(constant["id"]), _tensor(constant)) for constant in module["graph_constants"]]
+        tensors = [(constant["id"], _tensor(constant)) for constant in module["graph_constants"]]
         _show_rows("graph constants", ("id", "tensor"), tensors, 1)
 
 
@@ -120,13 +120,12 @@ def _show_entry_point(entry: Mapping[str, Any]) -> None:
     _show_title(f"entry point '{_cell(entry['name'])}': {', '.join(details)}", 1)
     for way in ("inputs", "outputs"):
         if entry[way]:
-            variables = [_stage_variable(variable) for variable in entry[way]]
-            _show_rows(way, ("location", "name", "type", "details"), variables, 2)
+            _show_rows(way, ("location", "name", "type", "details"), list(map(_stage_variable, entry[way])), 2)
         if entry[f"{way}_built_in"]:
             _show_title(f"built-in {way}: {', '.join(entry[f'{way}_built_in'])}", 2)
     if entry["bindings"]:
         columns = ("set", "binding", "name", "kind", "access", "details")
-        _show_rows("bindings", columns, [_binding(variable) for variable in entry["bindings"]], 2)
+        _show_rows("bindings", columns, list(map(_binding, entry["bindings"])), 2)
     block = entry["push_constants"]
     if block is not None:
         _show_block(f"push constants '{_cell(block['name'])}': {block['size_bytes']} bytes", block)
@@ -146,19 +145,15 @@ def _stage_variable(variable: Mapping[str, Any]) -> tuple[str, ...]:
     return location, variable["name"], variable["type"], " ".join(details)
 
 
-def _binding(binding: Mapping[str, Any]) -> tuple[str, ...]:
+def _binding(binding: Mapping[str, Any]) -> tuple[Any, ...]:
     kind = binding["kind"].replace("_", " ")
     if binding["count"] != 1:
         kind += f"[{'' if binding['count'] is None else binding['count']}]"
     does = [word for word, flag in (("reads", binding["reads"]), ("writes", binding["writes"])) if flag]
     access = " and ".join(does) or ("declared" if not binding["used"] else "size only")
-    if binding.get("image") is not None:
-        details = _image(binding["image"])
-    elif binding.get("tensor") is not None:
-        details = _tensor(binding["tensor"])
-    else:
-        details = _size(binding["block"]) if binding.get("block") is not None else ""
-    return str(binding["set"]), str(binding["binding"]), binding["name"], kind, access, details
+    describers = {"image": _image, "tensor": _tensor, "block": _size}
+    details = next((describe(binding[key]) for key, describe in describers.items() if binding.get(key)), "")
+    return binding["set"], binding["binding"], binding["name"], kind, access, details
 
 
 def _size(block: Mapping[str, Any]) -> str:
@@ -167,10 +162,9 @@ def _size(block: Mapping[str, Any]) -> str:
 
 
 def _image(image: Mapping[str, Any]) -> str:
-    words = [image["dim"]]
-    words += [word for word in ("arrayed", "multisampled") if image[word]]
-    words += [str(image["sampled_type"]), "" if image["format"] == "Unknown" else image["format"]]
-    return " ".join(word for word in words if word)
+    flags = [word for word in ("arrayed", "multisampled") if image[word]]
+    format = [] if image["format"] == "Unknown" else [image["format"]]
+    return " ".join([image["dim"], *flags, str(image["sampled_type"]), *format])
 
 
 def _tensor(tensor: Mapping[str, Any]) -> str:
@@ -179,22 +173,18 @@ def _tensor(tensor: Mapping[str, Any]) -> str:
     return f"{tensor['element_type']} of rank {'?' if tensor['rank'] is None else tensor['rank']}"
 
 
-def _tensor_row(resource: Mapping[str, Any]) -> tuple[str, ...]:
-    return str(resource["set"]), str(resource["binding"]), resource["name"], _tensor(resource)
-
-
 def _show_block(title: str, block: Mapping[str, Any]) -> None:
     rows = list(_members(block["members"] or (), "", 0))
     _show_rows(title, ("offset", "size", "type", "member"), rows, 2)
 
 
-def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> Iterator[tuple[str, ...]]:
+def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> Iterator[tuple[Any, ...]]:
     for member in members:
         offset = None if member["offset"] is None else start + member["offset"]
         name = prefix + member["name"]
         stride = member.get("array_stride")
         type = member["type"] + (f" stride {stride}" if stride is not None else "")
-        yield "?" if offset is None else str(offset), str(member["size_bytes"]), type, name
+        yield "?" if offset is None else offset, member["size_bytes"], type, name
         inner = member.get("members")
         if inner:
             yield from _members(inner, f"{name}{'[].' if stride is not None else '.'}", offset or 0)
@@ -204,7 +194,7 @@ def _show_title(text: str, depth: int) -> None:
     show("  " * depth, (text, "bold"))
 
 
-def _show_rows(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], depth: int) -> None:
+def _show_rows(title: str, headings: tuple[str, ...], rows: Sequence[Sequence[Any]], depth: int) -> None:
     if len(rows) > _MOST_ROWS:
         title += f" (the first {_MOST_ROWS} of {len(rows)})"
     _show_title(title, depth)
@@ -212,7 +202,8 @@ def _show_rows(title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, 
         show_table([headings, *(tuple(map(_cell, row)) for row in rows[:_MOST_ROWS])], indent=2 * (depth + 1))
 
 
-def _cell(text: str) -> str:
+def _cell(value: object) -> str:
     """A word of the module as a terminal may see it: names are any bytes, control characters and whole books too."""
+    text = str(value)
     text = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
     return one_line(text)

@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final, TextIO
 
 from scenario_runner.cli import messages
@@ -207,7 +208,7 @@ class SuiteDisplay:
         text = ", ".join(parts) + (f": {self._counts_text()}" if self._counts else "")
         slow = [(item, begin) for item, begin in list(self._running.values()) if time.monotonic() - begin > 5]
         if slow:
-            item, begin = min(slow, key=lambda each: each[1])
+            item, begin = min(slow, key=itemgetter(1))
             text += f"; {item.id} has been running for {seconds_text(time.monotonic() - begin)}"
         return one_line(text)
 
@@ -227,8 +228,8 @@ class SuiteDisplay:
         yield bar
         if self._counts:
             yield [(f"{count} {verdict}  ", _style(verdict)) for verdict, count in _in_order(dict(self._counts))]
-        running = sorted(self._running.items(), key=lambda each: each[1][1])
-        for worker, (item, begin) in running[:_WORKERS_SHOWN_MAX]:
+        running = sorted(((begin, worker, item) for worker, (item, begin) in self._running.items()), key=itemgetter(0))
+        for begin, worker, item in running[:_WORKERS_SHOWN_MAX]:
             taken = f"{seconds_text(now - begin)}  " if now - begin >= 1 else ""
             yield [(f"{worker:>4}  ", "dim"), (taken, "yellow"), one_line(item.id, width)]
         if len(running) > _WORKERS_SHOWN_MAX:
@@ -245,8 +246,8 @@ def _style(verdict: str) -> str:
 
 def _in_order(counts: dict[str, int]) -> list[tuple[str, int]]:
     """Counts by verdict: Pass first, then as in the table, others last."""
-    order = list(_STYLES)
-    return sorted(counts.items(), key=lambda each: order.index(each[0]) if each[0] in order else len(order))
+    known = [(verdict, counts[verdict]) for verdict in _STYLES if verdict in counts]
+    return known + [(verdict, count) for verdict, count in counts.items() if verdict not in _STYLES]
 
 
 def verdict_line(bad: int, items: int, ended: str = "") -> str:

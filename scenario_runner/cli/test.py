@@ -47,8 +47,11 @@ _EMPTY: Final = "SR-SUITE-009"
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
-    itself."""
+    """Run a suite.
+
+    Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
+    itself.
+    """
     settle(options)
     for package in DEPENDENCIES:  # without one of them no worker would start
         if find_spec(package) is None:
@@ -314,7 +317,7 @@ class _Suite:
             problems = [problem for item in items for problem in check(item)]
             # what this machine lacks is said once, at the end
             self._problems.show_all(
-                [each for each in problems if not issubclass(error_class(each.code), MissingToolError)]
+                [problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)]
             )
 
     def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Header | None]:

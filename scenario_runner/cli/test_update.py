@@ -18,7 +18,7 @@ from scenario_runner.text import counted, one_line
 def update(
     options: argparse.Namespace, items: Iterable[Item], worker_options: WorkerOptions, problems: SuiteProblems
 ) -> int:
-    """Returns 0, or 1 where the expectations of some items could not be updated.
+    """Update expectations. Returns 0, or 1 where the expectations of some items could not be updated.
 
     Items run first to find out what would change. Then those run again whose changes destroy nothing, and write them.
     """

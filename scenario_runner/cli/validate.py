@@ -17,7 +17,7 @@ _SCHEMAS = {"scenario": "scenario_runner.scenario", "custom-op": "scenario_runne
 
 
 def main(options: argparse.Namespace) -> int:
-    """Returns 0, or the exit code of the first file that is wrong. What this version cannot run is a note, no error."""
+    """Validate files. Returns 0, or the exit code of the first file that is wrong."""
     set_up_logging(options.log_level)
     device = None
     if options.against is not None:
@@ -36,7 +36,7 @@ def main(options: argparse.Namespace) -> int:
         print(json.dumps({"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}, indent=2))
     elif options.format == "sarif":
         print(json.dumps(sarif(validations, __version__), indent=2))
-    return next((each.exit_code for each in validations if each.exit_code), 0)
+    return next((validation.exit_code for validation in validations if validation.exit_code), 0)
 
 
 def _show(validation: Validation) -> None:

@@ -163,7 +163,7 @@ def _ml(report: Mapping[str, Any]) -> Iterator[_Finding]:
     devices = [device for device in report["devices"] if device["usable"]]
     layers = report["layers"]["ml_emulation"]
     if devices and all(device["ml"]["path"] == "none" for device in devices):
-        device = next((each for each in devices if each["default"]), devices[0])
+        device = next((device for device in devices if device["default"]), devices[0])
         level = "warning" if layers["found"] and not layers["works"] else "note"
         fix: str | list[str] = "use another device or driver"
         if device["ml"]["fix"]:

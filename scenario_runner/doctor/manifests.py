@@ -151,7 +151,7 @@ def find_emulation_layers(environ: Mapping[str, str]) -> EmulationLayers | None:
         graph, tensor = (layer_manifest(manifest_path(deployed, layer)) for layer in LAYERS)
         if graph.problem is None and tensor.problem is None:
             return EmulationLayers("package", graph, tensor, os.path.join(deployed, "lib"))
-    layers = {one.name: one for one in reversed(explicit_layers(environ)) if one.problem is None}
+    layers = {layer.name: layer for layer in reversed(explicit_layers(environ)) if layer.problem is None}
     if all(name in layers for name in LAYERS):
         return EmulationLayers(layers[GRAPH_LAYER].source, layers[GRAPH_LAYER], layers[TENSOR_LAYER], None)
     return None

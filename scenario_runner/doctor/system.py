@@ -115,7 +115,7 @@ def compilers(named: str | None = None) -> dict[str, Any]:
         except ScenarioRunnerError as error:
             usable = []
             problems[language] = {"message": str(error), "help": error.problems[0].help}
-        by_language[language] = [_describe(one) for one in usable]
+        by_language[language] = list(map(_describe, usable))
     named = named or os.environ.get(GLSLANG_VARIABLE) or None
     return {**by_language, "problems": problems, "named": named, "spirv_val": _spirv_val()}
 
@@ -132,15 +132,15 @@ def _spirv_val() -> dict[str, Any]:
     return {"path": validator.path, "version": validator_version(validator), "problem": None}
 
 
-def _describe(one: Compiler) -> dict[str, Any]:
+def _describe(compiler: Compiler) -> dict[str, Any]:
     return {
-        "path": one.path,
-        "flavour": one.flavour,
-        "version": one.version,
-        "languages": list(one.languages),
-        "tensors": one.knows_tensors,
-        "renames_entry": one.renames_entry,
-        "batches": one.many_at_once,
+        "path": compiler.path,
+        "flavour": compiler.flavour,
+        "version": compiler.version,
+        "languages": list(compiler.languages),
+        "tensors": compiler.knows_tensors,
+        "renames_entry": compiler.renames_entry,
+        "batches": compiler.many_at_once,
     }
 
 

@@ -89,9 +89,9 @@ def set_up_gfxreconstruct(path: str) -> None:
             present[2].removeprefix("GFXReconstruct Capture Layer "),
         )
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    asked = os.environ.get(LAYERS_VARIABLE, "").split(os.pathsep)
-    if GFXR_LAYER in asked:  # which would load it above all others
-        os.environ[LAYERS_VARIABLE] = os.pathsep.join(name for name in asked if name != GFXR_LAYER)
+    layers = os.environ.get(LAYERS_VARIABLE, "").split(os.pathsep)
+    if GFXR_LAYER in layers:  # which would load it above all others
+        os.environ[LAYERS_VARIABLE] = os.pathsep.join(name for name in layers if name != GFXR_LAYER)
     if GFXR_LAYER not in tools:
         tools.append(GFXR_LAYER)
     os.environ["GFXRECON_CAPTURE_FILE"] = path

@@ -149,14 +149,14 @@ def _read(path: str) -> dict[str, Any]:
     return content
 
 
-def _entry(path: str, number: int, found: Any) -> DumpEntry:
-    if not isinstance(found, dict):
+def _entry(path: str, number: int, content: Any) -> DumpEntry:
+    if not isinstance(content, dict):
         raise file_error(path, f"is damaged: files/{number} is not an object")
     for name, kind in get_type_hints(DumpEntry).items():
-        value = found.get(name)
+        value = content.get(name)
         if not isinstance(value, kind) or isinstance(value, bool):
             raise file_error(path, f"is damaged: files/{number}/{name} is {value!r:.40}")
-    name = os.path.normpath(found["file"])
+    name = os.path.normpath(content["file"])
     if os.path.isabs(name) or name.split(os.sep)[0] == os.pardir:
         raise file_error(path, f"is damaged: files/{number}/file leads out of the folder")
-    return DumpEntry(**{field: found[field] for field in DumpEntry._fields})
+    return DumpEntry(**{field: content[field] for field in DumpEntry._fields})

@@ -93,8 +93,8 @@ class Timings:
     def _sessions(self) -> Iterator[tuple[str, int]]:
         names = _Names(self.plan)
         for frame in self.plan.frames if self.plan is not None else ():
-            for each in frame.operations:
-                operation: Any = each
+            for frame_operation in frame.operations:
+                operation: Any = frame_operation
                 if operation.kind in MEASURED:
                     work = names.of(operation)
                     if work.type == "DataGraphDispatch":

@@ -304,4 +304,4 @@ WRITERS: Final[Mapping[str, Callable[[Timings], str]]] = {
     "--perf-counters-dump-path": counters,
     "--trace": trace,
 }
-"""What writes the file of each option."""
+"""The writer of the file of each option."""
