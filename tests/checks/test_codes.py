@@ -68,18 +68,6 @@ def test_every_code_has_a_class() -> None:
     assert {known for known in errors._CLASSES if known not in CODES and known not in families} == set()
 
 
-def test_errors_are_raised_with_codes_of_their_class() -> None:
-    """Where a statement names both a class of errors and a code, the class is that of the code."""
-    found = [
-        (f"{path.relative_to(PACKAGE)}:{call.lineno}", CLASSES[name], code)
-        for path in PACKAGE.rglob("*.py")
-        for call, name in _calls_of(path, {*CLASSES, "file_error"} - {"ScenarioRunnerError"})
-        for code in _codes_in(call)
-    ]
-    assert len(found) > 40
-    assert [each for each in found if not issubclass(each[1], error_class(each[2]))] == []
-
-
 def test_diagnostics_have_the_severity_of_their_code() -> None:
     """A statement that names a code gives it the severity of the table."""
     named = {"error": "error", "warning": "warning", "warn": "warning"}
@@ -101,13 +89,7 @@ def _calls_of(path: Path, names: set[str]) -> Iterator[tuple[ast.Call, str]]:
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if name in names:
-                yield node, {"file_error": "FileError"}.get(name, name)
-
-
-def _codes_in(call: ast.Call) -> Iterator[str]:
-    for node in ast.walk(call):
-        if isinstance(node, ast.Constant) and str(node.value) in CODES:
-            yield str(node.value)
+                yield node, name
 
 
 def test_the_documentation_is_generated(checkout: Path) -> None:

@@ -205,22 +205,6 @@ def test_no_position(scene: Scene) -> None:
     assert found(drawing(scene, vertex)) == [f"SR-STAGE-007 warning /resources/0/shader: {message}"]
 
 
-def test_shaders_of_the_wrong_stage(scene: Scene) -> None:
-    """Shaders that are swapped are told where the command names them."""
-    drawing(scene, vertex_shader_ref="f", fragment_shader_ref="v")
-    assert [each.partition(": ")[0] for each in found(scene) if each.startswith("SR-CONFLICT-006")] == [
-        f"SR-CONFLICT-006 error {COMMAND}/vertex_shader_ref",
-        f"SR-CONFLICT-006 error {COMMAND}/fragment_shader_ref",
-    ]
-
-
-def test_entry_points(scene: Scene) -> None:
-    """A module without an entry point for its stage is told with those that it has."""
-    (line,) = found(drawing(scene, assemble(MODULE)))
-    assert line.startswith("SR-SHADER-002 error /resources/0/shader: ")
-    assert line.endswith("no entry point 'main' for the vertex stage; the module's entry points are: 'main' (Fragment)")
-
-
 def test_against_a_device(scene: Scene, tmp_path: Path) -> None:
     """Locations, attachments and maintenance4 are compared with a reported device; this one has them all."""
     (report, *_) = json.loads(json.dumps(gather()))["devices"]

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy
-import pytest
 
 from scenario_runner import Runner, convert
-from scenario_runner.conversion.examining import covering_workgroups
-from scenario_runner.custom_shader.attributes import View
-from scenario_runner.formats import format_named
 from scenario_runner.graphs import parse_vgf, read_vgf
-from scenario_runner.graphs.model import STORAGE_BUFFER, STORAGE_IMAGE
-from scenario_runner.graphs.model import TENSOR as TENSOR_TYPE
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.program import Program
 
@@ -141,27 +134,6 @@ def test_images_and_samplers(shader_cache: Path, tmp_path: Path) -> None:
     assert numpy.array_equal(result["out0"], 2 * x[:, :1] + 2 * x)
 
 
-@pytest.mark.parametrize(
-    "shape, format, kind, local_size, expected",
-    [
-        ((4, 16), "R32_SFLOAT", TENSOR_TYPE, (8, 1, 1), (2, 4, 1)),
-        ((4, 16), "R32_SFLOAT", STORAGE_BUFFER, (60, 1, 1), (2, 1, 1)),
-        ((4, 16), "R32_SFLOAT", STORAGE_BUFFER, (8, 8, 1), (2, 1, 1)),
-        ((2, 3, 5, 7), "R32_SFLOAT", TENSOR_TYPE, (4, 4, 4), (2, 2, 2)),
-        ((1, 4, 9, 4), "R8G8B8A8_UNORM", STORAGE_IMAGE, (8, 4, 1), (2, 1, 1)),
-        ((6, 4), "R32G32B32A32_SFLOAT", STORAGE_BUFFER, (4, 1, 1), (2, 1, 1)),
-        ((9,), "R32_SFLOAT", TENSOR_TYPE, (4, 1, 1), (3, 1, 1)),
-        ((), "R32_SFLOAT", TENSOR_TYPE, (4, 1, 1), (1, 1, 1)),
-    ],
-)
-def test_covering_workgroups(
-    shape: tuple[int, ...], format: str, kind: int, local_size: tuple[int, int, int], expected: tuple[int, int, int]
-) -> None:
-    """There is one invocation for each element of the output, rounded up to whole workgroups."""
-    view = View("output_0", format_named(f"VK_FORMAT_{format}"), kind, 0, 0)
-    assert covering_workgroups(shape, view, local_size) == expected
-
-
 def test_cover_output(shader_cache: Path, tmp_path: Path) -> None:
     """The local size is that of the code; without the check that of the attributes."""
     given = attributes([TENSOR], [TENSOR], linear([TENSOR], [TENSOR], [3, 2]), workgroup_sizes=[16, 1, 1])
@@ -170,6 +142,9 @@ def test_cover_output(shader_cache: Path, tmp_path: Path) -> None:
     assert parse_vgf(convert(text, dispatch="cover-output").content).segments[0].dispatch_shape == (2, 4, 1)
     unchecked = convert(text, dispatch="cover-output", check=False).content
     assert parse_vgf(unchecked).segments[0].dispatch_shape == (1, 4, 1)
+    given = attributes([BUFFER], [BUFFER], linear([BUFFER], [BUFFER], [3, 2]), workgroup_sizes=[16, 1, 1])
+    text = function(["x"], [custom("%0", ["%x"], given)], ["%0"]).encode()
+    assert parse_vgf(convert(text, dispatch="cover-output").content).segments[0].dispatch_shape == (8, 1, 1)
 
 
 def test_command_line(program: Program, tmp_path: Path) -> None:
@@ -191,34 +166,3 @@ def test_command_line(program: Program, tmp_path: Path) -> None:
     assert not (tmp_path / "model.vgf").exists()
     ended = program("convert", "model.mlir", "-o", "x.vgf", "--dispatch=all")
     assert ended.code == 2
-
-
-def test_shaders_that_were_right_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was found about the same shaders is found again without looking; errors, changes and --no-cache look."""
-    from scenario_runner.custom_shader import agreement
-
-    looked: list[int] = []
-
-    def check(shaders: Any, *arguments: Any, **options: Any) -> Any:
-        looked.append(len(shaders))
-        return real(shaders, *arguments, **options)
-
-    real = agreement.check_shaders
-    monkeypatch.setattr("scenario_runner.custom_shader.agreement.check_shaders", check)
-    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
-    text = function(["x"], [shader("%0", ["%x"], [1, 0], push_constant="a: 4")], ["%0"]).encode()
-    first = convert(text)
-    assert (looked, len(first.findings)) == ([1], 1)
-    assert convert(text) == first
-    assert looked == [1]
-    assert convert(text, use_cache=False) == first
-    assert convert(text.replace(b"* 1.0", b"* 2.0")).content != first.content
-    assert looked == [1, 1, 1]
-    monkeypatch.setenv("SCENARIO_RUNNER_GLSLANG", str(shutil.which("glslangValidator")))
-    convert(text)
-    assert looked == [1, 1, 1, 1]
-    for entry in (tmp_path / "cache" / "checked").iterdir():
-        content = entry.read_bytes()
-        entry.write_bytes(content[:-9] + b"\0" * 9)
-    assert convert(text) == first
-    assert looked == [1, 1, 1, 1, 1]

@@ -296,18 +296,6 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
     assert peak < 1 << 20
 
 
-def test_formats_without_code_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    """A format that has no DXGI_FORMAT is an error that names it and says what to do."""
-    with pytest.raises(FileError) as caught:
-        write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_R64_SINT"), 1, 1, [bytes(8)])
-    assert str(caught.value) == (
-        f"{tmp_path / 'a.dds'}: cannot hold texels of the format 'VK_FORMAT_R64_SINT': it has no DXGI_FORMAT,"
-        " which a .dds file needs"
-    )
-    assert caught.value.problems[0].help == "choose the name of a .npy file"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_texels_of_the_wrong_size_are_not_stored(tmp_path: Path) -> None:
     """Too few bytes, and impossible extents, are refused and leave nothing; a reading is of bytes that there are."""
     path = tmp_path / "a.dds"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.npy import NpyReader, NpyWriter, parse_descr, read_array, read_header, write_npy
+from scenario_runner.files.npy import NpyReader, NpyWriter, read_array, read_header, write_npy
 from tests.image_files import mutated
 
 MANY_EXAMPLES = settings(max_examples=150)
@@ -270,12 +270,3 @@ def test_a_link_as_target_is_followed(tmp_path: Path) -> None:
     write_npy(tmp_path / "link.npy", "|u1", (1,), [b"a"])
     assert (tmp_path / "link.npy").is_symlink()
     assert np.load(tmp_path / "real.npy").tolist() == [97]
-
-
-@pytest.mark.parametrize(
-    "descr", ["", "f", "<f4x", "<q8", "|V0", "<U0", "<f²", "<i3", "<M8[ns", "<M8[foo]", "[('a','<f4')]"]
-)
-def test_no_plain_type(descr: str) -> None:
-    """What NumPy would not write as one plain type is refused."""
-    with pytest.raises(ValueError, match="no type of NumPy's plain kinds"):
-        parse_descr(descr)

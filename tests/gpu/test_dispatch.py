@@ -87,21 +87,6 @@ def test_size_that_is_no_multiple_of_four(scene: Scene, runner: Runner, size: in
     assert result.array("untouched", "u1").tolist() == [0] * size
 
 
-def test_uniform_buffer(scene: Scene, runner: Runner) -> None:
-    """A buffer is bound as a uniform buffer where the shader declares one, and as a storage buffer elsewhere."""
-    text = "layout(set = 0, binding = 0) uniform U { vec4 scale; vec4 shift; };\n"
-    text += "layout(set = 0, binding = 1) buffer B { vec4 a[]; };\n"
-    x = numpy.arange(16, dtype=numpy.float32)
-    uniform = numpy.array([2, 3, 4, 5, 10, 20, 30, 40], numpy.float32)
-    scene.shader("s", glsl("a[gl_WorkGroupID.x] = a[gl_WorkGroupID.x] * scale + shift;", text))
-    scene.shader("t", glsl("a[0] = vec4(1.5);", "layout(set = 0, binding = 0) buffer B { vec4 a[]; };\n"))
-    scene.buffer("u", uniform).buffer("x", x).dispatch("s", ["u", "x"], [4]).dispatch("t", ["u"])
-    scene.dispatch("s", ["u", "x"], [4])
-    result = runner.run(scene.write())
-    first = x * numpy.tile(uniform[:4], 4) + numpy.tile(uniform[4:], 4)
-    assert (result.array("x", "f4") == first * numpy.float32(1.5) + numpy.tile(uniform[4:], 4)).all()
-
-
 def test_missing_capability_is_named(scene: Scene, runner: Runner) -> None:
     """A shader that needs what the device lacks is refused with the capability, the feature and the shader."""
     vendor, variable, capability, feature = next(

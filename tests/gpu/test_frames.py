@@ -46,15 +46,6 @@ def test_captures_show_their_own_time(scene: Scene, runner: Runner) -> None:
     assert result.frames[1]["other"].tolist() == [0] * 5
 
 
-@pytest.mark.parametrize("keep_state", [False, True])
-def test_every_iteration_has_its_frames(scene: Scene, runner: Runner, keep_state: bool) -> None:
-    """Repeating captures every iteration, with the inputs restored or not."""
-    result = runner.run(counting(scene).write(), repeat=3, keep_state=keep_state)
-    assert [frame.iteration for frame in result.frames] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    firsts = [int(frame.array("x", "u4")[0]) for frame in result.frames if "x" in frame]
-    assert firsts == ([2, 3, 6, 7, 10, 11] if keep_state else [2, 3] * 3)
-
-
 def test_capture_folders(scene: Scene, runner: Runner, tmp_path: Path) -> None:
     """capture_dir gets one folder per frame, numbered where frames share an id, and per iteration when repeating."""
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE)).buffer("x", size=4)

@@ -3,7 +3,6 @@ compiled for tensors of any size."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -150,16 +149,6 @@ def test_dispatches_share_one_pipeline(ml: Runner, scene: Scene) -> None:
     assert numpy.allclose(numpy.load(scene.folder / "a.out.npy"), x * numpy.float32(101), rtol=1e-5)
 
 
-def test_a_second_run_finds_its_pipelines(ml: Runner, scene: Scene) -> None:
-    """Running a model again in one process makes no new pipeline."""
-    ends(scene)
-    path = scene.write()
-    ml.run(path)
-    before = ml.live_objects["graph pipeline"]
-    ml.run(path)
-    assert ml.live_objects["graph pipeline"] == before
-
-
 def test_a_model_given_in_code(ml: Runner, scene: Scene) -> None:
     """The bytes of a VGF file do instead of its path."""
     from scenario_runner import Scenario
@@ -171,18 +160,6 @@ def test_a_model_given_in_code(ml: Runner, scene: Scene) -> None:
     resources = [graph if each.uid == "graph" else each for each in loaded.resources]
     result = ml.run(Scenario(resources, loaded.commands, base_dir=str(scene.folder)))
     assert (result["sum"] == left + right).all()
-
-
-def test_a_template_runs_as_it_is(ml: Runner, scene: Scene) -> None:
-    """The scenario that the template makes for a model runs once its inputs are there."""
-    from scenario_runner.graphs import read_vgf
-    from scenario_runner.graphs.scenario_template import scenario_for
-
-    path = VGF / "conv.vgf"
-    template = scenario_for(read_vgf(path), str(path))
-    scene.npy("x.npy", random((1, 8, 8, 2)))
-    ml.run_to_files(scene.file("scenario.json", json.dumps(template)))
-    assert numpy.load(scene.folder / "y.npy").shape == (1, 8, 8, 4)
 
 
 MODELS = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"

@@ -194,24 +194,3 @@ def test_linear_filter_of_integers(scene: Scene, runner: Runner) -> None:
     assert (got == expected(content, "REPEAT", False)).all()
     plan = runner.plan(scene.folder / "scenario.json")
     assert any("integers cannot be interpolated" in warning.message for warning in plan.warnings)
-
-
-def test_equal_samplers_are_one(scene: Scene, validation: bool) -> None:
-    """Images with the same sampling share a sampler; what cannot matter makes no other one."""
-    declarations = "".join(f"layout(set = 0, binding = {n}) uniform sampler2D s{n};\n" for n in range(4))
-    declarations += storage(4, "R32_SFLOAT", "dst")
-    body = " + ".join(f"textureLod(s{n}, vec2(0.5), 0.0)" for n in range(4))
-    scene.shader("sum", per_texel(f"imageStore(dst, p, {body});", declarations))
-    extra: list[dict[str, Any]] = [{}, {"border_color": "FLOAT_OPAQUE_WHITE"}, {"mip_filter": "LINEAR"}]
-    extra.append({"min_filter": "LINEAR"})
-    for number, keys in enumerate(extra):
-        add_image(scene, f"s{number}", "R32_SFLOAT", numpy.full((1, 1), 1 + number, numpy.float32), **keys)
-    add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
-    dispatch(scene, "sum", [*(binding(n, f"s{n}") for n in range(4)), binding(4, "dst")], (1, 1))
-    with Runner(validation=validation) as runner:
-        assert runner.run(scene.write())["dst"].item() == 10
-        assert runner.live_objects["sampler"] == 2
-        runner.run(scene.folder / "scenario.json")
-        assert runner.live_objects["sampler"] == 2
-        assert runner.validation_messages == []
-    assert runner.live_objects["sampler"] == 0

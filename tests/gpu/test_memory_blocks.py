@@ -27,24 +27,6 @@ def own(request: pytest.FixtureRequest, shader_cache: Path) -> Iterator[Runner]:
     assert not any(runner.live_objects.values())
 
 
-def of_sizes(folder: Path, *sizes_bytes: int) -> str:
-    """Memory groups, which do not share blocks, of one buffer each."""
-    scene = Scene(folder)
-    for number, size in enumerate(sizes_bytes):
-        scene.buffer(f"b{number}", size=size, memory_group={"id": f"g{number}", "offset": 0})
-    return str(scene.write(f"{'-'.join(map(str, sizes_bytes))[:80]}.json"))
-
-
-def test_one_block_serves_many_runs(scene: Scene, own: Runner) -> None:
-    """Runs of the same needs use the same block."""
-    scene.shader("s", glsl("a[gl_WorkGroupID.x] += 5u;", ONE)).buffer("x", size=64)
-    path = scene.dispatch("s", ["x"], [16]).write()
-    for _ in range(4):
-        assert own.run(path).array("x", "u4").tolist() == [5] * 16
-        assert own.live_objects["memory block"] == 1
-        assert own.live_objects.get("memory", 0) == 0
-
-
 def test_nothing_of_an_earlier_run_is_seen(scene: Scene, own: Runner) -> None:
     """A buffer without content, and a member of a group, are zero where an earlier run has left something else."""
     fill = Scene(scene.folder).buffer("x", numpy.full(1024, 0xDEADBEEF, numpy.uint32)).write("fill.json")
@@ -61,21 +43,6 @@ def test_nothing_of_an_earlier_run_is_seen(scene: Scene, own: Runner) -> None:
             for uid in outputs:
                 assert not numpy.asarray(result.array(uid)).view("u1").any(), (path, uid)
     assert own.live_objects["memory block"] <= 2
-
-
-def test_what_is_kept_is_bounded(tmp_path: Path, own: Runner) -> None:
-    """At most 16 MiB wait for the next run, and of them those that were used last; large ones are never kept."""
-    own.run(of_sizes(tmp_path, *[4 * MIB] * 6))
-    assert own.live_objects["memory block"] == 4
-    own.run(of_sizes(tmp_path, 4 * MIB + 1))
-    assert own.live_objects["memory block"] == 4
-    assert own.live_objects.get("memory", 0) == 0
-    own.run(of_sizes(tmp_path, 900 << 10, 16, 16))
-    assert own.live_objects["memory block"] == 6  # three of 4 MiB, and the new ones
-    own.run(of_sizes(tmp_path, 8, 256 << 10, 4))
-    assert own.live_objects["memory block"] == 6
-    own.run(of_sizes(tmp_path, *[16] * 100))
-    assert own.live_objects["memory block"] == 64
 
 
 def test_memory_in_use_is_not_given_to_another_run(scene: Scene, shader_cache: Path) -> None:
@@ -139,9 +106,3 @@ def test_limits_of_control_groups(tmp_path: Path, line: str, folder: str, files:
     (group / "memory.stat").unlink()
     assert left_in(str(group)) is None
     assert list(control_groups("memory", str(tmp_path / "none"), str(tmp_path))) == []
-
-
-def test_little_memory_is_left_alone():
-    """A few bytes, or none, are nothing to provide."""
-    for size in (0, 1, 4096):
-        populate(memoryview(bytearray(size)))

@@ -124,31 +124,6 @@ def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
     assert not result.level("vectors", 0).any()
 
 
-def test_levels_that_shaders_write(ml: Runner, scene: Scene) -> None:
-    """Each optical flow reads what a mip level holds at its turn: here a shader fills it anew in between, in order by
-    barriers of the scenario."""
-    first, second, third = moved(MOTION, (-4, 1))
-    add_pictures(scene, first, second)
-    add_image(scene, "third", "VK_FORMAT_R8_UNORM", third)
-    add_image(scene, "large", "VK_FORMAT_R8_UNORM", dims=[1, 2 * WIDTH, 2 * HEIGHT, 1], mips=2)
-    add_image(scene, "onwards", VECTORS, dims=[1, WIDTH, HEIGHT, 1])
-    scene.shader("copy", COPY)
-    kinds = {"src_access": "memory_write", "dst_access": "memory_read", "src_stage": ["all"], "dst_stage": ["all"]}
-    scene.resource("memory_barrier", uid="done", **kinds)
-    for source, vectors in (("template", "vectors"), ("third", "onwards")):
-        into = [{"set": 0, "id": 0, "resource_ref": source}, {"set": 0, "id": 1, "resource_ref": "large", "lod": 1}]
-        keys = {"shader_ref": "copy", "rangeND": [WIDTH, HEIGHT, 1], "implicit_barrier": False}
-        scene.command("dispatch_compute", bindings=into, **keys)
-        scene.command("dispatch_barrier", memory_barrier_refs=["done"])
-        bound = {"template_image": {"resource_ref": "large", "lod": 1}, "output_image": vectors}
-        flow(scene, bound=bound, implicit_barrier=False)
-        scene.command("dispatch_barrier", memory_barrier_refs=["done"])
-    result = run(ml, scene, "vectors", "onwards", "large")
-    assert error(result.level("vectors")) <= 0.25
-    assert error(result.level("onwards"), (MOTION[0] - 4, MOTION[1] + 1)) <= 0.25
-    assert (result.level("large", 1) == third).all()
-
-
 def test_dispatches_share_a_session(ml: Runner, scene: Scene) -> None:
     """What the flags say of the previous dispatch is about the one before in the scenario, also with other images."""
     first, second, third = moved(MOTION, (-4, 1))

@@ -12,7 +12,7 @@ from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.validation import validate_file
 from tests.gpu import fragment_scenes
 from tests.gpu.image_scenes import add_image
-from tests.gpu.ml_scenes import HEAD, SPIRV, bindings, random, tensor
+from tests.gpu.ml_scenes import HEAD, bindings, random, tensor
 from tests.scenes import Scene, glsl
 
 GROUP = {"memory_group": {"id": "shared"}}
@@ -63,25 +63,6 @@ def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys
     assert (numpy.load(scene.folder / "out.out.npy") == texels(7, 5) + 0.5).all()
 
 
-@pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
-def test_a_graph_reads_an_image_as_a_tensor(ml: Runner, scene: Scene, tiling: str) -> None:
-    """An image that a shader writes is the input of a graph: a convolution with weights of 1 and a bias of 1 and 2."""
-    tensor(image(scene, 8, 8, tiling=tiling), "seen", dims=[1, 8, 8, 4], dst=None, tiling=tiling, **GROUP)
-    tensor(scene, "sums", dims=[1, 8, 8, 2])
-    scene.shader("fill", FILL).dispatch("fill", ["image"], (8, 8))
-    scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes(), entry="graph_partition_0")
-    ones = scene.npy("ones.npy", numpy.ones((2, 3, 3, 4), "f4"))
-    scene.resource("graph_constant", uid="ones", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=ones)
-    scene.command(
-        "dispatch_spirv_graph", graph_ref="graph", bindings=bindings(["seen", "sums"]), graph_constants=["ones"]
-    )
-    ml.run_to_files(scene.write())
-    padded = numpy.pad(texels(8, 8)[0], ((1, 1), (1, 1), (0, 0)))
-    sums = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1)).sum((2, 3, 4))
-    expected = numpy.stack([sums + 1, sums + 2], -1)
-    assert (numpy.load(scene.folder / "sums.out.npy")[0] == expected).all()
-
-
 def either_bytes_or_padding(ml: Runner, scene: Scene, seen: str, expected: Any, rows: str) -> None:
     """What a member sees is ``expected``, or this device pads rows of the image, and the refusal says so by name."""
     refusal = None
@@ -108,14 +89,6 @@ def test_a_tensor_of_another_shape(ml: Runner, scene: Scene, width: int, shape: 
     either_bytes_or_padding(
         ml, scene, "seen", texels(width, 5), f"although their texels take {16 * width}; tensor 'seen'"
     )
-
-
-def test_a_shader_reads_a_tensor_of_another_shape(ml: Runner, scene: Scene) -> None:
-    """A shader sees the bytes of an image of 4 by 8 texels as a tensor of 8 by 4."""
-    tensor(tensor(image(scene, 4, 8), "seen", dims=[1, 4, 8, 4], dst=None, **GROUP), "out", dims=[1, 4, 8, 4])
-    scene.shader("fill", FILL).shader("read", READ)
-    scene.dispatch("fill", ["image"], (4, 8)).dispatch("read", ["seen", "out"], (1, 8, 4))
-    either_bytes_or_padding(ml, scene, "out", texels(4, 8) + numpy.float32(0.5), "although their texels take 64")
 
 
 def test_a_tensor_of_another_format(ml: Runner, scene: Scene) -> None:

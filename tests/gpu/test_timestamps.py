@@ -59,17 +59,6 @@ def test_every_dispatch_of_every_iteration(scene: Scene, runner: Runner) -> None
     ]
 
 
-def test_barriers_take_no_time_of_a_dispatch(scene: Scene, runner: Runner) -> None:
-    """A pipeline_barrier between two dispatches is no entry, and is between the timestamps of both."""
-    adding(scene, 1, implicit_barrier=False)
-    scene.resource("memory_barrier", uid="b", src_access="memory_write", dst_access="memory_read")
-    refs = {f"{kind}_barrier_refs": [] for kind in ("image", "tensor", "buffer")}
-    scene.command("pipeline_barrier", memory_barrier_refs=["b"], **refs).dispatch("add", ["x"], [4])
-    timings = measured(runner, scene.write())
-    assert [each.command for each in timings.dispatches] == [0, 2]
-    follow_each_other(timings.dispatches)
-
-
 def test_any_number_of_dispatches(scene: Scene, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """More dispatches than a query pool has queries take further pools, also where a pool is used up exactly."""
     monkeypatch.setattr(timestamps, "QUERIES_IN_POOL", 8)

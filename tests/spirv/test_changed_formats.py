@@ -107,27 +107,6 @@ def changed(module: Module, *names: str, folder: Path, format: str = "Unknown") 
     return read_module(made.code)
 
 
-@pytest.mark.parametrize(
-    "body, wanted",
-    [
-        ("imageStore(a, ivec2(0), vec4(1));", {WRITE}),
-        ("float x = imageLoad(a, ivec2(0)).x;", {READ}),
-        ("imageStore(a, ivec2(0), imageLoad(a, ivec2(1)));", {READ, WRITE}),
-        ("int x = imageSize(a).x;", set()),
-    ],
-)
-def test_capabilities_are_those_of_the_accesses(body: str, wanted: set[str], tmp_path: Path) -> None:
-    """Reads and writes add their capability each, and asking for the size adds none."""
-    module = compiled(f"{HEAD}layout(binding = 0, rgba32f) uniform image2D a;\nvoid main() {{ {body} }}\n")
-    after = changed(module, "a", folder=tmp_path)
-    assert formats(after) == {"a": "Unknown"}
-    assert set(after.capabilities) - set(module.capabilities) == wanted
-    made = opened(module, "a")
-    assert made is not None
-    assert set(made.capabilities) == wanted
-    assert made.unknown == {bindings(module)["a"].variable}
-
-
 @pytest.mark.parametrize("format, capability", [("Rgba16f", set()), ("R16f", {EXTENDED}), ("Rg16Snorm", {EXTENDED})])
 def test_a_format_of_the_image(format: str, capability: set[str], tmp_path: Path) -> None:
     """A format that SPIR-V has a name for takes no reads without format; some take a capability of their own."""
@@ -136,23 +115,6 @@ def test_a_format_of_the_image(format: str, capability: set[str], tmp_path: Path
     after = changed(module, "a", folder=tmp_path, format=format)
     assert formats(after) == {"a": format, "b": "Rgba32f"}
     assert set(after.capabilities) - set(module.capabilities) == capability
-
-
-def test_other_variables_of_the_type_keep_it(tmp_path: Path) -> None:
-    """Of two variables that share a type, only the named one is changed."""
-    module = compiled(
-        HEAD + "layout(binding = 0, r32ui) uniform uimage2D a;\nlayout(binding = 1, r32ui) uniform uimage2D b;\n"
-        "void main() { imageStore(a, ivec2(0), uvec4(1)); imageAtomicAdd(b, ivec2(0), 2); }\n"
-    )
-    after = changed(module, "a", folder=tmp_path)
-    assert formats(after) == {"a": "Unknown", "b": "R32ui"}
-    assert READ not in after.capabilities
-
-
-def test_atomic_operations_need_the_format() -> None:
-    """An image whose texels are operands of atomic operations cannot be left open."""
-    text = "layout(binding = 0, r32ui) uniform uimage2D a;\nvoid main() { imageAtomicAdd(a, ivec2(0), 2); }\n"
-    assert opened(compiled(HEAD + text), "a") is None
 
 
 def test_images_of_several_formats_become_one_type(tmp_path: Path) -> None:
@@ -188,22 +150,3 @@ def test_arrays_of_images(tmp_path: Path) -> None:
         "void main() { imageStore(a[1], ivec2(0), imageLoad(b, ivec2(0))); }\n"
     )
     assert formats(changed(module, "a", folder=tmp_path)) == {"a": "Unknown", "b": "Rgba8"}
-
-
-def test_nothing_else_changes(tmp_path: Path) -> None:
-    """Apart from the types the interface is what it was: sets, bindings, access, workgroup size, constants."""
-    module = compiled(
-        "#version 450\nlayout(local_size_x = 8, local_size_y_id = 3) in;\nlayout(constant_id = 3) const uint n = 2;\n"
-        "layout(set = 2, binding = 5, rgba32f) uniform readonly image2D a;\n"
-        "layout(set = 0, binding = 1) buffer B { float v[]; };\nlayout(push_constant) uniform P { int p; };\n"
-        "void main() { v[p] = imageLoad(a, ivec2(n)).x; }\n"
-    )
-    after = changed(module, "a", folder=tmp_path)
-
-    def described(module: Module) -> list[object]:
-        interface = module.entry_points[0].interface
-        slots = [(each.name, each.set, each.binding, each.kind, each.reads, each.writes) for each in interface.bindings]
-        constants = [(each.id, each.default) for each in module.spec_constants]
-        return [slots, constants, interface.local_size(), interface.push_constants is not None]
-
-    assert described(after) == described(module)

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.errors import UnsupportedError
 from scenario_runner.vulkan import NULL, ffi, loader
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.physical_device import PhysicalDevice
@@ -130,22 +129,6 @@ def test_loader_of_the_environment(library: str | None, expected: str) -> None:
     """A loader is opened from the path in SCENARIO_RUNNER_VULKAN_LOADER; what is none is refused, and what to do."""
     assert library is not None
     assert load_with(library) == expected.format(library)
-
-
-def test_unknown_and_unavailable_commands_are_told_apart(instance: Any, device: Any) -> None:
-    """A misspelt command is a LookupError; a known one that the device lacks is unsupported."""
-    with pytest.raises(LookupError, match=r"^no C type is called 'PFN_vkCreateBufer'$"):
-        loader.device_function(device, "vkCreateBufer")
-    with pytest.raises(UnsupportedError, match=r"^the Vulkan device has no command 'vkCreateTensorARM': its extension"):
-        loader.device_function(device, "vkCreateTensorARM")
-    with pytest.raises(UnsupportedError, match=r"^the Vulkan instance has no command 'vkCreateXcbSurfaceKHR': "):
-        loader.instance_function(instance, "vkCreateXcbSurfaceKHR")
-
-
-def test_device_function_is_the_drivers_own(device: Any) -> None:
-    """Functions of a device bypass the loader's trampoline."""
-    own = loader.device_function(device, "vkCmdDispatch")
-    assert own != ffi.cast("PFN_vkCmdDispatch", loader.load().vkCmdDispatch)
 
 
 def test_features_agree_with_vulkaninfo(instance: Any, physical_device: Any, tmp_path: Path) -> None:
