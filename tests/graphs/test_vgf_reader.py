@@ -73,17 +73,6 @@ def test_a_placeholder_module_has_no_code() -> None:
     assert (module.type, module.language, module.code, module.entry_point) == ("compute", None, None, "main")
 
 
-def test_the_data_of_constants_on_disk_are_not_read(tmp_path: Path) -> None:
-    """A constant of a file says where its bytes lie."""
-    path = tmp_path / "model.vgf"
-    parts = [bytes(range(256)) * 512, b"abc"]
-    path.write_bytes(with_constants(parts))
-    for constant, part in zip(read_vgf(path).constants, parts, strict=True):
-        assert constant.data is None
-        assert constant.offset_bytes is not None
-        assert path.read_bytes()[constant.offset_bytes :][: constant.size_bytes] == part
-
-
 @pytest.mark.parametrize("cut", [5, 0.3, 0.6, 0.9])
 def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path: Path, cut: float) -> None:
     """Reading a file that got shorter after it was opened ends in an error, not in a signal."""
@@ -93,15 +82,6 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error(tmp_path: Path, cut: fl
         os.truncate(path, int(cut if cut > 1 else cut * file.size_bytes))
         with pytest.raises(FileError, match=r"ends after \d+ bytes, expected at least \d+"):
             read_open_vgf(file)
-
-
-def test_constants_are_not_copied() -> None:
-    """The data of a constant are views of the memory that was parsed."""
-    content = bytearray(with_constants([b"abcd"]))
-    data = parse_vgf(content).constants[0].data
-    content[content.index(b"abcd")] = ord("z")
-    assert data is not None
-    assert bytes(data) == b"zbcd"
 
 
 @pytest.mark.parametrize("size_mb", [64, pytest.param(500, marks=pytest.mark.heavy)])

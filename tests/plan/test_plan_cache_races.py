@@ -14,7 +14,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioRunnerError
-from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
+from tests.gpu.ml_scenes import VGF, bindings, tensor
 from tests.plan.test_kept_graphs import settle
 from tests.scenes import Scene, assemble, glsl, kernel
 
@@ -97,12 +97,6 @@ def text(scene: Scene) -> Case:
     return Case(path, path, json.dumps(content).encode(), [15] * 4, [15, 15, 0, 0])
 
 
-def raw_data(scene: Scene) -> Case:
-    path, file = compute(scene), scene.folder / "push.npy"
-    content = file.read_bytes()
-    return Case(path, file, content[:-4] + numpy.array([7], dtype="<i4").tobytes(), [15] * 4, [17] * 4)
-
-
 def source(scene: Scene) -> Case:
     path = compute(scene)
     return Case(path, scene.folder / "add.comp", ADD.replace("+ p", "- p").encode(), [15] * 4, [5] * 4)
@@ -111,18 +105,6 @@ def source(scene: Scene) -> Case:
 def include(scene: Scene) -> Case:
     path = compute(scene)
     return Case(path, scene.folder / "amount.glsl", AMOUNT.replace("10", "30").encode(), [15] * 4, [35] * 4)
-
-
-def equal_sources(scene: Scene) -> Case:
-    """The second shader shares its code with the first, and gets that of the third."""
-    for uid, operation in {"first": "+ 1", "second": "+ 1", "third": "* 5"}.items():
-        body = f"c[gl_GlobalInvocationID.x] = c[gl_GlobalInvocationID.x] {operation};"
-        scene.shader(uid, glsl(body, "layout(set = 0, binding = 0) buffer C { int c[]; };"))
-    scene.buffer("c", size=4)
-    for uid in ("first", "second", "third"):
-        scene.dispatch(uid, ["c"], [1])
-    path = scene.write()
-    return Case(path, scene.folder / "second.comp", (scene.folder / "third.comp").read_bytes(), [10], [25])
 
 
 MODULE = kernel("""
@@ -150,23 +132,6 @@ def module(scene: Scene) -> Case:
     scene.buffer("c", size=4).dispatch("store", ["c"])
     path = scene.write()
     return Case(path, scene.folder / "store.spv", assemble(MODULE.replace("7", "8")), [7], [8])
-
-
-def constant(scene: Scene) -> Case:
-    """The weights of a 3 x 3 convolution of 4 channels of ones to 2 with the bias (1, 2)."""
-    tensor(scene, "x", numpy.ones((1, 8, 8, 4), "f4"))
-    tensor(scene, "c", dims=[1, 8, 8, 2])
-    scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes())
-    weights = scene.npy("w.npy", numpy.ones((2, 3, 3, 4), "f4"))
-    scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)
-    scene.command("dispatch_spirv_graph", graph_ref="graph", bindings=bindings(["x", "c"]), graph_constants=["w"])
-    path, file = scene.write(), scene.folder / "w.npy"
-    other = file.read_bytes()[:-288] + numpy.full(72, 3, "f4").tobytes()
-    under = numpy.full((8, 8), 9)  # weights that lie over the picture
-    under[[0, -1], :] = under[:, [0, -1]] = 6
-    under[::7, ::7] = 4
-    sums = 4 * under[..., None]
-    return Case(path, file, other, *(list((factor * sums + [1, 2]).ravel()) for factor in (1, 3)))
 
 
 def model(scene: Scene) -> Case:
@@ -198,7 +163,7 @@ def outcome(case: Case, runner: Runner) -> list[float]:
 
 
 @pytest.mark.parametrize("then", ["first", "other"])
-@pytest.mark.parametrize("make", [text, raw_data, source, include, equal_sources, module, constant, model])
+@pytest.mark.parametrize("make", [text, source, include, module, model])
 def test_a_file_that_is_exchanged_meanwhile(
     scene: Scene,
     monkeypatch: pytest.MonkeyPatch,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,21 +73,9 @@ def script(tmp_path: Path) -> Callable[[str], str]:
     return make
 
 
-@pytest.fixture(scope="session")
-def arm_glslc(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Arm's glslc: the installed one, else installed apart for these tests."""
-    installed = next(filter(os.path.isfile, arm_glslc_files.programs()), None)
-    if installed is not None:
-        return installed
-    target = str(tmp_path_factory.mktemp("arm-glslc"))
-    command = [sys.executable, "-m", "pip", "install", "-q", *arm_glslc_files.pip_arguments(target)]
-    subprocess.run(command, check=True, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"})
-    return os.path.join(target, arm_glslc_files.PROGRAM)
-
-
 @pytest.fixture
-def found_arm_glslc(arm_glslc: str, tmp_path: Path) -> None:
-    """Arm's glslc in the user's data folder."""
-    folder = tmp_path / "data/scenario-runner/glslc/scenario_runner/binaries/bin"
-    folder.mkdir(parents=True)
-    (folder / "glslc").symlink_to(arm_glslc)
+def arm_glslc() -> str:
+    """The path of Arm's glslc, which the tests' environment has."""
+    path = next(filter(os.path.isfile, arm_glslc_files.programs()), None)
+    assert path, "these tests need Arm's glslc: scenario-runner doctor --fix"
+    return path

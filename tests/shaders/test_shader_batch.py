@@ -150,19 +150,6 @@ def test_what_glslc_warns_about_is_compiled_alone(sizes: Sizes, caplog: pytest.L
     assert "extension not supported: GL_NO_such" in record.getMessage()
 
 
-@pytest.mark.heavy
-def test_each_shader_goes_to_a_compiler_that_knows_its_extensions(found_arm_glslc: None) -> None:
-    """Among shaders of a batch, those with newer extensions or tensors come from Arm's glslc."""
-    newer = source(5.25).replace("layout", "#extension GL_EXT_expect_assume : require\nlayout", 1)
-    tensor = source(6.25).replace("layout", "#extension GL_ARM_tensors : require\nlayout", 1)
-    requests = [*sources(1.25, 2.25, 3.25), CompileRequest(source=newer), CompileRequest(source=tensor)]
-    modules = compile_all(requests)
-    assert [version(module) for module in modules] == [(1, 5)] * 3 + [(1, 6)] * 2
-    assert [made_by(module) for module in modules[:3]] == [SHADERC] * 3
-    assert holds(modules[3], 5.25)
-    assert holds(modules[4], 6.25)
-
-
 @pytest.mark.parametrize(
     "trouble",
     [
