@@ -14,7 +14,10 @@ import pytest
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
 
-Bindings = Sequence[str] | Mapping[tuple[int, int], str]
+Binding = str | Mapping[str, Any]
+Bindings = Sequence[Binding] | Mapping[tuple[int, int], Binding]
+_FORMATS = {"f2": "R16_SFLOAT", "f4": "R32_SFLOAT", "i1": "R8_SINT", "i2": "R16_SINT", "i4": "R32_SINT",
+             "i8": "R64_SINT", "u1": "R8_UINT", "u2": "R16_UINT", "u4": "R32_UINT", "b1": "R8_BOOL_ARM"}  # fmt: skip
 
 
 def assemble(text: str, target: str = "spv1.3") -> bytes:
@@ -46,6 +49,19 @@ def glsl(body: str, declarations: str = "", *, local_size: int = 1) -> str:
 
 
 ADD = glsl("a[gl_WorkGroupID.x] += 1u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+
+
+def at_level(uid: str, lod: int) -> Binding:
+    """A mip level of an image, to be bound."""
+    return {"resource_ref": uid, "lod": lod}
+
+
+def bound(bindings: Bindings) -> list[dict[str, Any]]:
+    """Number the bindings of a command: a list counts up in set 0, a mapping has (set, id) as keys."""
+    if not isinstance(bindings, Mapping):
+        bindings = {(0, number): binding for number, binding in enumerate(bindings)}
+    named = {place: {"resource_ref": each} if isinstance(each, str) else each for place, each in bindings.items()}
+    return [{"set": set, "id": id, **binding} for (set, id), binding in named.items()]
 
 
 class Scene:
@@ -87,6 +103,30 @@ class Scene:
         keys = {"dst": f"{uid}.out.npy", "shader_access": "readwrite", **keys}
         return self.resource("buffer", uid=uid, size=size, **{key: value for key, value in keys.items() if value})
 
+    def image(
+        self, uid: str, format: str, content: Any = None, *, size: tuple[int, int] | None = None, **keys: Any
+    ) -> Scene:
+        """An image of ``size`` (width, height), or with the texels of an array of the shape (height, width[, items]).
+
+        ``format`` is the name of the VkFormat, with or without its prefix.
+        """
+        if content is not None:
+            height, width = content.shape[:2]
+            size = (width, height)
+            keys["src"] = self.npy(f"{uid}.npy", content.reshape(1, height, width, -1))
+        keys = {"dims": [1, *(size or ()), 1], "shader_access": "readwrite", **keys}
+        return self.resource("image", uid=uid, format=f"VK_FORMAT_{format.removeprefix('VK_FORMAT_')}", **keys)
+
+    def tensor(self, uid: str, content: Any = None, **keys: Any) -> Scene:
+        """A tensor with the values of an array; it is written to ``<uid>.out.npy``."""
+        if content is not None:
+            keys["src"] = self.npy(f"{uid}.npy", content)
+            keys.setdefault("dims", list(content.shape))
+            if "format" not in keys:
+                keys["format"] = f"VK_FORMAT_{_FORMATS[content.dtype.str[1:]]}"
+        keys = {"shader_access": "readwrite", "dst": f"{uid}.out.npy", "format": "VK_FORMAT_R32_SFLOAT", **keys}
+        return self.resource("tensor", uid=uid, **{key: value for key, value in keys.items() if value is not None})
+
     def raw_data(self, uid: str, content: Any) -> Scene:
         return self.resource("raw_data", uid=uid, src=self.npy(f"{uid}.npy", content))
 
@@ -95,11 +135,8 @@ class Scene:
         return self
 
     def dispatch(self, shader: str, bindings: Bindings, groups: Sequence[int] = (1,), **keys: Any) -> Scene:
-        """A dispatch_compute; a list of bindings counts up in set 0, a mapping has (set, id) as keys."""
-        if not isinstance(bindings, Mapping):
-            bindings = {(0, number): uid for number, uid in enumerate(bindings)}
-        bound = [{"set": set, "id": id, "resource_ref": uid} for (set, id), uid in bindings.items()]
-        return self.command("dispatch_compute", shader_ref=shader, bindings=bound, rangeND=list(groups), **keys)
+        """A dispatch_compute; `bound` says what the bindings may be."""
+        return self.command("dispatch_compute", shader_ref=shader, bindings=bound(bindings), rangeND=[*groups], **keys)
 
     def command(self, kind: str, **keys: Any) -> Scene:
         self.commands.append({kind: keys})

@@ -10,7 +10,6 @@ import pytest
 
 from scenario_runner import Runner, ScenarioRunnerError
 from scenario_runner.plan import resolve
-from tests.gpu.image_scenes import add_image
 from tests.gpu.ml_scenes import VGF, random
 from tests.scenes import Scene, glsl
 
@@ -77,7 +76,7 @@ def test_inputs_change_without_a_new_plan(runner: Runner, scale: Path, plans: li
 def test_images_change_without_a_new_plan(runner: Runner, scene: Scene, plans: list[object]) -> None:
     """Images take other texels."""
     first, second = (numpy.random.default_rng(seed).integers(0, 256, (3, 5, 4)).astype("u1") for seed in (1, 2))
-    add_image(scene.shader("invert", INVERT), "image", "R8G8B8A8_UNORM", first)
+    scene.shader("invert", INVERT).image("image", "R8G8B8A8_UNORM", first)
     prepared = runner.prepare(scene.dispatch("invert", ["image"], [5, 3]).write())
     assert (prepared.run()["image"] == 255 - first).all()
     assert (prepared.run({"image": second})["image"] == 255 - second).all()

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
-from tests.gpu.ml_scenes import emulation_layers, tensor
+from tests.gpu.ml_scenes import emulation_layers
 from tests.layers import layer_from
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -129,8 +129,7 @@ def test_tensors_under_the_emulation_layers(
             "VK_ADD_LAYER_PATH": f"{manifests}:{layer['VK_ADD_LAYER_PATH']}",
             "LD_LIBRARY_PATH": libraries,
         }
-    tensor(scene, "t", dims=[4])
-    scene.buffer("x", numpy.zeros(4, numpy.uint32))
+    scene.tensor("t", dims=[4]).buffer("x", numpy.zeros(4, numpy.uint32))
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE)).dispatch("add", ["x"], [4])
     scene.command("mark_boundary", resources=["t", "x"])
     log = seen(scene, program, layer, "--capture-dir", "captured")

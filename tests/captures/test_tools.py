@@ -16,7 +16,7 @@ import pytest
 
 from scenario_runner.run.capture_tools import is_gfxr, is_whole_gfxr, is_whole_rdc
 from tests.docs.test_docs import CHECKOUT, page, pattern_of
-from tests.gpu.ml_scenes import HEAD, tensor
+from tests.gpu.ml_scenes import HEAD
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -228,7 +228,7 @@ def test_files_under_gfxreconstruct(scene: Scene, frames: Path, program: Program
 @gfxreconstruct
 def test_tensors_under_gfxreconstruct(scene: Scene, program: Program) -> None:
     """The layer is below the ML emulation layers: it sees what tensors become, whatever it knows of them."""
-    tensor(scene, "t", numpy.arange(4, dtype=numpy.float32))
+    scene.tensor("t", numpy.arange(4, dtype=numpy.float32))
     at = "uint[](gl_WorkGroupID.x)"
     body = f"float v; tensorReadARM(t, {at}, v); tensorWriteARM(t, {at}, v + 1.0);"
     declared = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) uniform tensorARM<float, 1> t;\n"

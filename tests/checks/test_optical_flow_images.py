@@ -11,7 +11,7 @@ from scenario_runner.plan.plan_cache import PlanCache, resolve_to_keep
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.validation import validate_file
-from tests.gpu.flow_scenes import COSTS, HEIGHT, VECTORS, WIDTH, add_image, flow, grid_extent
+from tests.gpu.flow_scenes import COSTS, HEIGHT, VECTORS, WIDTH, flow, grid_extent
 from tests.scenes import Scene
 
 R8 = "VK_FORMAT_R8_UNORM"
@@ -28,7 +28,7 @@ def complete(scene: Scene, grid: int = 1, mips: int = 1, **images: dict[str, Any
         "costs": {"format": COSTS, "dims": vectors},
     }
     for uid, keys in usual.items():
-        add_image(scene, uid, **{"mips": mips, **keys, **images.get(uid, {})})
+        scene.image(uid, **{"mips": mips, **keys, **images.get(uid, {})})
     return scene
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy
 import pytest
 
-from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
+from tests.gpu.image_scenes import per_texel, storage
 from tests.program import Program
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, at_level, glsl
 from tests.tables import cases
 
 FLOATS = "layout(set = 0, binding = 0) buffer A { float a[]; };\n"
@@ -127,8 +127,8 @@ def test_levels_of_images(scene: Scene, program: Program) -> None:
         scene.commands.clear()
         declarations = storage(0, "R32_UINT", "dst")
         scene.shader("add", per_texel(f"imageStore(dst, p, imageLoad(dst, p) + {step}u);", declarations))
-        add_image(scene, "x", "R32_UINT", size=(8, 8), mips=3)
-        dispatch(scene, "add", [binding(0, "x", lod=1)], (4, 4))
+        scene.image("x", "R32_UINT", size=(8, 8), mips=3)
+        scene.dispatch("add", [at_level("x", 1)], (4, 4))
         scene.write()
         dumped(scene, program, folder)
     ended = program("diff", "a", "b")

@@ -15,7 +15,6 @@ from scenario_runner import PipelineCaching, Runner
 from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
 from tests.codes.case import Case, Codes, Input
 from tests.drawings import drawing
-from tests.gpu.ml_scenes import tensor
 from tests.program import COMMAND
 from tests.scenes import Scene, glsl
 
@@ -51,7 +50,7 @@ def without_64_bit_floats(case: Case) -> Codes:
 
 
 def without_tensors(case: Case) -> Codes:
-    tensor(case.scene, "t", dims=[4])
+    case.scene.tensor("t", dims=[4])
     return case.against(lambda device: [_forget(device, name) for name in ("features", "extensions")])
 
 
@@ -79,7 +78,7 @@ def without_graphics(case: Case) -> Codes:
 
 
 def tensor_of_seven_dimensions(case: Case) -> Codes:
-    tensor(case.scene, "t", dims=[1] * 7)
+    case.scene.tensor("t", dims=[1] * 7)
     return case.run()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.codes.case import Case, Codes, Input
-from tests.gpu.flow_scenes import HEIGHT, VECTORS, WIDTH, add_image, flow
-from tests.gpu.ml_scenes import HEAD, bindings, tensor
+from tests.gpu.flow_scenes import HEIGHT, VECTORS, WIDTH, flow
+from tests.gpu.ml_scenes import HEAD, bindings
 
 SHADER = (
     HEAD
@@ -29,7 +29,7 @@ def flowing(*names: str, images: dict[str, dict[str, Any]] | None = None, **keys
         usual = {"search": "VK_FORMAT_R8_UNORM", "template": "VK_FORMAT_R8_UNORM", "vectors": VECTORS}
         for uid, format in usual.items():
             given = {"dims": [1, WIDTH, HEIGHT, 1], "format": format, **(images or {}).get(uid, {})}
-            add_image(case.scene, uid, **given)
+            case.scene.image(uid, **given)
         flow(case.scene, *names, **keys)
         return case.validated(placed=True)
 
@@ -44,8 +44,8 @@ def too_small(case: Case) -> Codes:
 
 def image_and_tensor_at_once(case: Case) -> Codes:
     shared = {"tiling": "OPTIMAL", "memory_group": {"id": "g"}}
-    add_image(case.scene, "i", "VK_FORMAT_R8_UINT", dims=[1, 4, 4, 1], **shared)
-    tensor(case.scene, "t", dims=[4, 4, 1], format="VK_FORMAT_R8_UINT", **shared)
+    case.scene.image("i", "VK_FORMAT_R8_UINT", dims=[1, 4, 4, 1], **shared)
+    case.scene.tensor("t", dims=[4, 4, 1], format="VK_FORMAT_R8_UINT", **shared)
     case.scene.shader("s", SHADER)
     case.scene.command("dispatch_compute", shader_ref="s", bindings=bindings(["t", "i"]), rangeND=[1, 1, 1])
     return case.validated(placed=True)

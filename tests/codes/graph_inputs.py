@@ -9,7 +9,7 @@ from scenario_runner.formats import find_format
 from scenario_runner.graphs import parse_vgf
 from scenario_runner.graphs.model import UNIFORM_BUFFER
 from tests.codes.case import Case, Codes, Input
-from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import HEAD, SPIRV, VGF, bindings, random
 from tests.graphs.graph_words import Graph
 from tests.graphs.vgf_samples import encoded, one_segment, row
 
@@ -24,8 +24,8 @@ def convolution(
 
     def found(case: Case) -> Codes:
         scene = case.scene
-        tensor(scene, "x", random((1, 8, 8, 4)), shader_access=access)
-        tensor(scene, "y", **{"dims": [1, 8, 8, 2], **(change or {})})
+        scene.tensor("x", random((1, 8, 8, 4)), shader_access=access)
+        scene.tensor("y", **{"dims": [1, 8, 8, 2], **(change or {})})
         scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes(), **keys)
         for uid, shape in (("w", (2, 3, 3, 4)), ("other", (2, 3, 3, 3))):
             source = scene.npy(f"{uid}.npy", random(shape))
@@ -39,7 +39,7 @@ def convolution(
 
 def other_sign(case: Case) -> Codes:
     """Unsigned bytes for a tensor of signed ones."""
-    tensor(case.scene, "x", random((4,), "u1"), format="VK_FORMAT_R8_SINT")
+    case.scene.tensor("x", random((4,), "u1"), format="VK_FORMAT_R8_SINT")
     return case.validated(placed=True)
 
 
@@ -51,7 +51,7 @@ def model(file: Path | bytes, places: dict[int, str], **sizes: Any) -> Input:
         for uid in dict.fromkeys(places.values()):
             kind, keys = sizes.get(uid, ("tensor", {}))
             if kind == "tensor":
-                tensor(scene, uid, **{"dims": [4, 16], "dst": None, **keys})
+                scene.tensor(uid, **{"dims": [4, 16], "dst": None, **keys})
             else:
                 scene.resource(kind, uid=uid, shader_access="readwrite", **keys)
         scene.file("model.vgf", file if isinstance(file, bytes) else file.read_bytes())
@@ -111,7 +111,7 @@ def tensor_shader(case: Case) -> Codes:
     declared = "layout(set = 0, binding = 0) uniform tensorARM<float, 2> t;"
     body = "float v = 1; tensorWriteARM(t, uint[](0, 0), v);"
     case.scene.shader("s", f"{HEAD}layout(local_size_x = 1) in;\n{declared}\nvoid main() {{ {body} }}\n")
-    tensor(case.scene, "t", dims=[2, 2, 2]).dispatch("s", ["t"])
+    case.scene.tensor("t", dims=[2, 2, 2]).dispatch("s", ["t"])
     return case.validated(placed=True)
 
 

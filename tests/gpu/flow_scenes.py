@@ -41,20 +41,11 @@ def grid_extent(grid: int) -> tuple[int, int]:
     return -(-WIDTH // grid), -(-HEIGHT // grid)
 
 
-def add_image(scene: Scene, uid: str, format: str, content: Any = None, **keys: Any) -> None:
-    """An image with the texels of an array of the shape (height, width, items), or of the size ``dims``."""
-    if content is not None:
-        height, width = content.shape[:2]
-        keys["src"] = scene.npy(f"{uid}.npy", content[None])
-        keys.setdefault("dims", [1, width, height, 1])
-    scene.resource("image", uid=uid, format=format, **{"shader_access": "readwrite", **keys})
-
-
 def add_pictures(scene: Scene, first: Any, second: Any, *, grid: int = 1, format: str = "VK_FORMAT_R8_UNORM") -> Scene:
     """The images search and template, and vectors for the motion between them."""
-    add_image(scene, "search", format, first)
-    add_image(scene, "template", format, second)
-    add_image(scene, "vectors", VECTORS, dims=[1, *grid_extent(grid), 1])
+    scene.image("search", format, first)
+    scene.image("template", format, second)
+    scene.image("vectors", VECTORS, dims=[1, *grid_extent(grid), 1])
     return scene
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy
 
-from tests.gpu.image_scenes import add_image
-from tests.scenes import Scene
+from tests.scenes import Bindings, Scene, bound
 
 HEAD = "#version 450\n"
 # One triangle over the whole picture, its corners told apart by their numbers.
@@ -34,13 +33,13 @@ def output(kind: str, location: int = 0, name: str = "color") -> str:
 
 def target(scene: Scene, uid: str, name: str = "R32_UINT", content: Any = None, **keys: Any) -> Scene:
     """An image that is drawn into."""
-    return add_image(scene, uid, name, content, **{"color_attachment": True, **keys})
+    return scene.image(uid, name, content, **{"color_attachment": True, **keys})
 
 
-def draw(scene: Scene, attachments: Sequence[Any], bindings: Sequence[Any] = (), **keys: Any) -> Scene:
+def draw(scene: Scene, attachments: Sequence[Any], bindings: Bindings = (), **keys: Any) -> Scene:
     """A dispatch_fragment with the shaders "v" and "f"."""
     given = {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "color_attachment_refs": list(attachments)}
-    return scene.command("dispatch_fragment", **{**given, "bindings": list(bindings), **keys})
+    return scene.command("dispatch_fragment", **{**given, "bindings": bound(bindings), **keys})
 
 
 def grid(width: int, height: int) -> tuple[Any, Any]:

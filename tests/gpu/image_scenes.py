@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy
@@ -35,19 +34,6 @@ def format_of(name: str) -> Format:
     return format_named(f"VK_FORMAT_{name}")
 
 
-def add_image(
-    scene: Scene, uid: str, name: str, content: Any = None, *, size: tuple[int, int] | None = None, **keys: Any
-) -> Scene:
-    """An image of ``size`` (width, height), or with the texels of an array of the shape (height, width[, items])."""
-    if content is not None:
-        height, width = content.shape[:2]
-        size = (width, height)
-        keys["src"] = scene.npy(f"{uid}.npy", content.reshape(1, height, width, -1))
-    assert size is not None
-    keys = {"shader_access": "readwrite", **keys}
-    return scene.resource("image", uid=uid, format=f"VK_FORMAT_{name}", dims=[1, *size, 1], **keys)
-
-
 def storage(binding: int, name: str, variable: str, access: str = "") -> str:
     """The declaration of a storage image of this format."""
     prefix, layout = LAYOUTS[name]
@@ -74,18 +60,6 @@ def texels(name: str, width: int, height: int, seed: int = 1) -> Any:
     return numpy.maximum(data, numpy.iinfo(dtype).min + 1) if format.numeric == "snorm" else data
 
 
-def binding(number: int, uid: str, **keys: Any) -> Mapping[str, Any]:
-    """A binding in set 0."""
-    return {"set": 0, "id": number, "resource_ref": uid, **keys}
-
-
-def dispatch(
-    scene: Scene, shader: str, bindings: list[Mapping[str, Any]], groups: tuple[int, int], **keys: Any
-) -> None:
-    """A dispatch over a two-dimensional image."""
-    scene.command("dispatch_compute", shader_ref=shader, bindings=bindings, rangeND=[*groups, 1], **keys)
-
-
 def fetched(
     scene: Scene,
     runner: Runner,
@@ -100,8 +74,8 @@ def fetched(
     """Run a shader that stores ``texel`` in the image "dst" for each texel of the sampled image "src"; return "dst"."""
     declarations = f"layout(set = 0, binding = 0) uniform {sampler} src;\n" + storage(1, into, "dst")
     scene.shader("fetch", per_texel(f"imageStore(dst, p, {texel});", declarations))
-    add_image(scene, "src", name, content, **{"shader_access": "readonly", **keys})
+    scene.image("src", name, content, **{"shader_access": "readonly", **keys})
     _, width, height, _ = scene.resources[-1]["image"]["dims"]
-    add_image(scene, "dst", into, size=(width, height))
-    dispatch(scene, "fetch", [binding(0, "src"), binding(1, "dst")], (width, height))
+    scene.image("dst", into, size=(width, height))
+    scene.dispatch("fetch", ["src", "dst"], (width, height))
     return runner.run(scene.write())["dst"]

@@ -16,24 +16,10 @@ MODELS = CHECKOUT / "scenarios" / "ml"
 VGF = CHECKOUT / "tests" / "graphs" / "fixtures"
 SPIRV = CHECKOUT / "tests" / "spirv" / "fixtures"
 
-_FORMATS = {"f2": "R16_SFLOAT", "f4": "R32_SFLOAT", "i1": "R8_SINT", "i2": "R16_SINT", "i4": "R32_SINT",
-            "i8": "R64_SINT", "u1": "R8_UINT", "u2": "R16_UINT", "u4": "R32_UINT", "b1": "R8_BOOL_ARM"}  # fmt: skip
-
 HEAD = """#version 460
 #extension GL_ARM_tensors : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
 """
-
-
-def tensor(scene: Scene, uid: str, content: Any = None, **keys: Any) -> Scene:
-    """A tensor with the values of an array; it is written to ``<uid>.out.npy``."""
-    if content is not None:
-        keys["src"] = scene.npy(f"{uid}.npy", content)
-        keys.setdefault("dims", list(content.shape))
-        if "format" not in keys:
-            keys["format"] = f"VK_FORMAT_{_FORMATS[content.dtype.str[1:]]}"
-    keys = {"shader_access": "readwrite", "dst": f"{uid}.out.npy", "format": "VK_FORMAT_R32_SFLOAT", **keys}
-    return scene.resource("tensor", uid=uid, **{key: value for key, value in keys.items() if value is not None})
 
 
 def bindings(uids: Mapping[int, str] | Sequence[str]) -> list[dict[str, Any]]:
@@ -56,8 +42,8 @@ def random(shape: Sequence[int], dtype: Any = "f4", seed: int = 1) -> Any:
 
 def mixed_model(scene: Scene) -> Scene:
     """A model of a graph, a shader and a graph: z = (x + y)² + x / 2 + y."""
-    tensor(tensor(scene, "x", random((4, 16))), "y", random((4, 16), seed=2))
-    tensor(scene, "z", dims=[4, 16])
+    scene.tensor("x", random((4, 16))).tensor("y", random((4, 16), seed=2))
+    scene.tensor("z", dims=[4, 16])
     scene.resource("graph", uid="graph", src=str(VGF / "mixed.vgf"))
     return scene.command("dispatch_graph", graph_ref="graph", bindings=bindings({0: "x", 1: "y", 4: "z"}))
 
@@ -71,7 +57,7 @@ def three_graphs(scene: Scene) -> Path:
     ):
         scene.file(f"{name}.vgf", (VGF / f"{name}.vgf").read_bytes())
         scene.resource("graph", uid=name, src=f"{name}.vgf")
-        tensor(tensor(scene, f"{name} x", random(x), dst=None), f"{name} y", dims=y, dst=f"{name}.npy")
+        scene.tensor(f"{name} x", random(x), dst=None).tensor(f"{name} y", dims=y, dst=f"{name}.npy")
         scene.command("dispatch_graph", graph_ref=name, bindings=bindings([f"{name} x", f"{name} y"]))
     return scene.write()
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from tests.gpu.image_scenes import add_image, binding
-from tests.gpu.ml_scenes import HEAD, tensor
+from tests.gpu.ml_scenes import HEAD
 from tests.scenes import Scene
 
 GROUP = {"memory_group": {"id": "shared"}}
@@ -112,12 +111,12 @@ def add_member(
     kind = KINDS[name]
     content = values(kind, width, height)
     if member == "image":
-        add_image(scene, "image", name, content if sourced else None, size=size, **keys)
+        scene.image("image", name, content if sourced else None, size=size, **keys)
     elif member == "buffer":
         scene.buffer("buffer", content if sourced else None, size=content.nbytes, dst=None, **keys)
     else:
         keys = {"dims": [height, width, kind.items], "format": f"VK_FORMAT_{kind.tensor_format}", "dst": None, **keys}
-        tensor(scene, "tensor", content if sourced else None, **keys)
+        scene.tensor("tensor", content if sourced else None, **keys)
 
 
 def add_group(scene: Scene, name: str, size: tuple[int, int], members: Sequence[str], filled_by: str | None) -> None:
@@ -181,7 +180,4 @@ def read(scene: Scene, name: str, size: tuple[int, int], how: str) -> None:
 
 
 def _run(scene: Scene, uid: str, text: str, uids: list[str], size: tuple[int, int]) -> None:
-    scene.shader(uid, text)
-    bindings = [binding(number, each) for number, each in enumerate(uids)]
-    groups = -(-size[0] * size[1] // LOCAL_SIZE)
-    scene.command("dispatch_compute", shader_ref=uid, bindings=bindings, rangeND=[groups, 1, 1])
+    scene.shader(uid, text).dispatch(uid, uids, [-(-size[0] * size[1] // LOCAL_SIZE)])

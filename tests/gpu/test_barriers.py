@@ -12,8 +12,8 @@ from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.plan import Barrier
 from scenario_runner.plan.records import ImageBarrier
-from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
-from tests.scenes import Scene, glsl
+from tests.gpu.image_scenes import per_texel, storage
+from tests.scenes import Scene, at_level, glsl
 
 NEXT = glsl(
     "uint i = gl_GlobalInvocationID.x; uint n = gl_NumWorkGroups.x * 64u; b[i] = a[(i + 1u) % n] + 1u;",
@@ -87,7 +87,7 @@ def add_barrier(scene: Scene, uid: str, **keys: Any) -> Scene:
 def counting(scene: Scene, size: tuple[int, int] = (8, 8), **keys: Any) -> Scene:
     """An image and a shader that adds one to each texel of a level."""
     scene.shader("add", per_texel(ADD, storage(0, "R32_UINT", "dst")))
-    return add_image(scene, "x", "R32_UINT", size=size, **keys)
+    return scene.image("x", "R32_UINT", size=size, **keys)
 
 
 @pytest.mark.parametrize("stages", [{}, {"src_stage": ["compute"], "dst_stage": ["COMPUTE"]}])
@@ -96,7 +96,7 @@ def test_image_barriers_order_dispatches(scene: Scene, both: Runner, stages: dic
     counting(scene)
     add_barrier(scene, "wait", **stages)
     for _ in range(20):
-        dispatch(scene, "add", [binding(0, "x")], (8, 8), implicit_barrier=False)
+        scene.dispatch("add", ["x"], (8, 8), implicit_barrier=False)
         scene.command("dispatch_barrier", image_barrier_refs=["wait"])
     assert (both.run(scene.write())["x"] == 20).all()
 
@@ -107,7 +107,7 @@ def test_a_barrier_over_some_levels(scene: Scene, both: Runner) -> None:
     add_barrier(scene, "wait", subresource_range={"base_mip_level": 1, "level_count": 2})
     add_barrier(scene, "rest", subresource_range={"base_mip_level": 2, "level_count": 2**32 - 1})
     for level in (1, 2, 3):
-        dispatch(scene, "add", [binding(0, "x", lod=level)], (8 >> level, 8 >> level), implicit_barrier=False)
+        scene.dispatch("add", [at_level("x", level)], (8 >> level, 8 >> level), implicit_barrier=False)
     scene.command("dispatch_barrier", image_barrier_refs=["wait", "rest"])
     result = both.run(scene.write())
     assert [int(result.level("x", level).max()) for level in range(4)] == [0, 1, 1, 1]
@@ -116,7 +116,7 @@ def test_a_barrier_over_some_levels(scene: Scene, both: Runner) -> None:
 def test_depth_barriers(scene: Scene, both: Runner) -> None:
     """A barrier over an image with depth and stencil covers both."""
     content = numpy.random.default_rng(1).random((4, 4, 1), numpy.float32)
-    add_image(scene, "x", "D32_SFLOAT_S8_UINT", content)
+    scene.image("x", "D32_SFLOAT_S8_UINT", content)
     add_barrier(scene, "wait")
     scene.command("dispatch_barrier", image_barrier_refs=["wait"])
     assert (both.run(scene.write())["x"] == content).all()
@@ -125,10 +125,10 @@ def test_depth_barriers(scene: Scene, both: Runner) -> None:
 def test_dropping_the_content(scene: Scene, both: Runner) -> None:
     """A barrier from the layout undefined is carried out; what is written afterwards is there."""
     scene.shader("fill", per_texel("imageStore(dst, p, uvec4(7u));", storage(0, "R32_UINT", "dst", "writeonly")))
-    add_image(scene, "x", "R32_UINT", size=(8, 8))
+    scene.image("x", "R32_UINT", size=(8, 8))
     add_barrier(scene, "drop", old_layout="IMAGE_LAYOUT_UNDEFINED", new_layout="IMAGE_LAYOUT_GENERAL")
     scene.command("dispatch_barrier", image_barrier_refs=["drop"])
-    dispatch(scene, "fill", [binding(0, "x")], (8, 8))
+    scene.dispatch("fill", ["x"], (8, 8))
     assert (both.run(scene.write(), repeat=2)["x"] == 7).all()
 
 
@@ -160,8 +160,8 @@ def test_shaders_need_general(scene: Scene, runner: Runner) -> None:
     counting(scene, mips=2)
     add_barrier(scene, "move", new_layout="tensor_aliasing", subresource_range={"base_mip_level": 1})
     scene.command("dispatch_barrier", image_barrier_refs=["move"])
-    dispatch(scene, "add", [binding(0, "x", lod=0)], (8, 8))
-    dispatch(scene, "add", [binding(0, "x", lod=1)], (4, 4))
+    scene.dispatch("add", [at_level("x", 0)], (8, 8))
+    scene.dispatch("add", [at_level("x", 1)], (4, 4))
     problem = scene.refusal(runner.plan)
     assert "mip level 1 of image 'x' is in the layout tensor_aliasing here" in problem.message
     assert problem.pointer == "/commands/2/dispatch_compute/bindings/0"
@@ -205,7 +205,7 @@ def test_linear_images_share_in_general(scene: Scene, runner: Runner) -> None:
     add_barrier(scene, "move", new_layout="tensor_aliasing")
     add_barrier(scene, "back", old_layout="tensor_aliasing")
     scene.command("dispatch_barrier", image_barrier_refs=["move"])
-    dispatch(scene, "add", [binding(0, "x")], (8, 8))
+    scene.dispatch("add", ["x"], (8, 8))
     scene.command("dispatch_barrier", image_barrier_refs=["back"])
     plan = runner.plan(scene.write())
     assert not plan.warnings

@@ -18,10 +18,10 @@ from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.plan.dumps import Wanted
 from scenario_runner.run.dump_files import DumpRequest
 from tests.gpu import flow_scenes, fragment_scenes
-from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
-from tests.gpu.ml_scenes import mixed_model, random, tensor
+from tests.gpu.image_scenes import per_texel, storage, texels
+from tests.gpu.ml_scenes import mixed_model, random
 from tests.gpu.test_tensors_groups import TWICE, add_shader, optimal_image
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, at_level, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
 START = numpy.array([0, 10, 20, 30], numpy.uint32)
@@ -190,10 +190,10 @@ def test_a_tensor_that_shares_an_optimal_image(ml: Runner, scene: Scene, tmp_pat
     """Both show the values after each command, whatever layout the image is in."""
     content = random((5, 7, 4))
     optimal_image(scene, 7, 5, content)
-    tensor(scene, "t", dims=[5, 7, 4], tiling="OPTIMAL", memory_group={"id": "shared"})
+    scene.tensor("t", dims=[5, 7, 4], tiling="OPTIMAL", memory_group={"id": "shared"})
     add_shader(scene, 7, 5, 3).shader("twice", TWICE)
     scene.dispatch("add", ["t"], [140])
-    dispatch(scene, "twice", [binding(0, "image")], (7, 5))
+    scene.dispatch("twice", ["image"], (7, 5))
     scene.dispatch("add", ["t"], [140])
     ml.run_to_files(scene.write(), **everything(tmp_path / "dump"))
     values = [content, content + 0.5, 2 * (content + 0.5), 2 * (content + 0.5) + 0.5]
@@ -211,8 +211,8 @@ def test_levels_of_an_image(scene: Scene, both: Runner, tmp_path: Path, dst: str
     """All mip levels are in one .dds file, also where the scenario stores the first one alone."""
     scene.shader("add", per_texel("imageStore(dst, p, imageLoad(dst, p) + 1u);", storage(0, "R8G8B8A8_UINT", "dst")))
     content = texels("R8G8B8A8_UINT", 4, 4)
-    add_image(scene, "x", "R8G8B8A8_UINT", content, mips=3, **({"dst": dst} if dst else {}))
-    dispatch(scene, "add", [binding(0, "x", lod=1)], (2, 2))
+    scene.image("x", "R8G8B8A8_UINT", content, mips=3, **({"dst": dst} if dst else {}))
+    scene.dispatch("add", [at_level("x", 1)], (2, 2))
     both.run_to_files(scene.write(), **everything(tmp_path / "dump"))
     folder = tmp_path / "dump"
     levels = []
@@ -236,7 +236,7 @@ def test_levels_that_no_file_format_holds_together(tmp_path: Path, runner: Runne
     dumped = 0
     for name, content in opaque_red.items():
         scene = Scene(tmp_path / name)
-        add_image(scene, "x", name, content, mips=2)
+        scene.image("x", name, content, mips=2)
         dump = tmp_path / name / "dump"
         try:
             runner.run_to_files(scene.write(), **everything(dump))
@@ -258,16 +258,16 @@ def test_levels_that_no_file_format_holds_together(tmp_path: Path, runner: Runne
 def test_images_in_another_layout(scene: Scene, both: Runner, tmp_path: Path) -> None:
     """An image that barriers have moved to another layout is read where it is, and the run goes on with it there."""
     scene.shader("add", per_texel("imageStore(dst, p, imageLoad(dst, p) + 1u);", storage(0, "R32_UINT", "dst")))
-    add_image(scene, "x", "R32_UINT", size=(4, 4))
+    scene.image("x", "R32_UINT", size=(4, 4))
     for uid, old, new in (("away", "general", "tensor_aliasing"), ("back", "tensor_aliasing", "general")):
         scene.resource(
             "image_barrier", uid=uid, image_resource="x", old_layout=old, new_layout=new,
             src_access="memory_write", dst_access="memory_read",
         )  # fmt: skip
-    dispatch(scene, "add", [binding(0, "x")], (4, 4))
+    scene.dispatch("add", ["x"], (4, 4))
     scene.command("dispatch_barrier", image_barrier_refs=["away"])
     scene.command("dispatch_barrier", image_barrier_refs=["back"])
-    dispatch(scene, "add", [binding(0, "x")], (4, 4))
+    scene.dispatch("add", ["x"], (4, 4))
     wanted = [(number, number, "x") for number in range(4)]
     both.run_to_files(scene.write(), **after(tmp_path / "dump", *wanted, repeat=2))
     for each in entries(tmp_path / "dump"):

@@ -13,7 +13,7 @@ import pytest
 
 from scenario_runner import Runner
 from tests.gpu.fragment_scenes import HEAD, draw, fragment, grid, output, target, vertex
-from tests.gpu.image_scenes import add_image, binding, texels
+from tests.gpu.image_scenes import texels
 from tests.scenes import Scene, assemble
 
 WIDTH, HEIGHT = 37, 21
@@ -89,8 +89,7 @@ def test_bindings_of_both_shaders(scene: Scene, both: Runner) -> None:
     values = numpy.arange(WIDTH, dtype="u4") * 11
     scene.buffer("t", values, dst=None).buffer("s", numpy.array([1000], "u4"), dst=None)
     target(scene, "x", size=(WIDTH, HEIGHT))
-    bound = [{"set": 2, "id": 1, "resource_ref": "c"}, binding(0, "s"), binding(4, "t")]
-    result = both.run(draw(scene, ["x"], bound).write())
+    result = both.run(draw(scene, ["x"], {(2, 1): "c", (0, 0): "s", (0, 4): "t"}).write())
     assert (result["x"][..., 0] == values + 2000).all()
 
 
@@ -100,9 +99,8 @@ def test_a_fragment_shader_writes_buffers_and_images(scene: Scene, both: Runner)
         "layout(binding = 0) buffer A { uint count; };\nlayout(binding = 1, r32ui) uniform writeonly uimage2D stored;\n"
     )
     whole(scene, "atomicAdd(count, 1u); imageStore(stored, p, uvec4(p.x * 7 + p.y));", declarations)
-    scene.buffer("a", size=4)
-    add_image(scene, "x", "R32_UINT", size=(WIDTH, HEIGHT))
-    draw(scene, [], [binding(0, "a"), binding(1, "x")], render_extent=[WIDTH - 5, HEIGHT - 2])
+    scene.buffer("a", size=4).image("x", "R32_UINT", size=(WIDTH, HEIGHT))
+    draw(scene, [], ["a", "x"], render_extent=[WIDTH - 5, HEIGHT - 2])
     result = both.run(scene.write(), outputs=["a", "x"])
     x, y = grid(WIDTH, HEIGHT)
     assert result.array("a", "u4").tolist() == [(WIDTH - 5) * (HEIGHT - 2)]
@@ -299,8 +297,7 @@ def test_a_shared_edge_is_drawn_once(scene: Scene, both: Runner) -> None:
     target(scene, "x", size=(SIZE, SIZE))
     for number, each in enumerate(corners):
         triangle(scene, each, f"v{number}")
-        bindings = [{"set": 0, "id": 0, "resource_ref": "x"}]
-        draw(scene, [], bindings, vertex_shader_ref=f"v{number}", render_extent=[SIZE, SIZE])
+        draw(scene, [], ["x"], vertex_shader_ref=f"v{number}", render_extent=[SIZE, SIZE])
     x, y = grid(SIZE, SIZE)
     expected = (x >= 4) & (x < 28) & (y >= 4) & (y < 28)
     assert (both.run(scene.write(), outputs=["x"])["x"][..., 0] == expected).all()

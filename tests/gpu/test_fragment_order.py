@@ -12,8 +12,8 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, ShaderError, UnsupportedError
 from tests.gpu.fragment_scenes import draw, fragment, grid, output, target, vertex
-from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage
-from tests.scenes import Scene, glsl
+from tests.gpu.image_scenes import per_texel, storage
+from tests.scenes import Scene, bound, glsl
 
 SIZE = (24, 16)
 PUSHED = "layout(push_constant) uniform P { uint n; };\n"
@@ -43,10 +43,10 @@ def add_rounds(scene: Scene, rounds: int, barrier: str | None = None) -> str:
     of, into = "x", "y"
     keys = {} if barrier is None else {"implicit_barrier": False}
     for _ in range(rounds):
-        draw(scene, [into], [binding(0, of)], **keys)
+        draw(scene, [into], [of], **keys)
         if barrier is not None:
             scene.command("dispatch_barrier", **{f"{barrier.split()[0]}_barrier_refs": [f"{barrier} {into} d"]})
-        dispatch(scene, "twice", [binding(0, into)], SIZE, **keys)
+        scene.dispatch("twice", [into], SIZE, **keys)
         if barrier is not None:
             scene.command("dispatch_barrier", **{f"{barrier.split()[0]}_barrier_refs": [f"{barrier} {into} c"]})
         of, into = into, of
@@ -90,8 +90,8 @@ def test_push_constants_of_drawings_and_dispatches(scene: Scene, both: Runner) -
     total, of, into = 0, "x", "y"
     for number, amount in enumerate((1, 1, 10, 10, 100, 1)):
         scene.raw_data(f"d{number}", numpy.array([amount], "u4"))
-        draw(scene, [into], [binding(0, of)], push_data_ref=f"d{number}")
-        dispatch(scene, "more", [binding(0, into)], SIZE, push_data_ref=f"d{number}")
+        draw(scene, [into], [of], push_data_ref=f"d{number}")
+        scene.dispatch("more", [into], SIZE, push_data_ref=f"d{number}")
         total, of, into = total + 2 * amount, into, of
     assert (both.run(scene.write(), outputs=[of])[of] == total).all()
 
@@ -100,7 +100,7 @@ def test_frames_show_each_drawing(scene: Scene, both: Runner, tmp_path: Path) ->
     """Boundaries between drawings: each frame captures what was drawn up to it, and repeats begin anew."""
     steps(scene)
     for of, into in (("x", "y"), ("y", "x"), ("x", "y")):
-        draw(scene, [into], [binding(0, of)])
+        draw(scene, [into], [of])
         scene.command("mark_boundary", resources=[into], frame_id=0)
     result = both.run(scene.write(), repeat=2)
     first = expected_after(0)
@@ -123,7 +123,7 @@ def test_many_drawings_between_which_little_changes(scene: Scene, both: Runner) 
     for number in range(400):
         uids = ["x"] if number // 3 % 2 else ["y"]
         keys = {"push_data_ref": f"d{number // 5 % 4}", "implicit_barrier": number % 3 == 2}
-        draw(scene, uids, [binding(0, "count")], **keys)
+        draw(scene, uids, ["count"], **keys)
     result = both.run(scene.write(), outputs=["x", "y", "count"])
     assert (result["count"] == 400).all()
     last = {uid: max(n for n in range(400) if (n // 3 % 2) == (uid == "x")) for uid in ("x", "y")}
@@ -157,9 +157,9 @@ def test_optimal_images_that_share_memory(scene: Scene, both: Runner) -> None:
     scene.shader("copy", per_texel(body, declarations))
     for uid in ("a", "b"):
         target(scene, uid, size=SIZE, tiling="OPTIMAL", memory_group={"id": "g"})
-    add_image(scene, "y", "R32_UINT", size=SIZE)
+    scene.image("y", "R32_UINT", size=SIZE)
     draw(scene, ["a"])
-    dispatch(scene, "copy", [binding(0, "b"), binding(1, "y")], SIZE)
+    scene.dispatch("copy", ["b", "y"], SIZE)
     x, y = grid(*SIZE)
     assert (both.run(scene.write(), outputs=["y"])["y"][..., 0] == x * 3 + y).all()
 
@@ -170,10 +170,9 @@ def test_prepared_with_other_inputs(scene: Scene, both: Runner) -> None:
     declarations = "layout(binding = 0) uniform usampler2D from;\n" + PUSHED + output("uint")
     fragment(scene, "color = texelFetch(from, p, 0).r * n;", declarations, push_constants_size=4)
     content = numpy.arange(12, dtype="u4").reshape(3, 4)
-    add_image(scene, "from", "R32_UINT", content)
-    scene.raw_data("d", numpy.array([2], "u4"))
+    scene.image("from", "R32_UINT", content).raw_data("d", numpy.array([2], "u4"))
     target(scene, "x", size=(4, 3))
-    draw(scene, ["x"], [binding(0, "from")], push_data_ref="d")
+    draw(scene, ["x"], ["from"], push_data_ref="d")
     prepared = both.prepare(scene.write())
     other = (content + 50).reshape(3, 4, 1)
     assert (prepared.run()["x"][..., 0] == content * 2).all()
@@ -214,8 +213,8 @@ PUSHED_3 = ("color = n[2];", "layout(push_constant) uniform P { uint n[3]; };\n"
     [
         (ONE, [], {}, ScenarioError, "SR-ATTACH-009", ""),
         (ONE, ["x"], {"render_extent": [8, 0]}, ScenarioError, None, "/render_extent/1"),
-        (SAMPLING, ["x"], {"bindings": [binding(0, "x")]}, ScenarioError, "SR-ATTACH-008", f"{REFS}/0"),
-        (READING, ["shared"], {"bindings": [binding(0, "b")]}, ScenarioError, "SR-ATTACH-008", f"{REFS}/0"),
+        (SAMPLING, ["x"], {"bindings": bound(["x"])}, ScenarioError, "SR-ATTACH-008", f"{REFS}/0"),
+        (READING, ["shared"], {"bindings": bound(["b"])}, ScenarioError, "SR-ATTACH-008", f"{REFS}/0"),
         (TWO, ["shared", "also"], {}, ScenarioError, "SR-ATTACH-010", f"{REFS}/1"),
         (ONE, [{"resource_ref": "x", "lod": 3}], {}, ScenarioError, "SR-CONFLICT-007", f"{REFS}/0/lod"),
         (ONE, ["b"], {}, ScenarioError, None, f"{REFS}/0"),

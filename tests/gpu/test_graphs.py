@@ -14,7 +14,7 @@ import pytest
 from scenario_runner import Runner, load
 from scenario_runner.errors import OutOfMemoryError, ScenarioError, ShaderError, SpirvError, UnsupportedError
 from scenario_runner.graphs import read_vgf
-from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
 from tests.graphs.graph_words import Graph
 from tests.scenes import Scene
 
@@ -43,8 +43,8 @@ def model(scene: Scene, name: str, places: dict[int, str], **keys: Any) -> Scene
 def ends(scene: Scene) -> tuple[Any, Any]:
     """The model that adds and subtracts left and right, which this returns."""
     left, right = random((4, 16)), random((4, 16), seed=2)
-    tensor(tensor(scene, "left", left), "right", right)
-    tensor(tensor(scene, "sum", dims=[4, 16]), "difference", dims=[4, 16])
+    scene.tensor("left", left).tensor("right", right)
+    scene.tensor("sum", dims=[4, 16]).tensor("difference", dims=[4, 16])
     model(scene, "ends", {0: "left", 1: "right", 2: "sum", 3: "difference"})
     return left, right
 
@@ -55,10 +55,10 @@ def test_one_input_is_seen_as_tensor_and_as_buffer(ml: Runner, scene: Scene, kin
     + y. Each iteration starts from the files, the tensors between the segments included."""
     x, y = random((4, 16)), random((4, 16), seed=2)
     if kind == "tensor":
-        tensor(scene, "x", x)
+        scene.tensor("x", x)
     else:
         scene.buffer("x", x)
-    tensor(tensor(scene, "y", y), "z", dims=[4, 16])
+    scene.tensor("y", y).tensor("z", dims=[4, 16])
     path = model(scene, "mixed", {0: "x", 1: "y", 4: "z"}).write()
     ml.run_to_files(path)
     total = x + y
@@ -80,9 +80,7 @@ def test_an_output_that_is_an_input_is_one_resource(ml: Runner, scene: Scene) ->
 def test_a_placeholder_runs_a_substitute(ml: Runner, scene: Scene, where: str) -> None:
     """Substitution on the graph or on the command, with push constants and specialization constants by target."""
     x = random((4, 16))
-    tensor(scene, "x", x)
-    scene.buffer("shaded", size=256)
-    tensor(scene, "sum", dims=[4, 16])
+    scene.tensor("x", x).buffer("shaded", size=256).tensor("sum", dims=[4, 16])
     scene.shader("scale", SCALE, push_constants_size=4).raw_data("factor", numpy.array([2.5], "f4"))
     model(
         scene,
@@ -117,8 +115,8 @@ def test_images_go_through_a_model(ml: Runner, scene: Scene) -> None:
 def test_shapes_come_from_the_model(ml: Runner, scene: Scene) -> None:
     """A tensor with dimensions of 0 or less takes the shape of the port that it is bound to."""
     left, right = random((4, 16)), random((4, 16), seed=2)
-    tensor(tensor(scene, "left", left, dims=[-1, -1]), "right", right)
-    tensor(tensor(scene, "sum", dims=[0]), "difference", dims=[-1, 0])
+    scene.tensor("left", left, dims=[-1, -1]).tensor("right", right)
+    scene.tensor("sum", dims=[0]).tensor("difference", dims=[-1, 0])
     model(scene, "ends", {0: "left", 1: "right", 2: "sum", 3: "difference"})
     ml.run_to_files(scene.write())
     assert (numpy.load(scene.folder / "sum.out.npy") == left + right).all()
@@ -127,7 +125,7 @@ def test_shapes_come_from_the_model(ml: Runner, scene: Scene) -> None:
 def test_a_model_of_dynamic_shapes(ml: Runner, scene: Scene) -> None:
     """A model compiled for any number of rows runs with the rows that are there."""
     x = random((3, 16))
-    tensor(tensor(scene, "x", x, dims=[-1, 16]), "y", dims=[3, 16])
+    scene.tensor("x", x, dims=[-1, 16]).tensor("y", dims=[3, 16])
     model(scene, "dynamic", {0: "x", 1: "y"})
     result = ml.run(scene.write())
     assert (result["y"] == x + x).all()
@@ -137,9 +135,8 @@ def test_a_model_of_dynamic_shapes(ml: Runner, scene: Scene) -> None:
 def test_dispatches_share_one_pipeline(ml: Runner, scene: Scene) -> None:
     """A hundred dispatches of one model make one pipeline and one session, and all of them count."""
     x = random((4, 16))
-    tensor(tensor(scene, "a", x), "b", x)
-    tensor(tensor(scene, "c", dims=[4, 16]), "d", dims=[4, 16])
-    scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
+    scene.tensor("a", x).tensor("b", x)
+    scene.tensor("c", dims=[4, 16]).tensor("d", dims=[4, 16]).resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
     for _ in range(50):  # a = b + c turn by turn, without barriers of the scenario's own to order them
         scene.command("dispatch_graph", graph_ref="graph", bindings=bindings({0: "a", 1: "b", 2: "c", 3: "d"}))
         scene.command("dispatch_graph", graph_ref="graph", bindings=bindings({0: "c", 1: "b", 2: "a", 3: "d"}))
@@ -190,7 +187,7 @@ def any_size(scene: Scene) -> Scene:
 def test_a_model_of_several_operators(ml: Runner, any_size: Scene, dims: list[int]) -> None:
     """What lies between operators gets the size that follows from the input, and the output what it needs."""
     x = random((1, 8, 6, 4))
-    tensor(tensor(any_size, "x", x), "y", dims=dims)
+    any_size.tensor("x", x).tensor("y", dims=dims)
     dispatch(any_size, "any", "x", "y")
     ml.run_to_files(any_size.write())
     y = numpy.load(any_size.folder / "y.out.npy")
@@ -201,7 +198,7 @@ def test_a_model_of_several_operators(ml: Runner, any_size: Scene, dims: list[in
 def test_two_sizes_in_one_run(ml: Runner, any_size: Scene) -> None:
     """One model runs at two sizes, and the output of the second is the input of the first."""
     x = random((1, 16, 8, 4))
-    tensor(tensor(tensor(any_size, "x", x), "y", dims=OPEN), "z", dims=OPEN)
+    any_size.tensor("x", x).tensor("y", dims=OPEN).tensor("z", dims=OPEN)
     dispatch(dispatch(any_size, "any", "x", "y"), "any", "y", "z")
     assert len(ml.plan(any_size.write()).graph_pipelines) == 2
     ml.run_to_files(any_size.write())
@@ -213,9 +210,9 @@ def test_two_sizes_in_one_run(ml: Runner, any_size: Scene) -> None:
 def test_an_operator_with_two_results(ml: Runner, scene: Scene) -> None:
     """The transform of a plane of any size equals NumPy's in both of its parts."""
     x, a = random((3, 4, 16)), random((2, 4, 8), seed=2)
-    tensor(tensor(tensor(scene, "x", x), "a", a), "b", a)
+    scene.tensor("x", x).tensor("a", a).tensor("b", a)
     for uid in ("real", "imaginary", "sum"):
-        tensor(scene, uid, dims=[-1, -1, -1])
+        scene.tensor(uid, dims=[-1, -1, -1])
     scene.resource("graph", uid="parts", src=str(MODELS / "any_parts.vgf"))
     dispatch(scene, "parts", "x", "a", "b", "real", "imaginary", "sum")
     ml.run_to_files(scene.write())
@@ -231,7 +228,7 @@ def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
     module = read_vgf(VGF / "dynamic.vgf").modules[0]
     assert isinstance(module.code, bytes)
     x = random((5, 16))
-    tensor(tensor(scene, "x", x), "y", dims=[0, 0]).module("graph", module.code)
+    scene.tensor("x", x).tensor("y", dims=[0, 0]).module("graph", module.code)
     scene.command("dispatch_spirv_graph", graph_ref="graph", bindings=bindings(["x", "y"]))
     ml.run_to_files(scene.write())
     assert (numpy.load(scene.folder / "y.out.npy") == x + x).all()
@@ -263,7 +260,7 @@ def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
 )
 def test_shapes_that_do_not_fit(any_size: Scene, x: list[int] | None, y: list[int], message: str) -> None:
     """The message has the shape that the model makes, the operator that cannot, or the input that is the cause."""
-    tensor(tensor(any_size, "x", None if x is None else random(x), **({} if x else {"dims": OPEN})), "y", dims=y)
+    any_size.tensor("x", None if x is None else random(x), **({} if x else {"dims": OPEN})).tensor("y", dims=y)
     assert re.search(message, str(dispatch(any_size, "any", "x", "y").refusal(Runner().plan)))
 
 
@@ -271,7 +268,7 @@ def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -
     """8 GiB between two operators are refused before the emulation layers try, by what the device cannot have of it:
     a tensor of so many elements, or one allocation of that size."""
     scene.resource("graph", uid="wide", src=str(MODELS / "wide.vgf"))
-    tensor(tensor(scene, "x", random((1, 1))), "y", dims=[1, 1])
+    scene.tensor("x", random((1, 1))).tensor("y", dims=[1, 1])
     with pytest.raises((UnsupportedError, OutOfMemoryError)) as caught:
         ml.run(dispatch(scene, "wide", "x", "y").write())
     text = str(caught.value)
@@ -286,8 +283,7 @@ def convolution(
     scene: Scene, constants: tuple[str, ...] = ("w",), bound: Mapping[int, str] | None = None, **keys: Any
 ) -> Scene:
     """A 3 x 3 convolution of 4 channels to 2, padded by 1, whose weights are graph constant 0; the bias is 1 and 2."""
-    tensor(scene, "x", random((1, 8, 8, 4)))
-    tensor(scene, "y", dims=keys.pop("dims", [1, 8, 8, 2]))
+    scene.tensor("x", random((1, 8, 8, 4))).tensor("y", dims=keys.pop("dims", [1, 8, 8, 2]))
     scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes(), **keys)
     weights = scene.npy("w.npy", random((2, 3, 3, 4), seed=2))
     scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)

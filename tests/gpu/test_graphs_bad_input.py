@@ -19,7 +19,7 @@ from scenario_runner.graphs import parse_vgf
 from scenario_runner.graphs.model import STORAGE_BUFFER, UNIFORM_BUFFER, Slot, Vgf
 from scenario_runner.graphs.scenario_template import scenario_for
 from scenario_runner.validation import validate_file
-from tests.gpu.ml_scenes import MODELS, VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import MODELS, VGF, bindings, random
 from tests.graphs.graph_words import DECORATE, Graph
 from tests.graphs.vgf_samples import encoded, one_segment, row
 from tests.scenes import Scene
@@ -33,7 +33,7 @@ def problem(scene: Scene, kind: type[Exception] = ScenarioError) -> str:
 def ends(scene: Scene, places: dict[int, str | None] | None = None, **sizes: Any) -> Scene:
     """The model with the inputs left and right (0, 1) and the outputs sum and difference (2, 3)."""
     for uid in ("left", "right", "sum", "difference"):
-        tensor(scene, uid, **{"dims": [4, 16], "dst": None, **sizes.get(uid, {})})
+        scene.tensor(uid, **{"dims": [4, 16], "dst": None, **sizes.get(uid, {})})
     scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
     bound = {0: "left", 1: "right", 2: "sum", 3: "difference"} | (places or {})
     uids = {number: uid for number, uid in bound.items() if uid is not None}
@@ -105,10 +105,8 @@ def substituted(shader: str, target: str = TARGET) -> list[dict[str, str]]:
 
 def placeholder(scene: Scene, *, size: int = 256, **command: Any) -> Scene:
     """The model whose shader graph_partition_1 has no code, and shaders that could be it."""
-    tensor(scene, "x", random((4, 16)))
-    scene.buffer("shaded", size=size).raw_data("data", numpy.zeros(1, "f4"))
-    tensor(scene, "sum", dims=[4, 16])
-    scene.resource("graph", uid="graph", src=str(VGF / "placeholder.vgf"))
+    scene.tensor("x", random((4, 16))).buffer("shaded", size=size).raw_data("data", numpy.zeros(1, "f4"))
+    scene.tensor("sum", dims=[4, 16]).resource("graph", uid="graph", src=str(VGF / "placeholder.vgf"))
     scene.shader("copy", COPY).shader("broken", COPY.replace("float a[]", "flat a[]"))
     third = "layout(set = 0, binding = 2) buffer C { float c[]; };\nvoid main() { c[0] = 1.0;"
     scene.shader("greedy", COPY.replace("void main() {", third))
@@ -187,8 +185,7 @@ def test_a_damaged_file(scene: Scene, size: int) -> None:
 
 def test_content_of_another_shape_than_a_tensor_says_in_part(scene: Scene) -> None:
     """The file at fault is named, and not the output whose shape would follow from it."""
-    tensor(scene, "x", random((16, 3)), dims=[-1, 16])
-    tensor(scene, "y", dims=[-1, 16])
+    scene.tensor("x", random((16, 3)), dims=[-1, 16]).tensor("y", dims=[-1, 16])
     scene.resource("graph", uid="graph", src=str(VGF / "dynamic.vgf"))
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "y"]))
     text = problem(scene, FileError)
@@ -197,8 +194,7 @@ def test_content_of_another_shape_than_a_tensor_says_in_part(scene: Scene) -> No
 
 def test_a_result_that_no_output_depends_on_is_refused(ml: Runner, scene: Scene) -> None:
     """The emulation layers would end the process over an FFT of which only one part is used."""
-    tensor(scene, "x", random((1, 4, 8)))
-    tensor(scene, "real", dims=[1, 4, 5])
+    scene.tensor("x", random((1, 4, 8))).tensor("real", dims=[1, 4, 5])
     scene.resource("graph", uid="graph", src=str(VGF / "half.vgf"))
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "real"]))
     with pytest.raises(
@@ -225,7 +221,7 @@ def test_a_view_of_an_unknown_kind(scene: Scene) -> None:
     """A value that shaders see as something that this program does not know is reported in one sentence."""
     x, view = (row("input", 4, 16, type=type, group=0) for type in (1000460000, 1000460008))
     scene.file("model.vgf", one_segment([x, view], [1], {0: 1}, ends=({0: 0}, {})))
-    tensor(scene, "x", dims=[4, 16])
+    scene.tensor("x", dims=[4, 16])
     scene.resource("graph", uid="graph", src="model.vgf")
     scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x"]))
     assert problem(scene, UnsupportedError).endswith(

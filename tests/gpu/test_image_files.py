@@ -13,9 +13,9 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, UnsupportedError
 from scenario_runner.files.dds import DdsReader
-from tests.gpu.image_scenes import add_image, binding, dispatch, fetched, format_of, per_texel, storage, texels
+from tests.gpu.image_scenes import fetched, format_of, per_texel, storage, texels
 from tests.image_files import read_image_header, write_dds
-from tests.scenes import Scene
+from tests.scenes import Scene, at_level
 
 
 @pytest.mark.parametrize("source, target", [("dds", "npy"), ("npy", "dds"), ("png", "png"), ("png", "dds")])
@@ -29,7 +29,7 @@ def test_conversions(scene: Scene, both: Runner, source: str, target: str) -> No
         numpy.save(scene.folder / name, content[None])
     else:
         imageio.v3.imwrite(scene.folder / name, content)
-    add_image(scene, "x", "R8G8B8A8_UNORM", size=(19, 11), src=name, dst=f"results/out.{target}")
+    scene.image("x", "R8G8B8A8_UNORM", size=(19, 11), src=name, dst=f"results/out.{target}")
     both.run_to_files(scene.write())
     path = scene.folder / "results" / f"out.{target}"
     if target == "npy":
@@ -51,7 +51,7 @@ def test_depth_and_stencil(scene: Scene, both: Runner) -> None:
     stencil = numpy.random.default_rng(2).integers(0, 256, (7, 9), numpy.uint8)
     format = format_of("D32_SFLOAT_S8_UINT")
     write_dds(scene.folder / "in.dds", format, 9, 7, [depth.tobytes()], [stencil.tobytes()])
-    add_image(scene, "x", "D32_SFLOAT_S8_UINT", size=(9, 7), src="in.dds", dst="out.dds")
+    scene.image("x", "D32_SFLOAT_S8_UINT", size=(9, 7), src="in.dds", dst="out.dds")
     result = both.run(scene.write())
     assert (result["x"][..., 0] == depth).all()
     assert (result.level("x", 0, "stencil")[..., 0] == stencil).all()
@@ -63,8 +63,7 @@ def test_depth_file_as_float_image(scene: Scene, both: Runner) -> None:
     depth = numpy.random.default_rng(1).random((7, 9), numpy.float32)
     write_dds(scene.folder / "in.dds", format_of("D32_SFLOAT_S8_UINT"), 9, 7, [depth.tobytes()])
     scene.shader("double", per_texel("imageStore(dst, p, imageLoad(dst, p) * 2.0);", storage(0, "R32_SFLOAT", "dst")))
-    add_image(scene, "x", "R32_SFLOAT", size=(9, 7), src="in.dds", dst="out.npy")
-    dispatch(scene, "double", [binding(0, "x")], (9, 7))
+    scene.image("x", "R32_SFLOAT", size=(9, 7), src="in.dds", dst="out.npy").dispatch("double", ["x"], (9, 7))
     both.run_to_files(scene.write())
     assert (numpy.load(scene.folder / "out.npy")[0, ..., 0] == depth * 2).all()
 
@@ -72,8 +71,7 @@ def test_depth_file_as_float_image(scene: Scene, both: Runner) -> None:
 def test_packed_depth_and_stencil(scene: Scene, both: Runner) -> None:
     """Items of a .npy file with 24 bits of depth below the stencil keep both, and so does a .dds file."""
     items = numpy.random.default_rng(4).integers(0, 2**32, (5, 6, 1), numpy.uint32)
-    add_image(scene, "x", "D24_UNORM_S8_UINT", items, dst="out.npy")
-    add_image(scene, "y", "D24_UNORM_S8_UINT", items, dst="out.dds")
+    scene.image("x", "D24_UNORM_S8_UINT", items, dst="out.npy").image("y", "D24_UNORM_S8_UINT", items, dst="out.dds")
     result = both.run(scene.write())
     assert (result["x"] == items).all()
     assert (result.level("x", 0, "stencil") == items >> 24).all()
@@ -87,7 +85,7 @@ def test_block_compressed_files(scene: Scene, both: Runner, name: str) -> None:
     format = format_of(name)
     blocks = numpy.random.default_rng(5).bytes(format.level_size_bytes(18, 7))
     write_dds(scene.folder / "in.dds", format, 18, 7, [blocks])
-    add_image(scene, "x", name, size=(18, 7), src="in.dds", dst="out.dds")
+    scene.image("x", name, size=(18, 7), src="in.dds", dst="out.dds")
     result = both.run(scene.write())
     assert result["x"].tobytes() == blocks
     assert (scene.folder / "out.dds").read_bytes() == (scene.folder / "in.dds").read_bytes()
@@ -114,7 +112,7 @@ def test_blocks_are_decoded(scene: Scene, both: Runner) -> None:
 )
 def test_destinations_are_checked_first(scene: Scene, runner: Runner, name: str, dst: str, message: str) -> None:
     """A dst that cannot hold the image is an error before anything runs, at the scenario's dst."""
-    add_image(scene, "x", name, size=(4, 4), dst=dst)
+    scene.image("x", name, size=(4, 4), dst=dst)
     problem = scene.refusal(runner.run, FileError)
     assert message in problem.message
     assert problem.pointer == "/resources/0/image/dst"
@@ -126,7 +124,7 @@ def test_nothing_is_written_when_a_file_fails(scene: Scene, runner: Runner) -> N
     content = texels("R8G8B8A8_UNORM", 4, 4)
     (scene.folder / "b.dds").mkdir()
     for uid in ("a", "b"):
-        add_image(scene, uid, "R8G8B8A8_UNORM", content, dst=f"{uid}.dds")
+        scene.image(uid, "R8G8B8A8_UNORM", content, dst=f"{uid}.dds")
     with pytest.raises(FileError, match="is a folder"):
         runner.run_to_files(scene.write())
     assert not (scene.folder / "a.dds").exists()
@@ -136,11 +134,10 @@ def test_nothing_is_written_when_a_file_fails(scene: Scene, runner: Runner) -> N
 def test_captures(scene: Scene, both: Runner) -> None:
     """A frame captures images as they are at its end: as .npy, and with all levels as .dds."""
     scene.shader("add", per_texel("imageStore(dst, p, imageLoad(dst, p) + 1u);", storage(0, "R32_UINT", "dst")))
-    add_image(scene, "plain", "R32_UINT", size=(3, 2))
-    add_image(scene, "levels", "R32_UINT", size=(4, 4), mips=3)
+    scene.image("plain", "R32_UINT", size=(3, 2)).image("levels", "R32_UINT", size=(4, 4), mips=3)
     for number in range(2):
-        dispatch(scene, "add", [binding(0, "plain")], (3, 2))
-        dispatch(scene, "add", [binding(0, "levels", lod=1)], (2, 2))
+        scene.dispatch("add", ["plain"], (3, 2))
+        scene.dispatch("add", [at_level("levels", 1)], (2, 2))
         scene.command("mark_boundary", resources=["plain", "levels"], frame_id=number)
     result = both.run(scene.write(), capture_dir=scene.folder / "frames")
     for number, frame in enumerate(result.frames):
@@ -162,7 +159,7 @@ def halved(array: Any) -> Any:
 def test_levels_of_integers(scene: Scene, both: Runner, name: str) -> None:
     """Levels of an integer image hold integers of the level above, one of each two by two: no filter mixes them."""
     content = texels(name, 16, 8)
-    add_image(scene, "x", name, content, mips=5)
+    scene.image("x", name, content, mips=5)
     result = both.run(scene.write())
     above = content
     for number in range(1, 5):
@@ -188,7 +185,7 @@ def test_levels_of_integers(scene: Scene, both: Runner, name: str) -> None:
 def test_odd_sizes_and_depths(scene: Scene, both: Runner, name: str, content: Any, shapes: list[Any]) -> None:
     """Levels of an image with odd sides are half as large, rounded down, and at least one texel; those of a depth image
     hold depths of the level above."""
-    add_image(scene, "x", name, content, mips=4)
+    scene.image("x", name, content, mips=4)
     result = both.run(scene.write())
     for number, shape in enumerate(shapes):
         level, above = result.level("x", number), result.level("x", max(0, number - 1))
@@ -205,7 +202,7 @@ def test_levels_from_a_file(scene: Scene, both: Runner, mips: int) -> None:
     name = "R32G32B32A32_SFLOAT"
     levels = [texels(name, 16 >> number, 16 >> number, seed=number) for number in range(3)]
     write_dds(scene.folder / "x.dds", format_of(name), 16, 16, [level.tobytes() for level in levels])
-    add_image(scene, "x", name, size=(16, 16), mips=mips, src="x.dds", dst="y.dds")
+    scene.image("x", name, size=(16, 16), mips=mips, src="x.dds", dst="y.dds")
     result = both.run(scene.write())
     for number, level in enumerate(levels):
         assert (result.level("x", number) == level).all()
@@ -222,7 +219,7 @@ def test_levels_from_a_file(scene: Scene, both: Runner, mips: int) -> None:
 @pytest.mark.parametrize("mips, most", [(5, 4), (32, 4)])
 def test_more_levels_than_there_are(scene: Scene, runner: Runner, mips: int, most: int) -> None:
     """More levels than the size allows is an error that says how many there can be."""
-    add_image(scene, "x", "R8_UNORM", size=(8, 3), mips=mips)
+    scene.image("x", "R8_UNORM", size=(8, 3), mips=mips)
     problem = scene.refusal(runner.run)
     assert f"image 'x' has {mips} mip levels; 8x3 texels have {most} at most" in problem.message
     assert problem.pointer == "/resources/0/image/mips"
@@ -232,11 +229,9 @@ def test_lod_of_a_sampled_image(scene: Scene, both: Runner) -> None:
     """A sampled binding with a lod shows that level alone, as its level 0; without one all levels."""
     declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
     body = "imageStore(dst, p, vec4(textureQueryLevels(src) * 1000 + textureSize(src, 0).x));"
-    scene.shader("query", per_texel(body, declarations))
-    add_image(scene, "x", "R32_SFLOAT", size=(16, 16), mips=5)
-    for number, keys in enumerate([{}, {"lod": 0}, {"lod": 3}]):
-        add_image(scene, f"y{number}", "R32_SFLOAT", size=(1, 1))
-        dispatch(scene, "query", [binding(0, "x", **keys), binding(1, f"y{number}")], (1, 1))
+    scene.shader("query", per_texel(body, declarations)).image("x", "R32_SFLOAT", size=(16, 16), mips=5)
+    for number, binding in enumerate(["x", at_level("x", 0), at_level("x", 3)]):
+        scene.image(f"y{number}", "R32_SFLOAT", size=(1, 1)).dispatch("query", [binding, f"y{number}"])
     result = both.run(scene.write())
     assert [result[f"y{number}"].item() for number in range(3)] == [5016, 1016, 1002]
 
@@ -249,10 +244,10 @@ def test_compressed_levels(scene: Scene, both: Runner) -> None:
     levels = [random.bytes(format.level_size_bytes(*size)) for size in sizes]
     write_dds(scene.folder / "x.dds", format, 16, 12, levels)
     write_dds(scene.folder / "short.dds", format, 16, 12, levels[:2])
-    add_image(scene, "x", "BC7_UNORM_BLOCK", size=(16, 12), mips=5, src="x.dds", dst="y.dds")
+    scene.image("x", "BC7_UNORM_BLOCK", size=(16, 12), mips=5, src="x.dds", dst="y.dds")
     both.run(scene.write())
     assert (scene.folder / "y.dds").read_bytes() == (scene.folder / "x.dds").read_bytes()
-    add_image(scene, "z", "BC7_UNORM_BLOCK", size=(16, 12), mips=5, src="short.dds")
+    scene.image("z", "BC7_UNORM_BLOCK", size=(16, 12), mips=5, src="short.dds")
     with pytest.raises(UnsupportedError, match="its file must hold all mip levels"):
         both.run(scene.write())
 
@@ -260,8 +255,8 @@ def test_compressed_levels(scene: Scene, both: Runner) -> None:
 def test_png_and_npy_hold_the_first_level(scene: Scene, both: Runner) -> None:
     """Files without levels get the first one, and are read back without the others."""
     content = texels("R8G8B8A8_UNORM", 8, 8)
-    add_image(scene, "x", "R8G8B8A8_UNORM", content, mips=4, dst="x.out.npy")
-    add_image(scene, "y", "R8G8B8A8_UNORM", content, mips=4, dst="y.png")
+    scene.image("x", "R8G8B8A8_UNORM", content, mips=4, dst="x.out.npy")
+    scene.image("y", "R8G8B8A8_UNORM", content, mips=4, dst="y.png")
     path = scene.write()
     both.run_to_files(path)
     assert (numpy.load(scene.folder / "x.out.npy")[0] == content).all()

@@ -11,7 +11,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError
 from tests.gpu.fragment_scenes import draw, grid, target
-from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
+from tests.gpu.image_scenes import per_texel, storage, texels
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -54,9 +54,8 @@ def test_hlsl_reads_images_of_every_format(scene: Scene, both: Runner, name: str
     """A RWTexture2D<float4> shows what the image holds, whatever its format; the declared one is Rgba32f."""
     content = texels(name, 9, 5)
     hlsl(scene, "twice", HLSL.format(2))
-    add_image(scene, "src", name, content)
-    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(9, 5))
-    dispatch(scene, "twice", [binding(0, "src"), binding(1, "dst")], (9, 5))
+    scene.image("src", name, content).image("dst", "R32G32B32A32_SFLOAT", size=(9, 5))
+    scene.dispatch("twice", ["src", "dst"], (9, 5))
     result = both.run(scene.write(), outputs=["dst"])
     numpy.testing.assert_allclose(result["dst"], rgba(READ[name](content)) * 2, rtol=1e-6)
     assert warnings_of(result) == ([] if name == "R32G32B32A32_SFLOAT" else ["SR-IMAGE-004"])
@@ -67,11 +66,10 @@ def test_hlsl_writes_images_of_every_format(scene: Scene, both: Runner) -> None:
     # exact as 16-bit floats, and never halfway between two bytes, which devices may round either way
     content = (numpy.arange(9 * 5 * 4, dtype=numpy.float32).reshape(5, 9, 4) % 32) / 64
     hlsl(scene, "copy", HLSL.format(1))
-    add_image(scene, "src", "R32G32B32A32_SFLOAT", content)
+    scene.image("src", "R32G32B32A32_SFLOAT", content)
     names = ["R8G8B8A8_UNORM", "R16G16B16A16_SFLOAT", "R32G32B32A32_SFLOAT", "B8G8R8A8_UNORM", "R32_SFLOAT"]
     for number, name in enumerate(names):
-        add_image(scene, f"x{number}", name, size=(9, 5))
-        dispatch(scene, "copy", [binding(0, "src"), binding(1, f"x{number}")], (9, 5))
+        scene.image(f"x{number}", name, size=(9, 5)).dispatch("copy", ["src", f"x{number}"], (9, 5))
     result = both.run(scene.write(), outputs=[f"x{number}" for number in range(len(names))])
     bytes_of = numpy.floor(content * 255 + 0.5).astype(numpy.uint8)
     expected = [bytes_of, content.astype(numpy.float16), content, bytes_of[..., [2, 1, 0, 3]], content[..., :1]]
@@ -85,9 +83,8 @@ def test_a_format_that_spirv_has_no_name_for(scene: Scene, both: Runner) -> None
     """BGRA images are read without a format where the device can do this, else as the driver does it."""
     content = texels("R8G8B8A8_UNORM", 9, 5)
     hlsl(scene, "copy", HLSL.format(1))
-    add_image(scene, "src", "B8G8R8A8_UNORM", content)
-    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(9, 5))
-    dispatch(scene, "copy", [binding(0, "src"), binding(1, "dst")], (9, 5))
+    scene.image("src", "B8G8R8A8_UNORM", content).image("dst", "R32G32B32A32_SFLOAT", size=(9, 5))
+    scene.dispatch("copy", ["src", "dst"], (9, 5))
     result = both.run(scene.write(), outputs=["dst"])
     expected = content[..., [2, 1, 0, 3]].astype(numpy.float32) / 255
     numpy.testing.assert_allclose(result["dst"], expected, rtol=1e-6)
@@ -104,9 +101,8 @@ def test_unsigned_integers_of_another_size(scene: Scene, both: Runner) -> None:
             "imageStore(small, p, uvec4(p.x + 10 * p.y));imageAtomicAdd(counter, ivec2(0), 3);", declarations, "small"
         ),
     )
-    add_image(scene, "bytes", "R8_UINT", size=(7, 3))
-    add_image(scene, "one", "R32_UINT", numpy.full((1, 1, 1), 5, numpy.uint32))
-    dispatch(scene, "s", [binding(0, "bytes"), binding(1, "one")], (7, 3))
+    scene.image("bytes", "R8_UINT", size=(7, 3)).image("one", "R32_UINT", numpy.full((1, 1, 1), 5, numpy.uint32))
+    scene.dispatch("s", ["bytes", "one"], (7, 3))
     result = both.run(scene.write(), outputs=["bytes", "one"])
     rows, columns = numpy.mgrid[0:3, 0:7]
     numpy.testing.assert_array_equal(result["bytes"].reshape(3, 7), columns + 10 * rows)
@@ -116,8 +112,7 @@ def test_unsigned_integers_of_another_size(scene: Scene, both: Runner) -> None:
 def test_atomic_operations_on_an_image_of_another_format(scene: Scene, runner: Runner) -> None:
     """Atomic operations need the format: the error has the place, and says what the shader does."""
     scene.shader("s", glsl("imageAtomicAdd(p, ivec2(0), 1u);", storage(0, "R32_UINT", "p")))
-    add_image(scene, "bytes", "R8_UINT", size=(2, 2))
-    dispatch(scene, "s", [binding(0, "bytes")], (1, 1))
+    scene.image("bytes", "R8_UINT", size=(2, 2)).dispatch("s", ["bytes"], (1, 1))
     with pytest.raises(
         ScenarioError, match="declared as R32ui; image 'bytes' is VK_FORMAT_R8_UINT, and the shader uses"
     ):
@@ -127,9 +122,8 @@ def test_atomic_operations_on_an_image_of_another_format(scene: Scene, runner: R
 def test_another_kind_of_texels_stays_an_error(scene: Scene, runner: Runner) -> None:
     """Floats of a shader are not unsigned integers of an image, with or without a format."""
     hlsl(scene, "copy", HLSL.format(1))
-    add_image(scene, "src", "R32_UINT", size=(2, 2))
-    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(2, 2))
-    dispatch(scene, "copy", [binding(0, "src"), binding(1, "dst")], (2, 2))
+    scene.image("src", "R32_UINT", size=(2, 2)).image("dst", "R32G32B32A32_SFLOAT", size=(2, 2))
+    scene.dispatch("copy", ["src", "dst"], (2, 2))
     with pytest.raises(ScenarioError, match="has texels of float32; image 'src' of VK_FORMAT_R32_UINT has unsigned"):
         runner.run(scene.write())
 
@@ -138,9 +132,9 @@ def test_many_dispatches_are_warned_about_once(scene: Scene, runner: Runner) -> 
     """A shader that needs the same change for many images is one warning, at the first of them."""
     hlsl(scene, "copy", HLSL.format(1))
     for number in range(4):
-        add_image(scene, f"x{number}", "R8G8B8A8_UNORM", texels("R8G8B8A8_UNORM", 3, 2, seed=number))
+        scene.image(f"x{number}", "R8G8B8A8_UNORM", texels("R8G8B8A8_UNORM", 3, 2, seed=number))
     for number in range(3):
-        dispatch(scene, "copy", [binding(0, f"x{number}"), binding(1, f"x{number + 1}")], (3, 2))
+        scene.dispatch("copy", [f"x{number}", f"x{number + 1}"], (3, 2))
     result = runner.run(scene.write(), outputs=["x3"])
     assert warnings_of(result) == ["SR-IMAGE-004"]
     (warning,) = result.warnings
@@ -154,9 +148,8 @@ def test_the_kept_plan_has_the_changed_code(scene: Scene, program: Program) -> N
     """A second run, with the plan kept from the first, gives the same texels and the same warning."""
     content = texels("R16G16B16A16_SFLOAT", 4, 3)
     hlsl(scene, "twice", HLSL.format(2))
-    add_image(scene, "src", "R16G16B16A16_SFLOAT", content)
-    add_image(scene, "dst", "R32G32B32A32_SFLOAT", size=(4, 3), dst="dst.npy")
-    dispatch(scene, "twice", [binding(0, "src"), binding(1, "dst")], (4, 3))
+    scene.image("src", "R16G16B16A16_SFLOAT", content).image("dst", "R32G32B32A32_SFLOAT", size=(4, 3), dst="dst.npy")
+    scene.dispatch("twice", ["src", "dst"], (4, 3))
     path = scene.write()
     for _ in range(2):
         done = program(str(path))
@@ -252,8 +245,8 @@ def test_vertex_and_fragment_shaders(scene: Scene, runner: Runner) -> None:
         stage="fragment",
     )
     target(scene, "x", size=(7, 5))
-    add_image(scene, "seen", "R16G16B16A16_SFLOAT", size=(7, 5))
-    result = runner.run(draw(scene, ["x"], [binding(0, "seen")]).write(), outputs=["x", "seen"])
+    scene.image("seen", "R16G16B16A16_SFLOAT", size=(7, 5))
+    result = runner.run(draw(scene, ["x"], ["seen"]).write(), outputs=["x", "seen"])
     x, y = grid(7, 5)
     numpy.testing.assert_array_equal(result["x"][..., 0], x + 100 * y)
     expected = numpy.stack([x / 8, y / 8, 0 * x, 0 * x + 1], -1).astype(numpy.float16)

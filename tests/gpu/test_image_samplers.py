@@ -9,8 +9,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
-from tests.gpu.image_scenes import add_image, binding, dispatch, per_texel, storage, texels
-from tests.scenes import Scene
+from tests.gpu.image_scenes import per_texel, storage, texels
+from tests.scenes import Scene, at_level
 
 WIDTH, HEIGHT = 6, 4
 # Positions from one and a half images before the image to as far behind it, never on the edge between two texels.
@@ -25,9 +25,8 @@ def sampled(scene: Scene, runner: Runner, name: str, content: Any, lod: float = 
     prefix, result, vector = ("u", "R32G32B32A32_UINT", "uvec4") if unsigned else ("", "R32G32B32A32_SFLOAT", "vec4")
     declarations = f"layout(set = 0, binding = 0) uniform {prefix}sampler2D src;\n" + storage(1, result, "dst")
     scene.shader("sample", per_texel(SAMPLE.format(vector).replace("LOD", str(lod)), declarations))
-    add_image(scene, "src", name, content, **keys)
-    add_image(scene, "dst", result, size=(STEPS, STEPS))
-    dispatch(scene, "sample", [binding(0, "src"), binding(1, "dst")], (STEPS, STEPS))
+    scene.image("src", name, content, **keys).image("dst", result, size=(STEPS, STEPS))
+    scene.dispatch("sample", ["src", "dst"], (STEPS, STEPS))
     return runner.run(scene.write())["dst"]
 
 
@@ -140,7 +139,7 @@ def test_custom_border_color_without_the_extension(scene: Scene, validation: boo
 
 def test_a_custom_color_of_the_wrong_kind(scene: Scene, runner: Runner) -> None:
     """INT_CUSTOM_EXT for a format without integers is an error that names the right one."""
-    add_image(scene, "x", "R8_UNORM", size=(4, 4), **bordered("INT_CUSTOM_EXT", [1] * 4))
+    scene.image("x", "R8_UNORM", size=(4, 4), **bordered("INT_CUSTOM_EXT", [1] * 4))
     problem = scene.refusal(runner.run)
     assert problem.help == "use FLOAT_CUSTOM_EXT"
 
@@ -154,10 +153,8 @@ def mixed(scene: Scene, runner: Runner, shrink: bool, **keys: Any) -> bool:
     lod = "1.0" if shrink else "0.0"
     body = f"imageStore(dst, p, textureLod(src, vec2(0.4, 0.5), {lod}));"
     declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
-    scene.shader("sample", per_texel(body, declarations))
-    add_image(scene, "src", "R32_SFLOAT", PAIR, **keys)
-    add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
-    dispatch(scene, "sample", [binding(0, "src"), binding(1, "dst")], (1, 1))
+    scene.shader("sample", per_texel(body, declarations)).image("src", "R32_SFLOAT", PAIR, **keys)
+    scene.image("dst", "R32_SFLOAT", size=(1, 1)).dispatch("sample", ["src", "dst"], (1, 1))
     value = runner.run(scene.write())["dst"].item()
     assert 0 <= value <= 1
     return 0 < value < 1
@@ -179,10 +176,9 @@ def test_mip_filter(scene: Scene, runner: Runner, filter: str, value: set[float]
     body = "imageStore(dst, p, textureLod(src, vec2(0.5), 0.5));"
     declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
     scene.shader("sample", per_texel(body, declarations))
-    add_image(scene, "src", "R32_SFLOAT", size=(4, 4), mips=2, mip_filter=filter)
-    add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
-    dispatch(scene, "fill", [binding(0, "src", lod=1)], (2, 2))
-    dispatch(scene, "sample", [binding(0, "src"), binding(1, "dst")], (1, 1))
+    scene.image("src", "R32_SFLOAT", size=(4, 4), mips=2, mip_filter=filter).image("dst", "R32_SFLOAT", size=(1, 1))
+    scene.dispatch("fill", [at_level("src", 1)], (2, 2))
+    scene.dispatch("sample", ["src", "dst"], (1, 1))
     assert runner.run(scene.write())["dst"].item() in value
 
 

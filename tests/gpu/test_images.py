@@ -10,8 +10,8 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.formats import all_formats
-from tests.gpu.image_scenes import LAYOUTS, add_image, binding, dispatch, fetched, per_texel, storage, texels
-from tests.scenes import Scene
+from tests.gpu.image_scenes import LAYOUTS, fetched, per_texel, storage, texels
+from tests.scenes import Scene, at_level
 
 # Formats that every Vulkan device must be able to sample, blit and store (specification, "Required Format Support").
 REQUIRED = [name for name in LAYOUTS if name not in ("R16_SFLOAT",)]
@@ -34,10 +34,8 @@ def test_a_shader_copies_every_texel(scene: Scene, both: Runner, name: str, keys
     """A storage image of each format and tiling is read and written without a bit changing; odd sizes have no edge
     cases."""
     content = texels(name, 13, 7)
-    scene.shader("copy", copy_shader(name))
-    add_image(scene, "src", name, content, **keys)
-    add_image(scene, "dst", name, size=(13, 7), dst="dst.npy", **keys)
-    dispatch(scene, "copy", [binding(0, "src"), binding(1, "dst")], (13, 7))
+    scene.shader("copy", copy_shader(name)).image("src", name, content, **keys)
+    scene.image("dst", name, size=(13, 7), dst="dst.npy", **keys).dispatch("copy", ["src", "dst"], (13, 7))
     result = both.run(scene.write())
     assert result["dst"].tobytes() == content.tobytes()
     stored = numpy.load(scene.folder / "dst.npy")
@@ -53,14 +51,14 @@ def test_every_format_passes_through_or_is_refused(scene: Scene, both: Runner, f
     if format.numpy_dtype is None:
         size = format.level_size_bytes(11, 6)
         content = numpy.random.default_rng(3).integers(0, 256, size, dtype=numpy.uint8)
-        add_image(scene, "x", name, size=(11, 6))
+        scene.image("x", name, size=(11, 6))
     else:
         content = texels(name, 11, 6) if format.numpy_dtype[1] != "V" else numpy.zeros((6, 11, 1), format.numpy_dtype)
         if name == "X8_D24_UNORM_PACK32":
             content &= 0xFF_FFFF
         elif format.aspects == ("depth",) and content.dtype.kind == "f":
             content = numpy.abs(content) / 2
-        add_image(scene, "x", name, content)
+        scene.image("x", name, content)
     refusal = None
     try:
         result = both.run(scene.write(), inputs={"x": content} if format.numpy_dtype is None else None)
@@ -120,8 +118,7 @@ def test_images_without_content_are_zero(scene: Scene, both: Runner) -> None:
     """An image without src starts as zeros in every level, also when a run is repeated."""
     declarations = storage(0, "R32_UINT", "dst")
     scene.shader("add", per_texel("imageStore(dst, p, imageLoad(dst, p) + 5u);", declarations))
-    add_image(scene, "dst", "R32_UINT", size=(8, 4), mips=4)
-    dispatch(scene, "add", [binding(0, "dst", lod=1)], (4, 2))
+    scene.image("dst", "R32_UINT", size=(8, 4), mips=4).dispatch("add", [at_level("dst", 1)], (4, 2))
     path = scene.write()
     result = both.run(path, repeat=3)
     assert not result.level("dst", 0).any()
@@ -132,10 +129,8 @@ def test_images_without_content_are_zero(scene: Scene, both: Runner) -> None:
 
 def test_arrays_go_in_and_come_out(scene: Scene, both: Runner) -> None:
     """Inputs replace the file; results have the shape (height, width, items) and the format's own type."""
-    scene.shader("copy", copy_shader("R32_SFLOAT"))
-    add_image(scene, "src", "R32_SFLOAT", numpy.zeros((4, 6), numpy.float32))
-    add_image(scene, "dst", "R32_SFLOAT", size=(6, 4))
-    dispatch(scene, "copy", [binding(0, "src"), binding(1, "dst")], (6, 4))
+    scene.shader("copy", copy_shader("R32_SFLOAT")).image("src", "R32_SFLOAT", numpy.zeros((4, 6), numpy.float32))
+    scene.image("dst", "R32_SFLOAT", size=(6, 4)).dispatch("copy", ["src", "dst"], (6, 4))
     path = scene.write()
     content = numpy.arange(24, dtype=numpy.float32).reshape(4, 6)
     for given in (content, content[..., None], content[None, ..., None], content.T.copy().T, content.astype(">f4")):
@@ -166,7 +161,7 @@ def test_arrays_go_in_and_come_out(scene: Scene, both: Runner) -> None:
 )
 def test_arrays_that_do_not_fit(scene: Scene, runner: Runner, given: Any, message: str) -> None:
     """An array of another shape, type or size is refused in a sentence."""
-    add_image(scene, "src", "R32_SFLOAT", size=(6, 4))
+    scene.image("src", "R32_SFLOAT", size=(6, 4))
     with pytest.raises(UsageError) as caught:
         runner.run(scene.write(), inputs={"src": given})
     assert message in str(caught.value)
@@ -189,8 +184,7 @@ def test_a_format_without_storage(scene: Scene, runner: Runner) -> None:
     content = texels("R8G8B8A8_SRGB", 4, 4)
     declarations = "layout(set = 0, binding = 0) uniform writeonly image2D dst;\n"
     scene.shader("store", per_texel("imageStore(dst, p, vec4(1));", declarations))
-    add_image(scene, "dst", "R8G8B8A8_SRGB", content)
-    dispatch(scene, "store", [binding(0, "dst")], (4, 4))
+    scene.image("dst", "R8G8B8A8_SRGB", content).dispatch("store", ["dst"], (4, 4))
     problem = scene.refusal(runner.run, UnsupportedError)
     text = problem.message
     assert "image 'dst' of VK_FORMAT_R8G8B8A8_SRGB is not possible on" in text
@@ -201,7 +195,7 @@ def test_a_format_without_storage(scene: Scene, runner: Runner) -> None:
 
 def test_an_image_beyond_the_device(scene: Scene, runner: Runner) -> None:
     """An image larger than the device allows is refused with both sizes, before anything is allocated."""
-    add_image(scene, "x", "R8_UNORM", size=(1 << 20, 1))
+    scene.image("x", "R8_UNORM", size=(1 << 20, 1))
     with pytest.raises(UnsupportedError, match="1048576"):
         runner.run(scene.write())
 
@@ -209,7 +203,7 @@ def test_an_image_beyond_the_device(scene: Scene, runner: Runner) -> None:
 def test_an_image_larger_than_the_staging_buffer(scene: Scene, both: Runner) -> None:
     """A 67 MB image with rows of an odd size passes through in pieces."""
     content = numpy.random.default_rng(5).integers(0, 2**32, (4111, 4079, 1), dtype=numpy.uint32)
-    add_image(scene, "x", "R32_UINT", size=(4079, 4111), dst="x.dds")
+    scene.image("x", "R32_UINT", size=(4079, 4111), dst="x.dds")
     result = both.run(scene.write(), inputs={"x": content}, write_files=False)
     assert (result["x"] == content).all()
 
@@ -219,9 +213,9 @@ def test_sampled_and_stored_at_once(scene: Scene, both: Runner) -> None:
     declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_SFLOAT", "dst")
     scene.shader("halve", per_texel("imageStore(dst, p, texelFetch(src, p * 2, 0) * 10.0);", declarations))
     content = numpy.arange(64, dtype=numpy.float32).reshape(8, 8)
-    add_image(scene, "x", "R32_SFLOAT", content, mips=4)
+    scene.image("x", "R32_SFLOAT", content, mips=4)
     for level in (1, 2):
-        dispatch(scene, "halve", [binding(0, "x", lod=level - 1), binding(1, "x", lod=level)], (8 >> level, 8 >> level))
+        scene.dispatch("halve", [at_level("x", level - 1), at_level("x", level)], (8 >> level, 8 >> level))
     result = both.run(scene.write())
     assert (result.level("x", 1)[..., 0] == content[::2, ::2] * 10).all()
     assert (result.level("x", 2)[..., 0] == content[::4, ::4] * 100).all()
@@ -235,15 +229,14 @@ def test_texture_and_sampler_apart(scene: Scene, both: Runner) -> None:
     )
     body = "imageStore(dst, p, textureLod(sampler2D(picture, taking), vec2(0.5, 0.5), 0.0));"
     scene.shader("mix", per_texel(body, declarations))
-    add_image(scene, "picture", "R32_SFLOAT", numpy.array([[1, 3]], numpy.float32))
-    add_image(scene, "taking", "R32_SFLOAT", size=(1, 1), min_filter="LINEAR", mag_filter="LINEAR")
-    add_image(scene, "dst", "R32_SFLOAT", size=(1, 1))
-    dispatch(scene, "mix", [binding(0, "picture"), binding(1, "taking"), binding(2, "dst")], (1, 1))
+    scene.image("picture", "R32_SFLOAT", numpy.array([[1, 3]], numpy.float32))
+    scene.image("taking", "R32_SFLOAT", size=(1, 1), min_filter="LINEAR", mag_filter="LINEAR")
+    scene.image("dst", "R32_SFLOAT", size=(1, 1)).dispatch("mix", ["picture", "taking", "dst"], (1, 1))
     assert both.run(scene.write())["dst"].item() == 2.0
 
 
 def test_a_missing_file(scene: Scene, runner: Runner) -> None:
     """An image whose file does not exist is a file error at its src."""
-    add_image(scene, "x", "R8_UNORM", size=(4, 4), src="none.dds")
+    scene.image("x", "R8_UNORM", size=(4, 4), src="none.dds")
     problem = scene.refusal(runner.run, FileError)
     assert problem.pointer == "/resources/0/image/src"

@@ -9,7 +9,6 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import OutOfMemoryError, ScenarioError, UnsupportedError
-from tests.gpu.image_scenes import add_image
 from tests.scenes import Scene, glsl
 
 ONE = "layout(set = 0, binding = 0) buffer A { uint a[]; };\n"
@@ -69,7 +68,7 @@ def test_an_image_behind_an_offset(scene: Scene, both: Runner) -> None:
     before = OFFSET_BYTES // 4
     content = numpy.arange(WIDTH * HEIGHT, dtype=numpy.float32).reshape(HEIGHT, WIDTH)
     scene.shader("add", glsl("a[gl_WorkGroupID.x] += 0.5;", BUFFER))
-    add_image(scene, "x", "R32_SFLOAT", content, **group(OFFSET_BYTES))
+    scene.image("x", "R32_SFLOAT", content, **group(OFFSET_BYTES))
     scene.buffer("b", size=OFFSET_BYTES + SIZE_BYTES, **group())
     scene.dispatch("add", ["b"], [before + WIDTH * HEIGHT])
     result = both.run(scene.write())
@@ -82,8 +81,7 @@ def test_an_image_behind_an_offset(scene: Scene, both: Runner) -> None:
 def test_two_images_of_other_formats(scene: Scene, both: Runner) -> None:
     """Two images in one memory show the same bytes in their own formats."""
     content = numpy.random.default_rng(1).random((HEIGHT, WIDTH, 1)).astype(numpy.float32)
-    add_image(scene, "x", "R32_SFLOAT", content, **group())
-    add_image(scene, "y", "R8G8B8A8_UINT", size=(WIDTH, HEIGHT), **group())
+    scene.image("x", "R32_SFLOAT", content, **group()).image("y", "R8G8B8A8_UINT", size=(WIDTH, HEIGHT), **group())
     result = both.run(scene.write())
     assert result["y"].tobytes() == content.tobytes()
 
@@ -91,7 +89,7 @@ def test_two_images_of_other_formats(scene: Scene, both: Runner) -> None:
 def test_a_group_of_one(scene: Scene, both: Runner) -> None:
     """An image alone in its group shares nothing: mip levels and OPTIMAL tiling are as without a group."""
     content = numpy.ones((8, 8, 1), numpy.float32)
-    add_image(scene, "x", "R32_SFLOAT", content, mips=4, tiling="OPTIMAL", **group())
+    scene.image("x", "R32_SFLOAT", content, mips=4, tiling="OPTIMAL", **group())
     result = both.run(scene.write())
     assert (result.level("x", 3) == 1).all()
 
@@ -99,8 +97,8 @@ def test_a_group_of_one(scene: Scene, both: Runner) -> None:
 def test_identical_optimal_images(scene: Scene, both: Runner) -> None:
     """OPTIMAL images that are alike in everything may share memory: both show the texels of the one with content."""
     content = numpy.random.default_rng(1).random((33, 21, 1)).astype(numpy.float32)
-    add_image(scene, "x", "R32_SFLOAT", content, tiling="OPTIMAL", **group())
-    add_image(scene, "y", "R32_SFLOAT", size=(21, 33), tiling="OPTIMAL", **group())
+    scene.image("x", "R32_SFLOAT", content, tiling="OPTIMAL", **group())
+    scene.image("y", "R32_SFLOAT", size=(21, 33), tiling="OPTIMAL", **group())
     result = both.run(scene.write())
     assert (result["x"] == content).all()
     assert (result["y"] == content).all()
@@ -109,8 +107,7 @@ def test_identical_optimal_images(scene: Scene, both: Runner) -> None:
 def test_padded_rows(scene: Scene, both: Runner) -> None:
     """A buffer sees the rows of an image as they are, or is refused because this device pads them; never garbage."""
     content = numpy.arange(35, dtype=numpy.float32).reshape(7, 5)
-    add_image(scene, "x", "R32_SFLOAT", content, **group())
-    scene.buffer("b", size=content.nbytes, **group())
+    scene.image("x", "R32_SFLOAT", content, **group()).buffer("b", size=content.nbytes, **group())
     try:
         result = both.run(scene.write())
     except UnsupportedError as error:
@@ -127,8 +124,7 @@ def test_padded_rows(scene: Scene, both: Runner) -> None:
 def test_a_buffer_that_counts_on_padding(scene: Scene, both: Runner) -> None:
     """A buffer that is as large as the padded image gets it with its padding."""
     content = numpy.arange(1, 36, dtype=numpy.float32).reshape(7, 5)
-    add_image(scene, "x", "R32_SFLOAT", content, **group())
-    scene.buffer("b", size=7 * 1024, **group())
+    scene.image("x", "R32_SFLOAT", content, **group()).buffer("b", size=7 * 1024, **group())
     result = both.run(scene.write())
     got = result.array("b", "f4")
     pitch = int(numpy.flatnonzero(got == content[1, 0])[0])
@@ -138,8 +134,7 @@ def test_a_buffer_that_counts_on_padding(scene: Scene, both: Runner) -> None:
 def test_two_contents_for_one_memory(scene: Scene, runner: Runner) -> None:
     """Content for two members that overlap is an error, whether it comes from files or from arrays."""
     content = numpy.zeros((8, 16), numpy.float32)
-    add_image(scene, "x", "R32_SFLOAT", content, **group())
-    scene.buffer("b", size=content.nbytes, **group())
+    scene.image("x", "R32_SFLOAT", content, **group()).buffer("b", size=content.nbytes, **group())
     with pytest.raises(ScenarioError, match=r"the initial content of '[bx]' overlaps that of '[bx]'"):
         runner.run(scene.write(), inputs={"b": content})
     scene.buffer("c", numpy.ones(4, numpy.float32), **group(256))
@@ -153,7 +148,7 @@ def test_one_file_in_two_places(scene: Scene, runner: Runner, kind: str) -> None
     content = numpy.arange(64, dtype=numpy.float32).reshape(4, 16)
     for uid, offset in (("x", 0), ("y", 64)):
         if kind == "image":
-            add_image(scene, uid, "R32_SFLOAT", content, **group(offset))
+            scene.image(uid, "R32_SFLOAT", content, **group(offset))
         else:
             scene.buffer(uid, content, **group(offset))
     for resource in scene.resources:
@@ -170,7 +165,7 @@ def test_a_content_behind_padded_rows(scene: Scene, both: Runner) -> None:
     """Content that begins where the texels of an image end alone: padding may move it into them, which is an error."""
     content = numpy.arange(5 * 320, dtype=numpy.float32).reshape(320, 5)
     more = numpy.zeros(64 << 10, numpy.float32)
-    add_image(scene, "x", "R32_SFLOAT", content, **group())
+    scene.image("x", "R32_SFLOAT", content, **group())
     scene.buffer("b", more, **group(8 << 10))  # 6400 bytes of texels, 20 KiB where rows are 64 bytes apart
     try:
         result = both.run(scene.write())
@@ -194,7 +189,7 @@ def test_images_that_share_nothing(
     scene: Scene, runner: Runner, keys: dict[str, Any], message: str, place: str, help: str | None
 ) -> None:
     """An image with levels, or of OPTIMAL tiling, cannot share memory with a buffer; the error says why."""
-    add_image(scene, "x", "R32_SFLOAT", size=(8, 8), **keys, **group())
+    scene.image("x", "R32_SFLOAT", size=(8, 8), **keys, **group())
     problem = scene.buffer("b", size=256, **group()).refusal(runner.run, UnsupportedError)
     assert problem.message.startswith(f"image 'x' {message} shares the memory of group 'g'")
     assert problem.pointer == f"/resources/0/image{place}"

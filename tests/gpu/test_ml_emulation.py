@@ -18,7 +18,7 @@ from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
 from scenario_runner.vulkan.ml_emulation import DATA_GRAPH, TENSORS, open_layered, wanted_layers
 from scenario_runner.vulkan.requirements import enabled_for
-from tests.gpu.ml_scenes import VGF, bindings, emulation_layers, random, tensor
+from tests.gpu.ml_scenes import VGF, bindings, emulation_layers, random
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -27,8 +27,8 @@ LAYERS = (GRAPH_LAYER, TENSOR_LAYER)
 
 def sums(scene: Scene) -> Path:
     """A scenario with a graph."""
-    tensor(tensor(scene, "left", random((4, 16))), "right", random((4, 16), seed=2))
-    tensor(tensor(scene, "sum", dims=[4, 16]), "difference", dims=[4, 16])
+    scene.tensor("left", random((4, 16))).tensor("right", random((4, 16), seed=2))
+    scene.tensor("sum", dims=[4, 16]).tensor("difference", dims=[4, 16])
     scene.resource("graph", uid="graph", src=str(VGF / "ends.vgf"))
     places = bindings(["left", "right", "sum", "difference"])
     return scene.command("dispatch_graph", graph_ref="graph", bindings=places).write()

@@ -18,7 +18,6 @@ from tests.gpu.flow_scenes import (
     HEIGHT,
     VECTORS,
     WIDTH,
-    add_image,
     add_pictures,
     flow,
     grid_extent,
@@ -81,9 +80,9 @@ def test_costs_tell_how_well_pictures_match(ml: Runner, scene: Scene) -> None:
     """A moved picture costs less than one that has nothing to do with the first."""
     first, second = moved(MOTION)
     add_pictures(scene, first, second)
-    add_image(scene, "other", "VK_FORMAT_R8_UNORM", numpy.random.default_rng(1).integers(0, 256, first.shape, "u1"))
+    scene.image("other", "VK_FORMAT_R8_UNORM", numpy.random.default_rng(1).integers(0, 256, first.shape, "u1"))
     for uid in ("costs", "other_costs"):
-        add_image(scene, uid, COSTS, dims=[1, WIDTH, HEIGHT, 1])
+        scene.image(uid, COSTS, dims=[1, WIDTH, HEIGHT, 1])
     flow(scene, "output_cost")
     flow(scene, "output_cost", bound={"template_image": "other", "output_cost": "other_costs"})
     result = run(ml, scene, "costs", "other_costs")
@@ -95,9 +94,8 @@ def test_hints(ml: Runner, scene: Scene, grid: int) -> None:
     """With the right vectors as hints the vectors are at least as exact as without, and in the cost nothing is left."""
     add_pictures(scene, *moved(MOTION), grid=grid)
     width, height = grid_extent(grid)
-    add_image(scene, "hints", VECTORS, numpy.broadcast_to(numpy.array(MOTION, "f2"), (height, width, 2)).copy())
-    add_image(scene, "hinted", VECTORS, dims=[1, width, height, 1])
-    add_image(scene, "costs", COSTS, dims=[1, width, height, 1])
+    scene.image("hints", VECTORS, numpy.broadcast_to(numpy.array(MOTION, "f2"), (height, width, 2)).copy())
+    scene.image("hinted", VECTORS, dims=[1, width, height, 1]).image("costs", COSTS, dims=[1, width, height, 1])
     flow(scene, grid=grid)
     flow(scene, "hint_motion_vectors", "output_cost", grid=grid, bound={"output_image": "hinted"})
     result = run(ml, scene, "vectors", "hinted", "costs")
@@ -111,11 +109,10 @@ def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
     """With lod, all five images are levels of larger ones: the second level has the texels of the pictures."""
     for uid, picture in zip(("search", "template"), moved(MOTION, items=4), strict=True):
         doubled = picture.repeat(2, 0).repeat(2, 1)  # the average of four equal texels is each of them
-        add_image(scene, uid, "VK_FORMAT_R8G8B8A8_UNORM", doubled, mips=2)
+        scene.image(uid, "VK_FORMAT_R8G8B8A8_UNORM", doubled, mips=2)
     hints = numpy.broadcast_to(numpy.array(MOTION, "f2"), (2 * HEIGHT, 2 * WIDTH, 2)).copy()
-    add_image(scene, "hints", VECTORS, hints, mips=2)
-    add_image(scene, "vectors", VECTORS, dims=[1, 4 * WIDTH, 4 * HEIGHT, 1], mips=3)
-    add_image(scene, "costs", COSTS, dims=[1, 2 * WIDTH, 2 * HEIGHT, 1], mips=2)
+    scene.image("hints", VECTORS, hints, mips=2).image("vectors", VECTORS, dims=[1, 4 * WIDTH, 4 * HEIGHT, 1], mips=3)
+    scene.image("costs", COSTS, dims=[1, 2 * WIDTH, 2 * HEIGHT, 1], mips=2)
     bound: dict[str, Any] = {name: {"lod": 1} for name in CONNECTIONS} | {"output_image": {"lod": 2}}
     flow(scene, "hint_motion_vectors", "output_cost", bound=bound)
     result = run(ml, scene, "vectors", "costs")
@@ -128,9 +125,9 @@ def test_dispatches_share_a_session(ml: Runner, scene: Scene) -> None:
     """What the flags say of the previous dispatch is about the one before in the scenario, also with other images."""
     first, second, third = moved(MOTION, (-4, 1))
     add_pictures(scene, first, second)
-    add_image(scene, "third", "VK_FORMAT_R8_UNORM", third)
+    scene.image("third", "VK_FORMAT_R8_UNORM", third)
     for uid in ("again", "onwards", "back"):
-        add_image(scene, uid, VECTORS, dims=[1, WIDTH, HEIGHT, 1])
+        scene.image(uid, VECTORS, dims=[1, WIDTH, HEIGHT, 1])
     flow(scene)
     unchanged = ["input_unchanged", "reference_unchanged", "disable_temporal_hints"]
     flow(scene, bound={"output_image": "again"}, execution_flags=unchanged)
@@ -185,8 +182,7 @@ def test_between_shaders(ml: Runner, scene: Scene, implicit: bool) -> None:
     with barriers of the scenario; a frame captures the vectors."""
     first, second = moved(MOTION)
     add_pictures(scene, first, numpy.zeros_like(second))
-    add_image(scene, "second", "VK_FORMAT_R8_UNORM", second)
-    add_image(scene, "doubled", VECTORS, dims=[1, WIDTH, HEIGHT, 1])
+    scene.image("second", "VK_FORMAT_R8_UNORM", second).image("doubled", VECTORS, dims=[1, WIDTH, HEIGHT, 1])
     scene.shader("copy", COPY).shader("twice", TWICE)
     drawn = {"src_access": "compute_shader_write", "dst_access": "graph_read"}
     stages = {"src_stage": ["compute"], "dst_stage": ["graph"], "old_layout": "general", "new_layout": "general"}
@@ -234,8 +230,8 @@ def test_too_small(ml: Runner, scene: Scene) -> None:
     """A size that the device does not take is refused with the sizes that it takes."""
     first, second = (picture[:32, :48] for picture in moved((1, 0)))
     for uid, format, content in (("search", "R8_UNORM", first), ("template", "R8_UNORM", second)):
-        add_image(scene, uid, f"VK_FORMAT_{format}", content)
-    add_image(scene, "vectors", VECTORS, dims=[1, 48, 32, 1])
+        scene.image(uid, f"VK_FORMAT_{format}", content)
+    scene.image("vectors", VECTORS, dims=[1, 48, 32, 1])
     message = "the optical flow has 48 x 32 texels; it takes 64 x 64 to 8192 x 8192"
     assert refused(ml, flow(scene, width=48, height=32)) == [("SR-FLOW-007", f"{COMMAND}/width", message)]
 
@@ -244,10 +240,10 @@ def test_formats(ml: Runner, scene: Scene) -> None:
     """Every image whose format the device cannot take is refused, with what it takes."""
     extent = [1, WIDTH, HEIGHT, 1]
     for uid in ("search", "template"):
-        add_image(scene, uid, "VK_FORMAT_R16_UNORM", dims=extent)
+        scene.image(uid, "VK_FORMAT_R16_UNORM", dims=extent)
     for uid in ("vectors", "hints"):
-        add_image(scene, uid, "VK_FORMAT_R32G32_SFLOAT", dims=extent)
-    add_image(scene, "costs", "VK_FORMAT_R8_UINT", dims=extent)
+        scene.image(uid, "VK_FORMAT_R32G32_SFLOAT", dims=extent)
+    scene.image("costs", "VK_FORMAT_R8_UINT", dims=extent)
     found = refused(ml, flow(scene, "hint_motion_vectors", "output_cost"))
     assert [(code, pointer.removeprefix(f"{COMMAND}/bindings/")) for code, pointer, _ in found] == [
         ("SR-FEATURE-003", f"{name}/resource_ref")
@@ -271,7 +267,7 @@ def test_what_another_device_may_lack(ml: Runner, scene: Scene, change: dict[str
     """Grid sizes, hints, costs and sizes that a device does not support: what this one reports, with one difference."""
     add_pictures(scene, *moved((1, 0)), grid=4)
     for uid, format in (("hints", VECTORS), ("costs", COSTS)):
-        add_image(scene, uid, format, dims=[1, WIDTH // 4, HEIGHT // 4, 1])
+        scene.image(uid, format, dims=[1, WIDTH // 4, HEIGHT // 4, 1])
     path = flow(scene, "hint_motion_vectors", "output_cost", grid=4).write()
     ml.run(path)  # from then on the device is seen through the layers, where it needs them
     family = ml.physical_device.queue_family()

@@ -11,7 +11,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioError, UnsupportedError, UsageError
 from scenario_runner.vulkan.structs import chain, new
-from tests.gpu.ml_scenes import HEAD, SPIRV, random, tensor
+from tests.gpu.ml_scenes import HEAD, SPIRV, random
 from tests.program import Program
 from tests.scenes import Scene
 
@@ -27,7 +27,7 @@ def run(runner: Runner, scene: Scene, uid: str = "t") -> Any:
 def test_a_tensor_comes_back_as_it_went_in(ml: Runner, scene: Scene, dtype: str, tiling: str) -> None:
     """Every format of the specification keeps every bit, the type and the shape of its file, in both tilings."""
     array = random((2, 3, 5), "?" if dtype == "b1" else dtype)
-    tensor(scene, "t", array, tiling=tiling)
+    scene.tensor("t", array, tiling=tiling)
     found = run(ml, scene)
     assert found.dtype == array.dtype
     assert found.shape == array.shape
@@ -38,7 +38,7 @@ def test_a_tensor_comes_back_as_it_went_in(ml: Runner, scene: Scene, dtype: str,
 def test_every_rank_is_kept(ml: Runner, scene: Scene, shape: tuple[int, ...]) -> None:
     """Tensors of rank 0 to 6 keep their shape; a scalar's file has the shape ()."""
     array = numpy.asarray(random(shape))
-    tensor(scene, "t", array, dims=list(shape))
+    scene.tensor("t", array, dims=list(shape))
     found = run(ml, scene)
     assert found.shape == shape
     assert found.tobytes() == array.tobytes()
@@ -57,7 +57,7 @@ def test_small_floats_are_raw_in_files_and_numbers_in_arrays(
 ) -> None:
     """bfloat16 and float8 are ml_dtypes in the API, and raw bytes in files as the reference runner writes them."""
     array = numpy.array([[0.5, -1.0, 2.0], [0.0, 3.0, 1.5]], dtype=getattr(ml_dtypes, dtype))
-    tensor(scene, "t", dims=[2, 3], format=f"VK_FORMAT_{format}")
+    scene.tensor("t", dims=[2, 3], format=f"VK_FORMAT_{format}")
     result = ml.run(scene.write(), {"t": array})
     assert result["t"].dtype == array.dtype
     assert (result["t"] == array).all()
@@ -65,29 +65,28 @@ def test_small_floats_are_raw_in_files_and_numbers_in_arrays(
     assert written.dtype.str == descr
     assert written.tobytes() == array.tobytes()
     numpy.save(scene.folder / "saved.npy", array)  # ml_dtypes call float8_e5m2 "<f1", which no NumPy reads
-    again = tensor(Scene(scene.folder), "t", dims=[2, 3], format=f"VK_FORMAT_{format}", src="saved.npy")
+    again = Scene(scene.folder).tensor("t", dims=[2, 3], format=f"VK_FORMAT_{format}", src="saved.npy")
     assert (ml.run(again.write())["t"] == array).all()
 
 
 @pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
 def test_a_tensor_without_content_is_zero(ml: Runner, scene: Scene, tiling: str) -> None:
     """What nobody writes is zeros."""
-    tensor(scene, "t", dims=[3, 5], format="VK_FORMAT_R16_SINT", tiling=tiling)
+    scene.tensor("t", dims=[3, 5], format="VK_FORMAT_R16_SINT", tiling=tiling)
     assert (run(ml, scene) == numpy.zeros((3, 5), "i2")).all()
 
 
 def test_a_large_tensor_goes_through_in_pieces(ml: Runner, scene: Scene) -> None:
     """40 MB, more than the staging buffer has, arrive unchanged."""
     array = random((5, 2, 1000, 1000))
-    tensor(scene, "t", array)
+    scene.tensor("t", array)
     assert run(ml, scene).tobytes() == array.tobytes()
 
 
 def test_a_frame_captures_tensors(ml: Runner, scene: Scene) -> None:
     """A boundary hands back a tensor in its own type and shape."""
     array = random((2, 3), "i4")
-    tensor(scene, "t", array, dst=None)
-    scene.command("mark_boundary", resources=["t"], frame_id=3)
+    scene.tensor("t", array, dst=None).command("mark_boundary", resources=["t"], frame_id=3)
     frame = ml.run(scene.write()).frames[0]
     assert frame["t"].dtype == array.dtype
     assert (frame["t"] == array).all()
@@ -119,13 +118,13 @@ def problem(scene: Scene, kind: type[Exception], **inputs: Any) -> str:
 )
 def test_a_file_that_does_not_fit_is_refused(scene: Scene, array: Any, keys: dict[str, Any], message: str) -> None:
     """Type and shape of a file must be the tensor's, also where the number of bytes would do."""
-    tensor(scene, "t", array, **keys)
+    scene.tensor("t", array, **keys)
     assert problem(scene, FileError).endswith(f"/resources/0/tensor/src: {message}")
 
 
 def test_an_array_that_does_not_fit_is_refused(scene: Scene) -> None:
     """The same goes for arrays given in code."""
-    tensor(scene, "t", dims=[2, 3])
+    scene.tensor("t", dims=[2, 3])
     assert problem(scene, UsageError, t=random((2, 3), "i4")).endswith(
         "tensor 't' has the format VK_FORMAT_R32_SFLOAT, whose elements are float32, but the array given for it holds"
         " int32"
@@ -144,27 +143,27 @@ def test_an_array_that_does_not_fit_is_refused(scene: Scene) -> None:
 )
 def test_formats_that_no_tensor_has_are_refused(scene: Scene, name: str, message: str) -> None:
     """A tensor has one number an element."""
-    tensor(scene, "t", dims=[2], format=f"VK_FORMAT_{name}")
+    scene.tensor("t", dims=[2], format=f"VK_FORMAT_{name}")
     assert message in problem(scene, ScenarioError)
 
 
 def test_more_dimensions_than_the_device_has_are_refused(ml: Runner, scene: Scene) -> None:
     """The rank is checked before the device sees it: the emulation layers would end the process."""
-    tensor(scene, "t", dims=[1] * 7)
+    scene.tensor("t", dims=[1] * 7)
     with pytest.raises(UnsupportedError, match=r"tensor 't' has 7 dimensions; maxTensorDimensionCount of .* is 6"):
         ml.run(scene.write())
 
 
 def test_more_elements_than_the_device_takes_are_refused(ml: Runner, scene: Scene) -> None:
     """So is the number of elements."""
-    ml.run(tensor(Scene(scene.folder), "t", dims=[1]).write())  # now the device is one that has tensors
+    ml.run(Scene(scene.folder).tensor("t", dims=[1]).write())  # now the device is one that has tensors
     physical = ml.physical_device
     limits = new("VkPhysicalDeviceTensorPropertiesARM")
     physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, chain(new("VkPhysicalDeviceProperties2"), limits))
     limit = int(limits.maxTensorElements)
     if limit >= 1 << 47:
         pytest.skip(f"maxTensorElements is {limit}: no address space holds more, so that no scenario can ask for it")
-    tensor(scene, "t", dims=[limit // 4096 + 1, 4096], format="VK_FORMAT_R8_UINT")
+    scene.tensor("t", dims=[limit // 4096 + 1, 4096], format="VK_FORMAT_R8_UINT")
     found = (limit // 4096 + 1) * 4096
     with pytest.raises(UnsupportedError) as caught:
         ml.run(scene.write())
@@ -194,9 +193,7 @@ void main() {
 
 def doubled_twice(scene: Scene, barrier: str | None) -> None:
     """x to y to z, with an explicit barrier of this kind between the two, or the implicit one."""
-    tensor(scene, "x", random((5, 7)))
-    tensor(scene, "y", dims=[5, 7])
-    tensor(scene, "z", dims=[5, 7], tiling="OPTIMAL")
+    scene.tensor("x", random((5, 7))).tensor("y", dims=[5, 7]).tensor("z", dims=[5, 7], tiling="OPTIMAL")
     scene.buffer("b", random((8,), seed=2), dst=None, shader_access="readonly").shader("double", DOUBLE)
     places = {(0, 0): "x", (0, 1): "y", (1, 0): "b"}
     scene.dispatch("double", places, (2, 2), implicit_barrier=barrier is None)
@@ -222,9 +219,8 @@ def test_shaders_read_and_write_tensors(ml: Runner, scene: Scene, barrier: str |
 def test_a_spirv_shader_sees_tensors_of_several_types(ml: Runner, scene: Scene) -> None:
     """SPIR-V with SPV_ARM_tensors adds one to every element of an int8 tensor, and leaves the unused one alone."""
     source, both = random((1, 2, 4, 4), "i1"), random((4, 4), "f2")
-    tensor(scene, "source", source)
-    tensor(scene, "target", dims=[1, 2, 4, 4], format="VK_FORMAT_R8_SINT")
-    tensor(tensor(scene, "both", both), "unused", random((3,), "u4"))
+    scene.tensor("source", source).tensor("target", dims=[1, 2, 4, 4], format="VK_FORMAT_R8_SINT")
+    scene.tensor("both", both).tensor("unused", random((3,), "u4"))
     scene.module("shader", (SPIRV / "tensor.spv").read_bytes())
     scene.dispatch("shader", {(0, 0): "source", (0, 1): "target", (1, 3): "both", (1, 4): "unused"}, (1, 2, 2))
     ml.run_to_files(scene.write())
@@ -238,7 +234,7 @@ def test_integers_of_the_other_sign_are_taken_bit_by_bit(
 ) -> None:
     """Data of the width of the format whose sign differs run with a warning; every bit arrives."""
     data = numpy.arange(256, dtype="u1").view(given)
-    tensor(scene, "x", data, format=format)
+    scene.tensor("x", data, format=format)
     ended = program(scene.write().name)
     assert ended.code == 0
     assert ended.err.startswith("warning: scenario.json:")
@@ -248,7 +244,7 @@ def test_integers_of_the_other_sign_are_taken_bit_by_bit(
 def test_a_tensor_that_a_shader_only_declares(ml: Runner, scene: Scene) -> None:
     """A set with nothing but a tensor that the code never names is bound like any other."""
     x = random((4, 16))
-    tensor(tensor(tensor(scene, "x", x), "y", dims=[4, 16]), "unused", x)
+    scene.tensor("x", x).tensor("y", dims=[4, 16]).tensor("unused", x)
     body = """layout(local_size_x = 16) in;
 layout(set = 0, binding = 0) uniform tensorARM<float, 2> x;
 layout(set = 0, binding = 1) uniform tensorARM<float, 2> y;
@@ -279,8 +275,7 @@ def test_a_tensor_that_the_shader_does_not_declare_is_refused(
     scene: Scene, shader_cache: object, keys: dict[str, object], message: str
 ) -> None:
     """Rank and elements are compared before a device sees them."""
-    tensor(scene, "x", **keys)
-    tensor(scene, "y", dims=[5, 7])
+    scene.tensor("x", **keys).tensor("y", dims=[5, 7])
     scene.buffer("b", size=32).shader("double", DOUBLE)
     scene.dispatch("double", {(0, 0): "x", (0, 1): "y", (1, 0): "b"}, (2, 2))
     problem = scene.refusal(Runner().plan)
@@ -290,8 +285,7 @@ def test_a_tensor_that_the_shader_does_not_declare_is_refused(
 
 def test_a_buffer_in_place_of_a_tensor_is_refused(scene: Scene, shader_cache: object) -> None:
     """Every binding wants its own kind of resource."""
-    scene.buffer("x", size=140)
-    tensor(scene, "y", dims=[5, 7])
+    scene.buffer("x", size=140).tensor("y", dims=[5, 7])
     scene.buffer("b", size=32).shader("double", DOUBLE)
     scene.dispatch("double", {(0, 0): "x", (0, 1): "y", (1, 0): "b"}, (2, 2))
     problem = scene.refusal(Runner().plan)

@@ -11,8 +11,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.validation import validate_file
 from tests.gpu import fragment_scenes
-from tests.gpu.image_scenes import add_image
-from tests.gpu.ml_scenes import HEAD, bindings, random, tensor
+from tests.gpu.ml_scenes import HEAD, bindings, random
 from tests.scenes import Scene, glsl
 
 GROUP = {"memory_group": {"id": "shared"}}
@@ -39,7 +38,7 @@ void main() {
 
 def image(scene: Scene, width: int, height: int, name: str = "R32G32B32A32_SFLOAT", **keys: Any) -> Scene:
     """An image of the group, float32 RGBA by default."""
-    return add_image(scene, "image", name, size=(width, height), **{"shader_access": "writeonly", **GROUP, **keys})
+    return scene.image("image", name, size=(width, height), **{"shader_access": "writeonly", **GROUP, **keys})
 
 
 def texels(width: int, height: int) -> Any:
@@ -51,7 +50,7 @@ def texels(width: int, height: int) -> Any:
 @pytest.mark.parametrize("keys", [{}, {"tiling": "LINEAR"}])
 def test_a_barrier_to_tensor_aliasing_orders_them(ml: Runner, scene: Scene, keys: dict[str, Any]) -> None:
     """With implicit barriers off, an image_barrier to tensor_aliasing lets a tensor see what a shader stored."""
-    tensor(tensor(image(scene, 7, 5, **keys), "seen", dims=[1, 5, 7, 4], **GROUP), "out", dims=[1, 5, 7, 4])
+    image(scene, 7, 5, **keys).tensor("seen", dims=[1, 5, 7, 4], **GROUP).tensor("out", dims=[1, 5, 7, 4])
     scene.shader("fill", FILL).shader("read", READ)
     access = {"src_access": "compute_shader_write", "dst_access": "compute_shader_read"}
     layouts = {"old_layout": "general", "new_layout": "tensor_aliasing"}
@@ -84,7 +83,7 @@ def test_a_tensor_of_another_shape(ml: Runner, scene: Scene, width: int, shape: 
     """A tensor with the bytes of an image in another shape sees them in their order where rows are packed."""
     texel_count = width * 5 * 4
     dims = [texel_count // abs(int(numpy.prod(shape))) if size == -1 else size for size in shape]
-    tensor(image(scene, width, 5), "seen", dims=dims, dst=None, **GROUP)
+    image(scene, width, 5).tensor("seen", dims=dims, dst=None, **GROUP)
     scene.shader("fill", FILL).dispatch("fill", ["image"], (width, 5))
     either_bytes_or_padding(
         ml, scene, "seen", texels(width, 5), f"although their texels take {16 * width}; tensor 'seen'"
@@ -95,14 +94,14 @@ def test_a_tensor_of_another_format(ml: Runner, scene: Scene) -> None:
     """Bytes of texels are bytes of a tensor, whatever its elements are; packed formats as well."""
     content = numpy.random.default_rng(2).integers(0, 2**32, (5, 16, 1), numpy.uint32)
     image(scene, 16, 5, "A2B10G10R10_UNORM_PACK32", shader_access="image_read", src=scene.npy("texels.npy", content))
-    tensor(scene, "seen", dims=[1, 16 * 5 * 4], format="VK_FORMAT_R8_UINT", dst=None, **GROUP)
+    scene.tensor("seen", dims=[1, 16 * 5 * 4], format="VK_FORMAT_R8_UINT", dst=None, **GROUP)
     either_bytes_or_padding(ml, scene, "seen", content, "although their texels take 64")
 
 
 @pytest.mark.parametrize("width, size", [(16, 512), (16, 64), (15, 256)])
 def test_a_tensor_that_begins_inside_an_image(ml: Runner, scene: Scene, width: int, size: int) -> None:
     """A tensor at an aligned offset inside an image sees the bytes from there on, where rows are packed."""
-    tensor(image(scene, width, 8), "seen", dims=[size // 4], dst=None, memory_group={"id": "shared", "offset": 512})
+    image(scene, width, 8).tensor("seen", dims=[size // 4], dst=None, memory_group={"id": "shared", "offset": 512})
     scene.shader("fill", FILL).dispatch("fill", ["image"], (width, 8))
     expected = numpy.frombuffer(texels(width, 8).tobytes()[512 : 512 + size], "f4")
     either_bytes_or_padding(ml, scene, "seen", expected, f"although their texels take {16 * width}; tensor 'seen'")
@@ -113,9 +112,7 @@ def test_an_image_shows_what_a_tensor_inside_writes(ml: Runner, scene: Scene) ->
     content = random((8, 16, 4))
     image(scene, 16, 8, shader_access="image_read", src=scene.npy("texels.npy", content))
     inside = {"memory_group": {"id": "shared", "offset": 1024}}
-    tensor(
-        tensor(scene, "x", dims=[1, 2, 16, 4], content=None, dst=None), "part", dims=[1, 2, 16, 4], dst=None, **inside
-    )
+    scene.tensor("x", dims=[1, 2, 16, 4], content=None, dst=None).tensor("part", dims=[1, 2, 16, 4], dst=None, **inside)
     scene.shader("read", READ).dispatch("read", ["x", "part"], (4, 16, 2))
     expected = content.copy()
     expected[4:6] = 0.5
@@ -124,7 +121,7 @@ def test_an_image_shows_what_a_tensor_inside_writes(ml: Runner, scene: Scene) ->
 
 def test_the_first_row_has_no_padding(ml: Runner, scene: Scene) -> None:
     """A tensor within the first row of an image sees its texels on every device."""
-    tensor(image(scene, 5, 5), "seen", dims=[4, 4], dst=None, **GROUP)
+    image(scene, 5, 5).tensor("seen", dims=[4, 4], dst=None, **GROUP)
     scene.shader("fill", FILL).dispatch("fill", ["image"], (5, 5))
     assert (ml.run(scene.write())["seen"] == texels(5, 5).reshape(-1)[:16].reshape(4, 4)).all()
 
@@ -132,7 +129,7 @@ def test_the_first_row_has_no_padding(ml: Runner, scene: Scene) -> None:
 @pytest.mark.parametrize("dims", [[16], [1, 1, 1, 2, 8]])
 def test_a_rank_that_the_layers_do_not_take(ml: Runner, scene: Scene, dims: list[int]) -> None:
     """The emulation layers end the process over other ranks in the place of an image: a refusal that says so."""
-    tensor(image(scene, 4, 5), "seen", dims=dims, dst=None, **GROUP)
+    image(scene, 4, 5).tensor("seen", dims=dims, dst=None, **GROUP)
     scene.shader("fill", FILL).dispatch("fill", ["image"], (4, 5))
     refusal = None
     try:
@@ -148,7 +145,7 @@ def test_a_rank_that_the_layers_do_not_take(ml: Runner, scene: Scene, dims: list
 
 def test_a_tensor_over_depths_and_stencils(scene: Scene) -> None:
     """Depths and stencils lie where the device wants them."""
-    tensor(image(scene, 4, 5, name="D32_SFLOAT_S8_UINT", shader_access="readonly"), "t", dims=[20], **GROUP)
+    image(scene, 4, 5, name="D32_SFLOAT_S8_UINT", shader_access="readonly").tensor("t", dims=[20], **GROUP)
     with pytest.raises(ScenarioError, match="where its depths and its stencils lie is up to the device"):
         Runner().plan(scene.write())
 
@@ -178,7 +175,7 @@ TWICE = glsl(
 
 def optimal_image(scene: Scene, width: int, height: int, content: Any = None, **keys: Any) -> Scene:
     """A float32 RGBA image of the group."""
-    return add_image(scene, "image", "R32G32B32A32_SFLOAT", content, size=(width, height), **OPTIMAL, **keys)
+    return scene.image("image", "R32G32B32A32_SFLOAT", content, size=(width, height), **OPTIMAL, **keys)
 
 
 def add_shader(scene: Scene, width: int, height: int, rank: int) -> Scene:
@@ -193,7 +190,7 @@ def test_without_a_shader(ml: Runner, scene: Scene, width: int, sourced: str) ->
     """The initial content of one is what both are read back with."""
     content = random((5, width, 4))
     optimal_image(scene, width, 5, content if sourced == "image" else None)
-    tensor(scene, "t", content if sourced == "tensor" else None, dims=[5, width, 4], **OPTIMAL)
+    scene.tensor("t", content if sourced == "tensor" else None, dims=[5, width, 4], **OPTIMAL)
     result = ml.run(scene.write(), outputs=["image", "t"], repeat=2)
     assert (result["image"].reshape(content.shape) == content).all()
     assert (result["t"] == content).all()
@@ -204,7 +201,7 @@ def test_a_shader_sees_the_tensor(ml: Runner, scene: Scene, rank: int, width: in
     """A shader changes the tensor and another one the image, in turn, twice; each sees what the other stored."""
     content = random((5, width, 4))
     optimal_image(scene, width, 5, content)
-    tensor(scene, "t", dims=[1, 5, width, 4][4 - rank :], **OPTIMAL)
+    scene.tensor("t", dims=[1, 5, width, 4][4 - rank :], **OPTIMAL)
     add_shader(scene, width, 5, rank).shader("twice", TWICE)
     for _ in range(2):
         scene.dispatch("add", ["t"], (5 * width * 4,)).dispatch("twice", ["image"], (width, 5))
@@ -221,7 +218,7 @@ def test_with_barriers_of_the_scenario(ml: Runner, scene: Scene) -> None:
     """Image barriers that the scenario has move the image as well, and are followed."""
     content = random((5, 8, 4))
     optimal_image(scene, 8, 5, content)
-    tensor(scene, "t", dims=[1, 5, 8, 4], **OPTIMAL)
+    scene.tensor("t", dims=[1, 5, 8, 4], **OPTIMAL)
     add_shader(scene, 8, 5, 4).shader("twice", TWICE)
     access = {"src_access": "memory_write", "dst_access": "memory_read", "image_resource": "image"}
     scene.resource("image_barrier", uid="to", old_layout="general", new_layout="tensor_aliasing", **access)
@@ -239,7 +236,7 @@ def test_a_drawing_between_tensor_shaders(ml: Runner, scene: Scene) -> None:
     """What is drawn into the image is what the tensor shows next, and the other way round."""
     content = random((5, 8, 4))
     optimal_image(scene, 8, 5, content, color_attachment=True)
-    tensor(scene, "t", dims=[1, 5, 8, 4], **OPTIMAL)
+    scene.tensor("t", dims=[1, 5, 8, 4], **OPTIMAL)
     add_shader(scene, 8, 5, 4)
     fragment_scenes.vertex(scene)
     body = "if (gl_FragCoord.x > 4) discard; color = vec4(gl_FragCoord.xy, 7, 8);"
@@ -258,8 +255,8 @@ def test_a_drawing_between_tensor_shaders(ml: Runner, scene: Scene) -> None:
 def test_integers(ml: Runner, scene: Scene) -> None:
     """Every byte of an RGBA8 image is an element."""
     content = numpy.random.default_rng(2).integers(0, 256, (9, 13, 4), "u1")
-    add_image(scene, "image", "R8G8B8A8_UINT", content, **OPTIMAL)
-    tensor(scene, "t", dims=[1, 9, 13, 4], format="VK_FORMAT_R8_UINT", **OPTIMAL)
+    scene.image("image", "R8G8B8A8_UINT", content, **OPTIMAL)
+    scene.tensor("t", dims=[1, 9, 13, 4], format="VK_FORMAT_R8_UINT", **OPTIMAL)
     result = ml.run(scene.write(), outputs=["t"])
     assert (result["t"][0] == content).all()
 
@@ -276,8 +273,8 @@ def test_integers(ml: Runner, scene: Scene) -> None:
 def test_different_tilings(scene: Scene, of_image: Any, of_tensor: Any, message: str, place: str) -> None:
     """An image and a tensor with different tilings are an error that names both, at the one that is OPTIMAL."""
     keys = [GROUP if tiling is None else {**GROUP, "tiling": tiling} for tiling in (of_image, of_tensor)]
-    add_image(scene, "image", "R8_UINT", size=(4, 4), **keys[0])
-    tensor(scene, "t", dims=[4, 4, 1], format="VK_FORMAT_R8_UINT", **keys[1])
+    scene.image("image", "R8_UINT", size=(4, 4), **keys[0])
+    scene.tensor("t", dims=[4, 4, 1], format="VK_FORMAT_R8_UINT", **keys[1])
     problem = scene.refusal(Runner().plan)
     assert (problem.code, problem.pointer) == ("SR-MEMORY-009", f"/resources/{place}/tiling")
     assert problem.message.startswith(message)
@@ -286,7 +283,7 @@ def test_different_tilings(scene: Scene, of_image: Any, of_tensor: Any, message:
 def test_both_at_once(scene: Scene) -> None:
     """A command cannot use the image and the tensor: the image has one layout."""
     optimal_image(scene, 4, 5)
-    tensor(scene, "t", dims=[5, 4, 4], **OPTIMAL)
+    scene.tensor("t", dims=[5, 4, 4], **OPTIMAL)
     scene.shader(
         "both",
         HEAD
@@ -311,8 +308,7 @@ def test_a_buffer_beside_them(scene: Scene, member: str) -> None:
     """A buffer cannot share the memory: only the device knows where the texels or elements lie."""
     if member == "image":
         optimal_image(scene, 4, 5)
-    tensor(scene, "t", dims=[5, 4, 4], **OPTIMAL)
-    scene.buffer("b", size=320, **GROUP)
+    scene.tensor("t", dims=[5, 4, 4], **OPTIMAL).buffer("b", size=320, **GROUP)
     uid = "image 'image'" if member == "image" else "tensor 't'"
     with pytest.raises(UnsupportedError, match=f"{uid} has OPTIMAL tiling and shares the memory of group 'shared'"):
         Runner().plan(scene.write())

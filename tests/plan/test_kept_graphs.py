@@ -17,7 +17,7 @@ from scenario_runner.plan.sources import in_memory
 from scenario_runner.plan.special_records import GraphPipelinePlan
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
-from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
 from tests.scenes import Scene
 
 
@@ -59,9 +59,7 @@ void main() {
 
 def placeholder(scene: Scene) -> Path:
     """A model between whose graphs a substituted shader runs."""
-    tensor(scene, "x", random((4, 16)))
-    tensor(scene, "shaded", dims=[4, 16])
-    tensor(scene, "sum", dims=[4, 16])
+    scene.tensor("x", random((4, 16))).tensor("shaded", dims=[4, 16]).tensor("sum", dims=[4, 16])
     scene.shader("square", SQUARE)
     scene.file("model.vgf", (VGF / "placeholder.vgf").read_bytes())
     scene.resource("graph", uid="g", src="model.vgf")
@@ -74,9 +72,8 @@ def placeholder(scene: Scene) -> Path:
 def own_shader(scene: Scene) -> Path:
     """A model with a GLSL shader of its own."""
     for uid in ("x", "y"):
-        tensor(scene, uid, random((4, 16)))
-    tensor(scene, "z", dims=[4, 16])
-    scene.file("model.vgf", (VGF / "mixed.vgf").read_bytes())
+        scene.tensor(uid, random((4, 16)))
+    scene.tensor("z", dims=[4, 16]).file("model.vgf", (VGF / "mixed.vgf").read_bytes())
     scene.resource("graph", uid="g", src="model.vgf")
     places = {port.binding: port.name or "" for port in model_ports(VGF / "mixed.vgf")}
     scene.command("dispatch_graph", graph_ref="g", bindings=bindings(places))
@@ -85,8 +82,7 @@ def own_shader(scene: Scene) -> Path:
 
 def module(scene: Scene) -> Path:
     """A graph from a SPIR-V module, with a constant from a file."""
-    tensor(scene, "x", random((1, 8, 8, 4)))
-    tensor(scene, "y", dims=[1, 8, 8, 2])
+    scene.tensor("x", random((1, 8, 8, 4))).tensor("y", dims=[1, 8, 8, 2])
     scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes())
     weights = scene.npy("w.npy", random((2, 3, 3, 4)))
     scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)

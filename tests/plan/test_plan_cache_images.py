@@ -12,9 +12,9 @@ from scenario_runner.errors import FileError
 from scenario_runner.plan.plan_cache import PlanCache
 from scenario_runner.plan.special_records import ImagePlan
 from tests.gpu.fragment_scenes import WHOLE, draw, fragment, output, target, vertex
-from tests.gpu.image_scenes import add_image, binding, dispatch, format_of, per_texel, storage, texels
+from tests.gpu.image_scenes import format_of, per_texel, storage, texels
 from tests.image_files import write_dds
-from tests.scenes import Scene, assemble, kernel
+from tests.scenes import Scene, assemble, at_level, kernel
 
 NAME = "R32G32B32A32_SFLOAT"
 
@@ -28,14 +28,13 @@ def path(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, NAME, "dst")
     scene.shader("copy", per_texel("imageStore(dst, p, texelFetch(src, p, 0));", declarations))
     keys = {"border_address_mode": "CLAMP_BORDER", "border_color": "FLOAT_OPAQUE_WHITE", "mag_filter": "LINEAR"}
-    add_image(scene, "x", NAME, size=(8, 8), mips=4, src="x.dds", **keys)
-    add_image(scene, "y", NAME, size=(8, 8), dst="y.npy")
-    add_image(scene, "z", "R8_UINT", texels("R8_UINT", 5, 3), dst="z.out.npy")
-    add_image(scene, "blocks", "BC1_RGBA_UNORM_BLOCK", size=(9, 9))
+    scene.image("x", NAME, size=(8, 8), mips=4, src="x.dds", **keys).image("y", NAME, size=(8, 8), dst="y.npy")
+    scene.image("z", "R8_UINT", texels("R8_UINT", 5, 3), dst="z.out.npy")
+    scene.image("blocks", "BC1_RGBA_UNORM_BLOCK", size=(9, 9))
     access = {"src_access": "memory_write", "dst_access": "memory_read"}
     layouts = {"old_layout": "general", "new_layout": "general"}
     scene.resource("image_barrier", uid="wait", image_resource="y", **access, **layouts)
-    dispatch(scene, "copy", [binding(0, "x", lod=1), binding(1, "y")], (4, 4))
+    scene.dispatch("copy", [at_level("x", 1), "y"], (4, 4))
     scene.command("dispatch_barrier", image_barrier_refs=["wait"])
     return scene.write()
 

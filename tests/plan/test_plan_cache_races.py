@@ -14,7 +14,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import ScenarioRunnerError
-from tests.gpu.ml_scenes import VGF, bindings, tensor
+from tests.gpu.ml_scenes import VGF, bindings
 from tests.plan.test_kept_graphs import settle
 from tests.scenes import Scene, assemble, glsl, kernel
 
@@ -136,8 +136,7 @@ def module(scene: Scene) -> Case:
 
 def model(scene: Scene) -> Case:
     """The weights of a 3 x 3 convolution in a VGF file, followed by a clamp to 0 to 6."""
-    tensor(scene, "x", numpy.ones((1, 8, 8, 2), "f4"))
-    tensor(scene, "c", dims=[1, 8, 8, 4])
+    scene.tensor("x", numpy.ones((1, 8, 8, 2), "f4")).tensor("c", dims=[1, 8, 8, 4])
     file = scene.folder / "model.vgf"
     content = (VGF / "conv.vgf").read_bytes()
     weights = numpy.array([(i * 7 % 11 - 5) / 8 for i in range(72)], "f4")

@@ -14,7 +14,7 @@ import numpy
 import pytest
 
 from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
-from tests.gpu.ml_scenes import VGF, bindings, random, tensor
+from tests.gpu.ml_scenes import VGF, bindings, random
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -233,7 +233,7 @@ def test_graph_pipelines_are_made_once(
     program: Program, fault_layer: dict[str, str], scene: Scene, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     """Four runs of a model in one call make one pipeline, also when their plans come from the cache."""
-    tensor(tensor(scene, "x", random((5, 16))), "y", dims=[5, 16])
+    scene.tensor("x", random((5, 16))).tensor("y", dims=[5, 16])
     scene.resource("graph", uid="graph", src=str(VGF / "dynamic.vgf"))
     scenario = scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x", "y"])).write()
     log, call = tmp_path / "log", "vkCreateDataGraphPipelinesARM"

@@ -16,7 +16,7 @@ from scenario_runner.errors import SandboxError, ScenarioRunnerError
 from scenario_runner.files.source import CODE, SourceFile, confined
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.validation import Options, validate_file
-from tests.gpu.ml_scenes import SPIRV, VGF, bindings, tensor
+from tests.gpu.ml_scenes import SPIRV, VGF, bindings
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -138,15 +138,15 @@ def option_folder(scene: Scene, way: Way) -> None:
 
 def model(scene: Scene, way: Way) -> None:
     shutil.copy(VGF / "conv.vgf", outside(scene, "a.vgf"))
-    tensor(scene, "x", numpy.ones((1, 8, 8, 2), "f4"))
-    tensor(scene, "c", dims=[1, 8, 8, 4])
+    scene.tensor("x", numpy.ones((1, 8, 8, 2), "f4"))
+    scene.tensor("c", dims=[1, 8, 8, 4])
     scene.resource("graph", uid="g", src=way(scene, outside(scene, "a.vgf")))
     scene.command("dispatch_graph", graph_ref="g", bindings=bindings(["x", "c"]))
 
 
 def _graph(scene: Scene, module: str, weights: str) -> None:
-    tensor(scene, "x", numpy.ones((1, 8, 8, 4), "f4"))
-    tensor(scene, "c", dims=[1, 8, 8, 2])
+    scene.tensor("x", numpy.ones((1, 8, 8, 4), "f4"))
+    scene.tensor("c", dims=[1, 8, 8, 2])
     scene.resource("shader", uid="g", type="SPIR-V", src=module)
     scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)
     scene.command("dispatch_spirv_graph", graph_ref="g", bindings=bindings(["x", "c"]), graph_constants=["w"])

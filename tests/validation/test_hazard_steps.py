@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.validation import Options, validate_file
-from tests.gpu.ml_scenes import SPIRV, bindings, random, tensor
+from tests.gpu.ml_scenes import SPIRV, bindings, random
 from tests.scenes import Scene, glsl
 
 
@@ -59,8 +59,8 @@ def test_a_graph_is_of_the_stage_of_graphs(
 
 def test_a_graph_module_reads_its_inputs_and_writes_its_outputs(scene: Scene) -> None:
     """A SPIR-V graph reads the tensors at its inputs and writes those at its outputs."""
-    tensor(scene, "x", random((1, 8, 8, 4)))
-    tensor(scene, "y", dims=[1, 8, 8, 2])
+    scene.tensor("x", random((1, 8, 8, 4)))
+    scene.tensor("y", dims=[1, 8, 8, 2])
     scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes())
     weights = scene.npy("w.npy", random((2, 3, 3, 4), seed=2))
     scene.resource("graph_constant", uid="w", dims=[2, 3, 3, 4], format="VK_FORMAT_R32_SFLOAT", src=weights)

@@ -13,7 +13,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load
 from scenario_runner.validation import validate_file
-from tests.gpu.ml_scenes import bindings, random, tensor
+from tests.gpu.ml_scenes import bindings, random
 from tests.scenes import Scene, glsl
 
 DATA = "layout(set = 0, binding = 0) buffer Data { uint data[]; };"
@@ -126,7 +126,7 @@ def test_workgroups_for_a_buffer_beside_an_image(scene: Scene) -> None:
 
 def test_graph_that_reads_a_writeonly_tensor(scene: Scene) -> None:
     """The scenario says that the tensor is only written, and the graph reads it: a warning."""
-    tensor(tensor(scene, "x", random((1, 8, 6, 4)), shader_access="writeonly"), "y", dims=[-1, -1, -1, -1])
+    scene.tensor("x", random((1, 8, 6, 4)), shader_access="writeonly").tensor("y", dims=[-1, -1, -1, -1])
     scene.resource("graph", uid="any", src=str(MODELS / "any_size.vgf"))
     scene.command("dispatch_graph", graph_ref="any", bindings=bindings(["x", "y"]))
     problem = single(scene)
@@ -140,7 +140,7 @@ def test_wrong_input_of_a_model_of_open_sizes(
     scene: Scene, shape: tuple[int, ...], cause: str, dims: list[int]
 ) -> None:
     """Only the input is named, by run and validate alike, and none of the outputs whose shapes would follow from it."""
-    tensor(tensor(tensor(scene, "x", random(shape)), "y", dims=dims), "z", dims=[-1, -1, -1, -1])
+    scene.tensor("x", random(shape)).tensor("y", dims=dims).tensor("z", dims=[-1, -1, -1, -1])
     scene.resource("graph", uid="any", src=str(MODELS / "any_size.vgf"))
     for pair in (["x", "y"], ["y", "z"]):
         scene.command("dispatch_graph", graph_ref="any", bindings=bindings(pair))
