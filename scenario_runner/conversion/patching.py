@@ -15,8 +15,8 @@ from scenario_runner.conversion.model import CustomOperation, Function, Shader, 
 from scenario_runner.conversion.placeholders import entry_point, equal_operands, shader_and_result
 from scenario_runner.custom_shader.attributes import View
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.graphs import ModelResource, Module, PushConstantRange, find_problems, parse_vgf
-from scenario_runner.graphs.model import TENSOR, Category, DescriptorSet, Segment, Slot, Vgf, with_rows
+from scenario_runner.graphs import ModelResource, Segment, Slot, Vgf, find_problems, parse_vgf
+from scenario_runner.graphs.model import TENSOR, Category, DescriptorSet, Module, PushConstantRange, with_rows
 from scenario_runner.graphs.vgf_file import vgf_parts
 
 _COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT

@@ -222,13 +222,8 @@ class Source(NamedTuple):
     function: Function | None = None
     problem: str = ""
 
-    def content(self) -> bytes:
-        """The bytes of the model. Raises FileError."""
-        with self.opened() as content:
-            return _all_of(content)
-
     def opened(self) -> AbstractContextManager[bytes | SourceFile]:
-        """The same without reading all of a file."""
+        """Open the model without reading all of a file. Raises FileError."""
         return SourceFile(self.name) if self.memory is None else nullcontext(self.memory)
 
     def input(self) -> Input:
@@ -353,8 +348,10 @@ def parse_model(source: Source) -> Model:
         return Model(path, None, (source.function,), is_users_text=False)
     model = None
     if source.form == "text":
+        with source.opened() as file:
+            text = _decoded(_all_of(file), path)
         with suppress(NotUnderstoodError):  # it may be right all the same: as the converter writes it, it is read
-            model = parse_text(_decoded(source.content(), path), path)
+            model = parse_text(text, path)
     if model is None:
         with converter_errors(source):
             model = parse_text(dump(source.input()), path)._replace(is_users_text=False)
@@ -367,9 +364,9 @@ def _decoded(content: bytes, path: str) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        message = f"is no TOSA model: the byte at the offset {error.start} is not UTF-8"
-        raise unreadable(path, message, "expected MLIR text, MLIR bytecode or a TOSA FlatBuffer") from error
-    if "\0" in text:
-        message = f"is no TOSA model: there is a NUL character at the offset {text.index(chr(0))}"
-        raise unreadable(path, message, "expected MLIR text, MLIR bytecode or a TOSA FlatBuffer")
-    return text
+        problem = f"the byte at the offset {error.start} is not UTF-8"
+    else:
+        if "\0" not in text:
+            return text
+        problem = f"there is a NUL character at the offset {text.index(chr(0))}"
+    raise unreadable(path, f"is no TOSA model: {problem}", "expected MLIR text, MLIR bytecode or a TOSA FlatBuffer")

@@ -62,9 +62,8 @@ def check_workgroup_sizes(attributes: Attributes, interface: Interface, types: T
     invocations = prod(counts) * prod(size)
     most_elements, images = 0, True
     for view, type in views_and_types(attributes, types):
-        shape = None if type is None else type.static_shape
-        if view.name.startswith("output") and shape is not None:
-            most_elements = max(most_elements, prod(shape) // view.format.components)
+        if view.name.startswith("output") and type.static_shape is not None:
+            most_elements = max(most_elements, prod(type.static_shape) // view.format.components)
             images = images and view.kind == "image"
     runs = f"{_times(counts)} workgroups of {_times(size)} invocations"
     help = "write the number of workgroups, or convert with --dispatch cover-output"

@@ -84,13 +84,7 @@ def load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
     if not text.strip():
         return None, [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
     problems = problems_of(scan(text, with_null=True), text, path)
-    if problems:
-        return None, problems
-    try:
-        return json.loads(text), []
-    except ValueError as error:
-        message = f"the text is not JSON: {str(error)[:200]}"
-        return None, [Diagnostic("SR-JSON-001", "error", None, message, path=path)]
+    return (None if problems else json.loads(text)), problems
 
 
 _ATTRIBUTES, _NAME, _DOMAIN = "implementation_attrs", "operator_name", "domain_name"

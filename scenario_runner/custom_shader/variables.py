@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from math import prod
 from typing import Final
 
@@ -43,7 +44,7 @@ TYPE_OF_KIND: Final = {
 _NUMBERS: Final = {"sfloat": "float", "sint": "int", "uint": "uint"}
 
 
-def check_variables(view: View, slot: Slot, type: ValueType | None) -> Iterator[Diagnostic]:
+def check_variables(view: View, slot: Slot, type: ValueType) -> Iterator[Diagnostic]:
     """Compare ``view``, whose operand or result has the type ``type``, with the variables at its place."""
     expected_type = TYPE_OF_KIND.get(slot.kind)
     if expected_type is None:
@@ -62,13 +63,11 @@ def check_variables(view: View, slot: Slot, type: ValueType | None) -> Iterator[
     yield from _check_access(view, slot)
 
 
-def _check_variable(
-    view: View, variable: DescriptorBinding, shader: str, type: ValueType | None
-) -> Iterator[Diagnostic]:
+def _check_variable(view: View, variable: DescriptorBinding, shader: str, type: ValueType) -> Iterator[Diagnostic]:
     place = f"/{view.name}_vkformat"
     if variable.tensor is not None:
-        shape = None if type is None else type.shape
-        dims = (0,) * (variable.tensor.rank or 0) if shape is None else tuple(size or 0 for size in shape)
+        shape = (0,) * (variable.tensor.rank or 0) if type.shape is None else type.shape
+        dims = tuple(size or 0 for size in shape)
         what = f"{described(variable)} in shader {shader!r}"
         yield from check_tensor(variable.tensor, what, view.name, dims, view.format, place)
     elif variable.image is not None:
@@ -80,14 +79,12 @@ def _check_variable(
         yield from _check_buffer(view, variable, variable.block, type)
 
 
-def _check_buffer(
-    view: View, variable: DescriptorBinding, block: Struct, type: ValueType | None
-) -> Iterator[Diagnostic]:
+def _check_buffer(view: View, variable: DescriptorBinding, block: Struct, type: ValueType) -> Iterator[Diagnostic]:
     element = element_of(block)
     if element is not None and not _reads_as(element, view.format):
         message = f"{view.name} is {view.format.name}, but {described(variable)} has elements of {element}"
         yield warning("SR-CUSTOM-012", f"/{view.name}_vkformat", message)
-    if type is None or type.static_shape is None or type.format is None:
+    if type.static_shape is None or type.format is None:
         return
     has = prod(type.static_shape) * type.format.block_size_bytes
     if block.size_bytes > has:
@@ -220,25 +217,23 @@ def written(constants: Iterable[PushConstant]) -> str:
 _WHOLE = frozenset({"uint", "sint", "unorm", "snorm", "uscaled", "sscaled", "srgb"})
 
 
-def views_and_types(attributes: Attributes, types: Types | None) -> Iterator[tuple[View, ValueType | None]]:
-    """Each view with the type of its operand or result, where that is known."""
+_UNKNOWN = ValueType(None, "")
+
+
+def views_and_types(attributes: Attributes, types: Types | None) -> Iterator[tuple[View, ValueType]]:
+    """Each view with the type of its operand or result, which has no shape and no format where it is not known."""
     for views, known in zip((attributes.inputs, attributes.outputs), types or ((), ()), strict=True):
-        for index, view in enumerate(views):
-            yield view, known[index] if index < len(known) else None
+        yield from zip(views, chain(known, repeat(_UNKNOWN)), strict=False)
 
 
-def check_types(attributes: Attributes, types: Types | None) -> list[Diagnostic]:
+def check_types(attributes: Attributes, types: Types | None) -> Iterator[Diagnostic]:
     """Values that cannot be what the attributes make of them."""
-    findings: list[Diagnostic] = []
     for view, type in views_and_types(attributes, types):
-        if type is None:
-            continue
         if view.kind == "image":
-            findings += _check_image(view, type)
+            yield from _check_image(view, type)
         elif view.kind == "tensor" and type.format is not None and not _fits(view.format, type.format):
             message = f"{view.name} is {view.format.name}, but the value has elements of {type.element}"
-            findings.append(error("SR-CUSTOM-016", f"/{view.name}_vkformat", message))
-    return findings
+            yield error("SR-CUSTOM-016", f"/{view.name}_vkformat", message)
 
 
 def _fits(format: Format, expected: Format) -> bool:

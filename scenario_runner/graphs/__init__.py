@@ -12,13 +12,9 @@ from __future__ import annotations
 
 from scenario_runner.graphs.check import find_problems, unwritten_inputs
 from scenario_runner.graphs.model import (
-    Constant,
-    DescriptorSet,
     GraphConstant,
     ModelResource,
-    Module,
     Port,
-    PushConstantRange,
     Sampler,
     Segment,
     Slot,
@@ -30,13 +26,9 @@ from scenario_runner.graphs.model import (
 from scenario_runner.graphs.vgf_file import parse_vgf, read_open_vgf, read_vgf
 
 __all__ = [
-    "Constant",
-    "DescriptorSet",
     "GraphConstant",
     "ModelResource",
-    "Module",
     "Port",
-    "PushConstantRange",
     "Sampler",
     "Segment",
     "Slot",
