@@ -165,8 +165,7 @@ def _show(file: CheckedFile) -> None:
 
 
 def _summary(checked: CheckedShader) -> str:
-    attributes, interface = checked.attributes, checked.interface
-    size = None if interface is None else interface.local_size()
+    attributes, size = checked.attributes, checked.local_size
     parts = [f"{attributes.language} shader" if attributes.language else "placeholder without code"]
     parts += [f"entry point {one_line(attributes.module_entry_point, 200)!r}"]
     parts += [f"local size {' x '.join(map(str, size))}"] if size is not None else []
@@ -195,14 +194,13 @@ def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dic
     }
     if checked is None:
         return described
-    attributes, interface = checked.attributes, checked.interface
-    constants, size = laid_out(attributes, interface)
-    local_size = None if interface is None else interface.local_size()
+    attributes = checked.attributes
+    constants, size = laid_out(attributes, checked.interface)
     return described | {
         "language": attributes.language,
         "entry_point": attributes.module_entry_point,
         "workgroup_sizes": attributes.workgroup_sizes,
-        "local_size": local_size,
+        "local_size": checked.local_size,
         "push_constants_size_bytes": size,
         "push_constants": [constant._asdict() for constant in constants],
     }

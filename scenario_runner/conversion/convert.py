@@ -14,7 +14,7 @@ from scenario_runner.conversion.model import CustomOperation, Function, Model
 from scenario_runner.conversion.placeholders import equal_operands, simplified, with_placeholders
 from scenario_runner.conversion.problems import find_problems
 from scenario_runner.conversion.source import Source, converter_errors, open_source, parse_model
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.diagnostics import Diagnostic, warnings_as_errors
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.output import OutputFile, check_destination
 
@@ -135,7 +135,7 @@ def _with_shaders(
 def _chosen(model: Model, name: str | None) -> Function:
     """The function to convert."""
     names = [function.name for function in model.functions]
-    expected = name or (names[0] if len(names) == 1 else "main")
+    expected = name if name is not None else names[0] if len(names) == 1 else "main"
     for function in model.functions:
         if function.name == expected:
             return function
@@ -146,10 +146,10 @@ def _chosen(model: Model, name: str | None) -> Function:
 
 
 def _stop_at(findings: Iterable[Diagnostic], path: str, *, strict: bool = False) -> None:
-    severities = ("error", "warning") if strict else ("error",)
-    problems = [finding._replace(severity="error") for finding in findings if finding.severity in severities]
-    if problems:
-        raise _placed(problems, path)
+    checked = warnings_as_errors(findings) if strict else findings
+    errors = [finding for finding in checked if finding.severity == "error"]
+    if errors:
+        raise _placed(errors, path)
 
 
 def _placed(findings: Iterable[Diagnostic], path: str) -> ScenarioRunnerError:

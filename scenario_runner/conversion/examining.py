@@ -110,8 +110,6 @@ def _examined(shaders: _Labelled, check: bool, compiler: str | None, *, use_cach
     if check:
         types = [shader.types for _, shader in shaders]
         checked = check_shaders(all_attributes, types, compiler=compiler, use_cache=use_cache)
-        for number, shader_check in enumerate(checked):
-            findings += shader_check.findings
-            local_size = shader_check.interface.local_size() if shader_check.interface else None
-            local_sizes[number] = local_size or local_sizes[number]
+        findings += [finding for shader in checked for finding in shader.findings]
+        local_sizes = [shader.local_size or shader.attributes.workgroup_sizes for shader in checked]
     return _Examined(tuple(all_attributes), tuple(local_sizes), tuple(findings))

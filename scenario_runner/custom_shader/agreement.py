@@ -127,6 +127,11 @@ class CheckedShader(NamedTuple):
         """True where no finding is an error."""
         return all(finding.severity != "error" for finding in self.findings)
 
+    @property
+    def local_size(self) -> tuple[int, int, int] | None:
+        """The local size of the code, where there is one."""
+        return None if self.interface is None else self.interface.local_size()
+
 
 def check_shaders(
     shaders: Sequence[Attributes],
