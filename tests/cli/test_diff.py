@@ -140,26 +140,26 @@ def test_levels_of_images(scene: Scene, program: Program) -> None:
 
 
 def damaged(folder: Path, change: str) -> None:
-    index = json.loads((folder / "index.json").read_text())
-    if change == "file":
-        path = folder / index["files"][0]["file"]
-        path.write_bytes(path.read_bytes()[:-1] + b"!")
-        return
-    if change == "missing":
-        (folder / index["files"][0]["file"]).unlink()
-        return
-    if change == "outside":
-        index["files"][0]["file"] = "../scenario.json"
-    elif change == "type":
-        index["files"][0]["command"] = "1"
-    elif change == "twice":
-        index["files"].append(index["files"][0])
-    elif change == "version":
-        index["version"] = 99
-    elif change == "lists":
-        del index["files"]
+    path = folder / "index.json"
+    index = json.loads(path.read_text())
+    content = folder / index["files"][0]["file"]
+    match change:
+        case "file":
+            content.write_bytes(content.read_bytes()[:-1] + b"!")
+        case "missing":
+            content.unlink()
+        case "outside":
+            index["files"][0]["file"] = "../scenario.json"
+        case "type":
+            index["files"][0]["command"] = "1"
+        case "twice":
+            index["files"] *= 2
+        case "version":
+            index["version"] = 99
+        case "lists":
+            del index["files"]
     text = json.dumps(index)
-    (folder / "index.json").write_text({"json": text[:-9], "list": "[]", "mark": "{}"}.get(change, text))
+    path.write_text({"json": text[:-9], "list": "[]", "mark": "{}"}.get(change, text))
 
 
 @pytest.mark.parametrize("change, message", cases(__file__, "viewing.txt", "DUMPS"))

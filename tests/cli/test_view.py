@@ -179,11 +179,17 @@ def test_a_file_that_cannot_be_read(program: Program, tmp_path: Path, image: num
     assert (ended.code, ended.err) == (4, "error: empty.npy: is empty: there is no picture of it\n")
 
 
-@pytest.mark.parametrize("arguments, code, error", cases(__file__, "viewing.txt", "VIEW"))
-def test_what_cannot_be_understood(
-    program: Program, image: numpy.ndarray, arguments: str, code: str, error: str
+SENSELESS = cases(__file__, "viewing.txt", "VIEW") + cases(__file__, "viewing.txt", "VIEW_DIFF")
+
+
+@pytest.mark.parametrize("arguments, code, error", SENSELESS)
+def test_what_makes_no_sense(
+    program: Program, tmp_path: Path, image: numpy.ndarray, arguments: str, code: str, error: str
 ) -> None:
-    """Options that make no sense are errors in a sentence, with exit code 2."""
+    """Options that contradict each other, and values that are none of theirs, are errors in a sentence."""
+    (tmp_path / "folder").mkdir()
+    for name in ("a.npy", "b.npy"):
+        numpy.save(tmp_path / name, numpy.float32([1]))
     ended = program("view", *arguments.split())
     assert (ended.code, ended.out) == (int(code), "")
     assert ended.err.startswith(f"error: {error}")

@@ -123,16 +123,6 @@ def test_a_broken_file_in_a_folder(program: Program, tmp_path: Path) -> None:
     assert ended.out.splitlines()[-1] == "2 files: 1 equal, 1 different, 0 in one folder alone"
 
 
-@pytest.mark.parametrize("arguments, code, error", cases(__file__, "viewing.txt", "VIEW_DIFF"))
-@pytest.mark.usefixtures("pair")
-def test_what_makes_no_sense(program: Program, tmp_path: Path, arguments: str, code: str, error: str) -> None:
-    """Options that contradict each other, and values that are not tolerances, are errors in a sentence."""
-    (tmp_path / "folder").mkdir()
-    ended = program("view", *arguments.split())
-    assert (ended.code, ended.out) == (int(code), "")
-    assert ended.err.startswith(f"error: {error}")
-
-
 @pytest.mark.parametrize("format, dtype", [("VK_FORMAT_R8G8B8A8_UNORM", "u1"), ("VK_FORMAT_R16G16_UNORM", "u2")])
 def test_captured_images_are_not_stretched(program: Program, scene: Scene, format: str, dtype: str) -> None:
     """A UNORM image that a run captured is shown from 0 to the greatest value of its type, as a .dds file of it is."""

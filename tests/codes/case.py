@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ class Case(NamedTuple):
 
     def against(self, change: Callable[[dict[str, Any]], object]) -> Codes:
         """What validation finds against the report of this machine's device with a change."""
-        report = json.loads(json.dumps(gather()))
+        report = json.loads(_report())
         change(report["devices"][0])
         path = self.scene.file("doctor.json", json.dumps(report))
         return self.validated(Options(device=read_device(str(path))))
@@ -67,6 +68,12 @@ class Case(NamedTuple):
         """What the exit code of the program says; those of drivers and the system have one code each."""
         ended = self.program(self.scene.write().name, *options, env=env, launcher=launcher)
         return {code for code in _OF_DEVICES if error_class(code).exit_code == ended.code}
+
+
+@cache
+def _report() -> str:
+    """The doctor's report of this machine."""
+    return json.dumps(gather())
 
 
 _OF_DEVICES = [f"SR-DEVICE-{number:03}" for number in range(1, 10)]

@@ -22,12 +22,6 @@ ADD = glsl(
 )
 
 
-@pytest.fixture(scope="module")
-def runner(shader_cache: Path) -> Any:
-    with Runner(timeout_s=60) as runner:
-        yield runner
-
-
 def add(**content: Any) -> dict[str, Any]:
     bindings = [{"set": 0, "id": number, "resource_ref": uid} for number, uid in enumerate("xy")]
     return {

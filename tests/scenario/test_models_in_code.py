@@ -13,7 +13,6 @@ import numpy
 import pytest
 
 from scenario_runner import scenario
-from scenario_runner.errors import ScenarioError
 from scenario_runner.scenario import Buffer, json_schema
 from scenario_runner.scenario.model import Model
 
@@ -132,20 +131,3 @@ def test_data_gives_the_size_of_a_buffer(data: Any, size: int) -> None:
     """A buffer with data needs no size: it is that of the data."""
     assert Buffer(uid="b", data=data, shader_access="readonly").size == size
     assert Buffer(uid="b", data=data, size=64, shader_access="readonly").size == 64  # the run says that they differ
-
-
-@pytest.mark.parametrize(
-    "keys, message",
-    [
-        ({}, "Buffer: one of 'size' and 'data' is required"),
-        ({"src": "x.npy"}, "Buffer: one of 'size' and 'data' is required"),
-        ({"data": [1, 2]}, "Buffer.data: expected a NumPy array or bytes, got list"),
-        ({"data": b""}, "Buffer.size: expected an integer of at least 1, got 0"),
-        ({"data": b"", "size": 0}, "Buffer.size: expected an integer of at least 1, got 0"),
-    ],
-)
-def test_buffers_without_a_size(keys: dict[str, Any], message: str) -> None:
-    """Without data, or with what has no size, a buffer is an error."""
-    with pytest.raises(ScenarioError) as caught:
-        Buffer(uid="b", shader_access="readonly", **keys)
-    assert str(caught.value) == message

@@ -35,13 +35,19 @@ def test_frozen():
         BUFFER.size = 8
 
 
+def buffer(**keys):
+    return s.Buffer(uid="a", shader_access="readonly", **keys)
+
+
 @pytest.mark.parametrize(
     "build, message",
     [
-        (
-            lambda: s.Buffer(uid="a", size=-4, shader_access="readonly"),
-            "Buffer.size: expected an integer of at least 1, got -4",
-        ),
+        (lambda: buffer(size=-4), "Buffer.size: expected an integer of at least 1, got -4"),
+        (buffer, "Buffer: one of 'size' and 'data' is required"),
+        (lambda: buffer(src="x.npy"), "Buffer: one of 'size' and 'data' is required"),
+        (lambda: buffer(data=[1, 2]), "Buffer.data: expected a NumPy array or bytes, got list"),
+        (lambda: buffer(data=b""), "Buffer.size: expected an integer of at least 1, got 0"),
+        (lambda: buffer(data=b"", size=0), "Buffer.size: expected an integer of at least 1, got 0"),
         (
             lambda: dispatch(bindings=({"set": True, "id": 0, "resource_ref": "a"},)),
             "DispatchCompute.bindings[0].set: expected an integer, got true",

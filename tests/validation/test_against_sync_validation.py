@@ -32,7 +32,7 @@ SHADERS = {
         "b[0] = texelFetch(p, ivec2(0), 0);",
     ),
 }
-SCENARIOS = 50
+SCENARIOS = 30
 WORDS = {
     "src_access": ["memory_write", "compute_shader_write", "compute_shader_write", "memory_read"],
     "dst_access": ["memory_read", "compute_shader_read", "compute_shader_read", "memory_write"],
