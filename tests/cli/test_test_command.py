@@ -411,6 +411,18 @@ def test_a_suite_that_was_stopped_says_so(tmp_path: Path, program: Program) -> N
     assert (whole.code, whole.out.splitlines()[-1]) == (1, "suite failed: 1 of 1 item unexpected")
 
 
+def test_what_is_left_after_many_failures_is_skipped(tmp_path: Path, program: Program) -> None:
+    """It has a result that says why, and the suite is complete."""
+    for name in ("a", "b", "c", "d"):
+        item(tmp_path / "suite", name, doubled(0, 2, 4, 7))
+    ended = program("test", "suite", "--results", "r", "--max-failures", "1", "--retries", "0", "--jobs", "1")
+    assert ended.code == 1
+    assert re.fullmatch(r"suite failed: [12] of 4 items unexpected", ended.out.splitlines()[-1])
+    rows = [status for _, status in csv_of((tmp_path / "r" / "results.csv").read_text())]
+    assert (rows[0], rows[-2:]) == ("Fail", ["Skip", "Skip"])
+    assert "not run: --max-failures 1 was reached" in (tmp_path / "r" / "journal.jsonl").read_text()
+
+
 def test_an_interrupted_suite_keeps_its_results(tmp_path: Path, program: Program) -> None:
     """Ctrl-C ends it with the tables of what ran, and the exit code of a shell."""
     slow_suite(tmp_path / "suite")

@@ -13,85 +13,40 @@ import pytest
 
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.journal import FILE_NAME, Journal, header
-from scenario_runner.suite.lists import Lists, Place, Selection, given_patterns
+from scenario_runner.suite.lists import Lists, Selection, given_patterns
 from scenario_runner.suite.merging import EarlierResults, MergedJournals
-from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import Again, Finished
 from scenario_runner.suite.session import Limits, Session
 from scenario_runner.suite.verdicts import Rules
 from tests.suite.collected import Collected
 
-NOWHERE = Place("list", 1)
 
+class Workers:
+    """Workers whose items pass, but for those named in ``failing``; ``ran`` are the attempts, by item."""
 
-class Scripted:
-    """Workers whose runs end as a script says: one item at a time, one word for each attempt."""
-
-    def __init__(self, **script: str) -> None:
-        self._script = {name: words.split() for name, words in script.items()}
+    def __init__(self, failing: str = "") -> None:
+        self.failing = failing
         self.ran: list[str] = []
-        self._stopped = False
 
     def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
         for item in items:
-            words = iter(self._script.get(item.id, ["Pass"]))
             attempts: tuple[Outcome, ...] = ()
             while not attempts or again(item, attempts):
                 self.ran.append(item.id)
-                attempts = (*attempts, Outcome(next(words), 0.5))  # type: ignore[arg-type]
+                attempts = (*attempts, Outcome("Fail" if item.id in self.failing else "Pass", 0.5))
             yield Finished(item, attempts, "uuid", "driver")
-            if self._stopped:
-                return
 
     def stop(self) -> None:
-        self._stopped = True
+        """Nothing that runs goes on after an item."""
 
 
-def lists(skips: str = "", flakes: str = "", **expected: str) -> Lists:
-    problems = Collected()
-    baseline = {name: (status, NOWHERE) for name, status in expected.items()}
-    return Lists(baseline, given_patterns(skips.split(), problems), given_patterns(flakes.split(), problems))
+def lists(skips: str = "") -> Lists:
+    return Lists({}, given_patterns(skips.split(), Collected()), given_patterns([], Collected()))
 
 
 def items(text: str) -> list[Item]:
     return [Item(id, f"/suite/{id}") for id in text.split()]
-
-
-def run(session: Session, names: str, workers: Scripted) -> dict[str, str]:
-    session.run(items(names), workers)
-    return {id: row.verdict for id, row in session.rows.items()}
-
-
-def new_session(given: Lists, limits: Limits = Limits(), rules: Rules = Rules()) -> Session:  # noqa: B008
-    return Session(given, rules, limits, lambda result: None)
-
-
-def test_lists_and_attempts_make_verdicts() -> None:
-    """What is skipped does not run; the others are judged by the baseline, the flakes, and a second attempt."""
-    workers = Scripted(a="Fail", b="Fail Pass", c="Crash Crash", d="Fail", e="Pass Pass")
-    session = new_session(lists(skips="^skipped$", flakes="d", a="Fail", e="Fail"))
-    assert run(session, "a b skipped c d e f", workers) == {
-        "a": "ExpectedFail",
-        "b": "Flake",
-        "skipped": "Skip",
-        "c": "Crash",
-        "d": "KnownFlake",
-        "e": "UnexpectedImprovement(Pass)",
-        "f": "Pass",
-    }
-    assert workers.ran == ["a", "b", "b", "c", "c", "d", "e", "e", "f"]
-    assert (session.bad, session.is_complete) == (2, True)
-
-
-def test_what_is_left_after_many_failures_is_skipped() -> None:
-    """It has a result that says why."""
-    taken: list[Result] = []
-    session = Session(lists(), Rules(0), Limits(max_failures=1), taken.append)
-    workers = Scripted(a="Fail")
-    assert run(session, "a b c", workers) == {"a": "Fail", "b": "Skip", "c": "Skip"}
-    assert workers.ran == ["a"]
-    assert [each.last and each.last.reason for each in taken[1:]] == ["not run: --max-failures 1 was reached"] * 2
-    assert session.is_complete
 
 
 class Suite:
@@ -105,41 +60,30 @@ class Suite:
             (folder / f"{id}.glsl").write_text("#include <common.h>\n")
         (folder / "common.h").touch()
 
-    def run(self, workers: Scripted, given: Lists | None = None, program: str = "1") -> Session:
-        problems = Collected()
-        path = self.folder / FILE_NAME
-        earlier = MergedJournals([str(path)], problems) if path.exists() else None
+    def run(self, workers: Workers, given: Lists | None = None) -> None:
+        earlier = None
+        if (self.folder / FILE_NAME).exists():
+            earlier = EarlierResults(MergedJournals([str(self.folder)], Collected()))
+            earlier.compare(header("1"), None)
         with Journal(str(self.folder), resume=True) as journal:
-            begun = header(program)
-            journal.begin(begun)
-            kept = None if earlier is None else EarlierResults(earlier)
-            if kept is not None:
-                kept.compare(begun, None)
-            session = Session(
-                given or lists(),
-                Rules(),
-                Limits(),
-                lambda result: None,
-                journal=journal,
-                program_hash=program,
-                earlier=kept and kept.result,
-            )
+            journal.begin(header("1"))
+            kept = {"journal": journal, "program_hash": "1", "earlier": earlier and earlier.result}
+            session = Session(given or lists(), Rules(), Limits(), lambda result: None, **kept)
             paths = {id: str(self.folder / f"{id}.json") for id in self.ids}
             session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)
-        return session
 
-    def again(self, given: Lists | None = None, program: str = "1") -> tuple[list[str], dict[str, str]]:
+    def again(self, given: Lists | None = None) -> tuple[list[str], dict[str, str]]:
         """What runs again, and the verdicts in the journal then."""
-        workers = Scripted()
-        self.run(workers, given, program)
+        workers = Workers()
+        self.run(workers, given)
         merged = MergedJournals([str(self.folder)], Collected())
-        return workers.ran, {each.item.id: each.verdict for each in merged}
+        return workers.ran, {result.item.id: result.verdict for result in merged}
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
     suite = Suite(tmp_path)
-    suite.run(Scripted(b="Fail Fail"))
+    suite.run(Workers(failing="b"))
     return suite
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tomllib
@@ -66,22 +65,6 @@ def test_folders_that_are_not_searched(run_several: RunSeveral, suite: Path) -> 
         ("images/cube/scenario.json",): ["cube"],
     }
     assert collected(run_several, choices) == choices
-
-
-def test_failed_first_and_stepwise(run_pytest: RunPytest, suite: Path) -> None:
-    """--ff begins with what failed; --sw stops at a failure, goes on there, and ends when it has passed."""
-    everything = ["flat", "cube", "add"]
-
-    def names(*arguments: str) -> list[str]:
-        ended = run_pytest("--scenarios", "-v", *arguments)
-        return re.findall(r"::(\w+) (?:PASSED|FAILED)", ended.out)
-
-    assert names() == everything
-    assert names("--ff") == ["cube", "flat", "add"]
-    assert names("--sw") == ["flat", "cube"]
-    assert names("--sw") == ["cube"]
-    write_scenario(suite / "images" / "cube" / "scenario.json")
-    assert names("--sw") == ["cube", "add"]
 
 
 def test_xdist_and_last_failed(run_pytest: RunPytest, suite: Path) -> None:
