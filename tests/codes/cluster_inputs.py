@@ -73,8 +73,7 @@ def scheduler_gone(case: Case) -> Codes:
     """A client that has given up."""
     hosts = case.scene.folder / "hosts"
     hosts.mkdir()
-    checkout = Path(scenario_runner.__file__).parents[1]
-    with cluster_of(0, hosts, checkout) as cluster, workers.connected(cluster.address) as client:
+    with cluster_of(0, hosts) as cluster, workers.connected(cluster.address) as client:
         client.close()
         return case.raised(lambda: workers.workers_of(client))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.suite.cluster.hosts import Cluster, cluster_of
 
 
 @pytest.fixture(scope="module")  # idle hosts take a tenth of a core
-def cluster(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two hosts that no test does harm to."""
-    with cluster_of(2, tmp_path_factory.mktemp("cluster"), checkout) as cluster:
+    with cluster_of(2, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster

@@ -1,7 +1,7 @@
 """A cluster of Dask for tests: each worker is a process with a folder and a cache of its own.
 
-``python hosts.py FOLDER COUNT [NAME=VALUE…]`` prints the address of the scheduler and the process ids of the workers as
-JSON, and ends when its standard input does. The values are environment variables of the workers.
+``python hosts.py FOLDER COUNT`` prints the address of the scheduler and the process ids of the workers as JSON. It ends
+when its standard input does.
 """
 
 from __future__ import annotations
@@ -31,14 +31,11 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def cluster_of(count: int, folder: Path, checkout: Path, **variables: str) -> Iterator[Cluster]:
-    """A cluster for as long as the block runs."""
+def cluster_of(count: int, folder: Path, program: Path | None = None) -> Iterator[Cluster]:
+    """A cluster for as long as the block runs, of the program in this folder or the checkout."""
     command = [sys.executable, __file__, str(folder), str(count)]
-    command += [f"{name}={value}" for name, value in variables.items()]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")])),
-    }
+    first = [] if program is None else [str(program)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*first, os.environ["PYTHONPATH"]])}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=folder, text=True
     ) as process:
@@ -53,8 +50,7 @@ def cluster_of(count: int, folder: Path, checkout: Path, **variables: str) -> It
 def main() -> None:
     from distributed import Client, Nanny, Scheduler, SpecCluster
 
-    folder, count, *variables = sys.argv[1:]
-    environment = dict(each.split("=", 1) for each in variables)
+    folder, count = sys.argv[1:]
     workers: dict[int, Any] = {}
     for number in range(int(count)):
         own = Path(folder, f"host-{number}")
@@ -62,7 +58,7 @@ def main() -> None:
         options = {
             "nthreads": 1,
             "local_directory": str(own),
-            "env": {**environment, "SCENARIO_RUNNER_CACHE": str(own / "cache"), "TMPDIR": str(own)},
+            "env": {"SCENARIO_RUNNER_CACHE": str(own / "cache"), "TMPDIR": str(own)},
             "dashboard": False,
         }
         workers[number] = {"cls": Nanny, "options": options}

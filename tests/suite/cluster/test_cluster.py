@@ -88,7 +88,7 @@ def test_a_suite_on_two_hosts(cluster: Cluster, program: Program, tmp_path: Path
     assert "9 results of the run before taken over" in again.out
 
 
-def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path, shader_cache: Path) -> None:
+def test_a_host_that_is_killed(program: Program, tmp_path: Path, shader_cache: Path) -> None:
     """The worker of Dask that is killed in the middle costs nothing but time: each item has one result, and passes."""
     for number in range(24):  # enough for a first shard on each host
         scenario(tmp_path / "suite" / f"{number:02}", WAIT, groups=SOME_TIME)
@@ -97,7 +97,7 @@ def test_a_host_that_is_killed(program: Program, checkout: Path, tmp_path: Path,
     hosts = tmp_path / "hosts"
     hosts.mkdir()
     journal = tmp_path / "r" / "journal.jsonl"
-    with cluster_of(2, hosts, checkout) as cluster, started(tmp_path, cluster) as process:
+    with cluster_of(2, hosts) as cluster, started(tmp_path, cluster) as process:
         while not journal.exists() or journal.read_text().count("\n") < 4:
             assert process.poll() is None
             time.sleep(0.02)

@@ -52,8 +52,8 @@ class Suite:
 
 
 @pytest.fixture(scope="module")
-def one_host(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Iterator[Cluster]:
-    with cluster_of(1, tmp_path_factory.mktemp("cluster"), checkout) as cluster:
+def one_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_of(1, tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
@@ -70,14 +70,12 @@ def failure(running: Iterator[Finished]) -> Diagnostic:
     return caught.value.problems[0]
 
 
-def test_no_worker_and_then_no_scheduler(
-    items: list[Item], checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_worker_and_then_no_scheduler(items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A suite waits for workers for some time, and says so; it ends when the scheduler hangs or does not come back."""
     monkeypatch.setattr(workers, "_CONNECT_S", 2)
     hosts = tmp_path / "hosts"
     hosts.mkdir()
-    with cluster_of(0, hosts, checkout) as cluster:
+    with cluster_of(0, hosts) as cluster:
         suite = Suite(cluster.address, patience_s=0.1)
         problem = failure(suite.run(items))
         assert (problem.code, problem.message) == ("SR-CLUSTER-003", "the cluster had no worker for 0 s")
