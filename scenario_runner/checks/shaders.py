@@ -124,13 +124,9 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
         problems = check_layout(block, SCALAR)
         if not problems:
             needs.append((*_SCALAR_BLOCKS, what))
-        for problem in problems:
-            if "Offset decoration" in problem or "without a" in problem:
-                findings.append(error("SR-LAYOUT-001", pointer, f"shader {uid!r}: {problem}"))
-            elif "overlaps" in problem or "smaller than" in problem:
-                findings.append(warning("SR-LAYOUT-003", pointer, f"shader {uid!r}: {problem}"))
-            else:
-                findings.append(warning("SR-LAYOUT-002", pointer, f"shader {uid!r}: {problem}"))
+        for problem, code in problems.items():
+            finding = error if code == "SR-LAYOUT-001" else warning
+            findings.append(finding(code, pointer, f"shader {uid!r}: {problem}"))
     return findings, needs
 
 

@@ -64,7 +64,7 @@ def find_compilers(
 
 @lru_cache(8)
 def _search_of_second(second: int, language: str | None, cache_dir: str | None, *_: str | None) -> list[Compiler]:
-    """Search; a suite, which asks for each of its scenarios, uses the compilers for a second."""
+    """Search once a second at most: a suite asks for each of its scenarios."""
     return _search(None, language, ContentCache(cache_dir, "shaders"))
 
 

@@ -25,6 +25,10 @@ from scenario_runner.spirv.types import (
 MAX_FINDINGS: Final = 100
 """Most sentences about one block."""
 
+_UNDEFINED: Final = "SR-LAYOUT-001"
+_MISALIGNED: Final = "SR-LAYOUT-002"
+_OVERLAPPING: Final = "SR-LAYOUT-003"
+
 
 RELAXED_STD140: Final = "extended"
 """Alignment that Vulkan asks of a uniform block without the feature uniformBufferStandardLayout."""
@@ -34,8 +38,8 @@ SCALAR: Final = "scalar"
 """Alignment that Vulkan asks of a block with the feature scalarBlockLayout."""
 
 
-def check_layout(block: Struct, alignment: str) -> list[str]:
-    """List what is wrong with a block's layout, a sentence each, at most `MAX_FINDINGS`.
+def check_layout(block: Struct, alignment: str) -> dict[str, str]:
+    """Return what is wrong with a block's layout, at most `MAX_FINDINGS` sentences, each with its code.
 
     ``alignment`` is `RELAXED_STD140`, `RELAXED` or `SCALAR`.
     """
@@ -51,7 +55,7 @@ class _Checker:
         self._rule = alignment
         self._alignments: dict[int, int] = {}
         self._seen: set[tuple[int, int]] = set()
-        self.findings: list[str] = []
+        self.findings: dict[str, str] = {}
 
     def struct(self, struct: Struct, start: int, path: str) -> None:
         """Check a structure that begins at byte ``start``, counted modulo 16 once it is nested."""
@@ -63,13 +67,16 @@ class _Checker:
             # Names may be as long as the module: clipped, so that deep nesting does not multiply them.
             name = f"{path}.{member.name[:100] or f'member {number}'}"
             if member.offset_bytes is None:
-                self._find(f"{name!r} has no Offset decoration")
+                self._find(f"{name!r} has no Offset decoration", _UNDEFINED)
                 continue
             alignment = self._alignment(member.type, bool(member.row_major))
             if member.row_major is None and isinstance(_innermost(member.type), Matrix):
-                self._find(f"{name!r} is a matrix without a RowMajor or ColMajor decoration")
+                self._find(f"{name!r} is a matrix without a RowMajor or ColMajor decoration", _UNDEFINED)
             if isinstance(member.type, RuntimeArray) and number + 1 < len(struct.members):
-                self._find(f"{name!r} is a runtime array that overlaps what is behind it: it must be the last member")
+                self._find(
+                    f"{name!r} is a runtime array that overlaps what is behind it: it must be the last member",
+                    _OVERLAPPING,
+                )
             self._place(name, member.type, start, member.offset_bytes, alignment)
             self._inside(
                 name, member.type, start + member.offset_bytes, member.matrix_stride_bytes, bool(member.row_major)
@@ -81,7 +88,8 @@ class _Checker:
             if next_offset < offset + size:
                 self._find(
                     f"{next_name!r} at offset {next_offset} overlaps {name!r}, which takes bytes {offset} to "
-                    f"{offset + size - 1}"
+                    f"{offset + size - 1}",
+                    _OVERLAPPING,
                 )
             elif isinstance(type, Struct | Array | Matrix) and self._rule != "scalar":
                 behind = align_up(offset + size, alignment)
@@ -120,32 +128,36 @@ class _Checker:
         while isinstance(type, Array | RuntimeArray):
             stride = type.stride_bytes
             if stride is None:
-                self._find(f"{name!r} is an array without an ArrayStride decoration")
+                self._find(f"{name!r} is an array without an ArrayStride decoration", _UNDEFINED)
                 return
             if not stride:
-                self._find(f"{name!r} is an array without a stride: its ArrayStride is 0")
+                self._find(f"{name!r} is an array without a stride: its ArrayStride is 0", _UNDEFINED)
                 return
             self._stride(name, "ArrayStride", stride, self._alignment(type, row_major))
             size = extent_bytes(type.element, matrix_stride, row_major)
             if stride < size:
-                self._find(f"the ArrayStride {stride} of {name!r} is smaller than its elements of {size} bytes")
+                self._find(
+                    f"the ArrayStride {stride} of {name!r} is smaller than its elements of {size} bytes", _OVERLAPPING
+                )
             length = 16 if isinstance(type, RuntimeArray) else min(type.length, 16)
             starts = sorted({(first + stride * step) % 16 for first in starts for step in range(length)})
             type, name = type.element, f"{name}[]"
         component = type.component if isinstance(type, Vector) else type
         if isinstance(component, Scalar) and component.kind == "bool":
-            self._find(f"{name!r} is a Boolean, which is without a size in memory")
+            self._find(f"{name!r} is a Boolean, which is without a size in memory", _UNDEFINED)
         elif isinstance(type, Struct):
             for first in starts:
                 self.struct(type, first, name)
         elif isinstance(type, Matrix):
             vector, count = matrix_vectors(type, row_major)
             if matrix_stride is None:
-                self._find(f"{name!r} is a matrix without a MatrixStride decoration")
+                self._find(f"{name!r} is a matrix without a MatrixStride decoration", _UNDEFINED)
                 return
             self._stride(name, "MatrixStride", matrix_stride, self._alignment(type, row_major))
             if matrix_stride < vector.size_bytes:
-                self._find(f"the MatrixStride {matrix_stride} of {name!r} is smaller than its {vector} vectors")
+                self._find(
+                    f"the MatrixStride {matrix_stride} of {name!r} is smaller than its {vector} vectors", _OVERLAPPING
+                )
             steps = range(min(count, 16))
             for first in sorted({(first + matrix_stride * step) % 16 for first in starts for step in steps}):
                 self._straddle(f"{name}[]", vector, first)
@@ -157,9 +169,9 @@ class _Checker:
         if stride % alignment:
             self._find(f"the {what} {stride} of {name!r} is not a multiple of its {self._rule} alignment {alignment}")
 
-    def _find(self, sentence: str) -> None:
-        if len(self.findings) < MAX_FINDINGS and sentence not in self.findings:
-            self.findings.append(sentence)
+    def _find(self, sentence: str, code: str = _MISALIGNED) -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.setdefault(sentence, code)
 
     def _alignment(self, type: Type, row_major: bool) -> int:
         """Return the alignment of a type in bytes."""
