@@ -15,7 +15,7 @@ from scenario_runner.errors import FileError, ScenarioError, error_of, file_erro
 from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_file
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import model_of
-from scenario_runner.scenario.scenario import MAX_PROBLEMS, Scenario, check_entries, limited
+from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
 
 MAX_VALUES = 2_000_000
 """Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
@@ -191,7 +191,7 @@ class _Reading:
 
 def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
     """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one."""
-    from scenario_runner.scenario.syntax import MAX_DIGITS, NO_FILE, Places, problems_of, scan
+    from scenario_runner.scenario.syntax import MAX_DIGITS, Places, problems_of, scan
 
     path = path or NO_FILE
     faults = scan(text)
@@ -239,10 +239,7 @@ def _has_null(tree: Any) -> bool:
 
 def _checked_text(content: str | bytes, path: str | None) -> str:
     """The content as text, of a size that can be parsed."""
-    if not path:
-        from scenario_runner.scenario.syntax import NO_FILE
-
-        path = NO_FILE
+    path = path or NO_FILE
     size = f"{MAX_SCENARIO_BYTES >> 20} MiB" if len(content) > MAX_SCENARIO_BYTES else ""
     text = content if isinstance(content, str) else "" if size else _decoded(content, path)
     text = text.removeprefix("\N{BYTE ORDER MARK}")

@@ -100,6 +100,9 @@ def with_article(kind: str) -> str:
 MAX_PROBLEMS = 100
 """Problems reported for one file."""
 
+NO_FILE = "<text>"
+"""Name in messages of a text that came from no file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -178,7 +181,7 @@ class Scenario:
         """A diagnostic of this scenario with the file, and the line and column that its pointer leads to."""
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
-        from scenario_runner.scenario.syntax import NO_FILE, Places  # only wrong scenarios need them
+        from scenario_runner.scenario.syntax import Places  # only wrong scenarios need them
 
         if not self._places:
             self._places.append(Places(self.text))

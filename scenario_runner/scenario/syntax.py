@@ -260,10 +260,6 @@ def _excerpt(text: str, at: int) -> str:
     return repr(match.group() if match else text[at])
 
 
-NO_FILE = "<text>"
-"""Name in messages of a text that came from no file."""
-
-
 class Places:
     """Finds the line and column of pointers in one valid JSON text.
 
