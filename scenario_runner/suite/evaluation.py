@@ -199,9 +199,8 @@ class _Evaluation:
         return check._replace(files=files)
 
 
-_BOUNDS = ("atol", "rtol", "ulp", "zero", "denormals", "nan")
 # With metrics, what elements must be one by one; `nan` then tells which NaN the metrics leave out.
-_ELEMENT_KEYS = frozenset({*_BOUNDS, "allowed_count", "allowed_share"} - {"nan"})
+_ELEMENT_KEYS = frozenset({*Rule._fields, "allowed_count", "allowed_share"} - {"nan"})
 
 
 def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
@@ -268,7 +267,7 @@ def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
 
 def _allowed_error(bound: Bound) -> str:
     """The bounds in force, with the entries of 'when' that have set them."""
-    names = [name for name in _BOUNDS if name in bound.expected.model_fields_set]
+    names = [name for name in Rule._fields if name in bound.expected.model_fields_set]
     bounds = ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in names)
     return f"; allowed: {bounds}" if bounds else ""
 

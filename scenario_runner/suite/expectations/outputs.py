@@ -200,23 +200,18 @@ def _levels(image: ImagePlan, size_bytes: int) -> int:
 
 
 def write_output(
-    path: str, output: Output, element: Element | None, data: memoryview, create: CreateOutput = OutputFile
+    path: str, output: Output, element: Element, data: memoryview, create: CreateOutput = OutputFile
 ) -> None:
-    """Write the bytes of an output. A buffer has items of the type of ``element``, by default signed bytes, as the
-    file of its ``dst`` has. Raises FileError."""
+    """Write the bytes of an output; a buffer has items of the type of ``element``. Raises FileError."""
     resource = output.resource
     assert resource is not None
     if resource.kind == "buffer":
-        if element is None:
-            write_npy(path, "|i1", (len(data),), [data], create=create)
-        else:
-            descr = _DESCR.get(element.name, element.dtype)
-            write_npy(path, descr, (len(data) // element.size_bytes,), [data], create=create)
+        descr = _DESCR.get(element.name, element.dtype)
+        write_npy(path, descr, (len(data) // element.size_bytes,), [data], create=create)
         return
     if resource.kind == "image":
         resource = resource._replace(size_bytes=output.size_bytes, mips=_levels(resource, output.size_bytes))
-    writer = create_resource_file(path, resource, create)
-    with writer:
+    with create_resource_file(path, resource, create) as writer:
         writer.write(data)
 
 

@@ -35,7 +35,7 @@ from scenario_runner.viewing.reading import has_numbers
 
 _PLAIN = Expected()
 _MISFITS = ("SR-FILE-002", "SR-FILE-004")
-_BY_VALUE = frozenset({"atol", "rtol", "ulp", "zero", "denormals", "nan", "metrics"})  # decided by numbers, not bytes
+_BY_VALUE = frozenset({*Rule._fields, "metrics"})  # keys that compare numbers, not bytes
 
 
 class Bound(NamedTuple):
@@ -66,15 +66,9 @@ class Bound(NamedTuple):
     @property
     def rule(self) -> Rule:
         """The rule for single elements."""
-        expected = self.expected
-        return Rule(
-            expected.atol or 0.0,
-            expected.rtol or 0.0,
-            expected.ulp or 0,
-            expected.zero or 0.0,
-            expected.denormals or "exact",
-            expected.nan or ("equal" if expected.model_fields_set & _BY_VALUE - {"metrics"} else None),
-        )
+        fields = self.expected.model_fields_set.intersection(Rule._fields)
+        values = {name: getattr(self.expected, name) for name in fields}
+        return Rule(**{"nan": "equal", **values}) if fields else Rule()
 
     def expected_bytes(self) -> memoryview:
         """All of the expected content. Raises FileError."""
