@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.suite.expectations.model import VENDORS, Check, Condition, Output
+from scenario_runner.suite.expectations.model import SOURCES, VENDORS, Check, Condition, Output
 from scenario_runner.suite.records import Status
 from scenario_runner.text import close_names, did_you_mean
 
@@ -77,9 +77,6 @@ def _holds(sign: str, version: tuple[int, ...], bound: tuple[int, ...]) -> bool:
     return bool(_SIGNS[sign](padded, padded_bound))
 
 
-_SOURCES = ("file", "values", "sha256")
-
-
 def matching(check: Check, device: Device) -> int | None:
     """The index of the first entry of ``when`` that matches."""
     return next((at for at, condition in enumerate(check.when) if matches(condition, device)), None)
@@ -99,8 +96,8 @@ def _merged(base: Output | None, changed: Output) -> Output:
         return changed
     changes = {name: getattr(changed, name) for name in changed.model_fields_set}
     dropped: set[str] = set()
-    if any(name in changes for name in _SOURCES):  # another source takes the place of the one there was
-        dropped = {name for name in _SOURCES if name not in changes}
+    if any(name in changes for name in SOURCES):  # another source takes the place of the one there was
+        dropped = {name for name in SOURCES if name not in changes}
     if "sha256" in changes:
         return changed
     if "allowed_count" in changes or "allowed_share" in changes:

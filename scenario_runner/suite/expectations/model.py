@@ -18,9 +18,12 @@ VERSION: Final = 1
 _MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a file
 _BITS: Final = frozenset("0123456789abcdef")
 
+SOURCES: Final = ("file", "values", "sha256")
+"""The keys of an output of which one has the expected content."""
+
 
 def _checked(is_right: Callable[[Any], bool], expected: str) -> AfterValidator:
-    """A validator of values that are as ``expected``."""
+    """A validator that refuses other values than those for which ``is_right``."""
 
     def check(value: Any) -> Any:
         if not is_right(value):
@@ -41,7 +44,7 @@ def _several(value: Any) -> Any:
 
 
 def _or_one(schema: dict[str, Any]) -> None:
-    """Let the schema of an array of texts take one text as well."""
+    """Let the schema of an array of texts accept one text as well."""
     array = {key: schema.pop(key) for key in ("items", "minItems", "type") if key in schema}
     schema["anyOf"] = [array["items"], array]
     schema.pop("default", None)
@@ -292,8 +295,8 @@ def json_schema() -> dict[str, Any]:
     """The schema (draft 2020-12) as JSON data. It leaves to `validation.check` which outputs there are."""
     names = "#/$defs/{model}"
     generated = Check.model_json_schema(ref_template=names)
-    parts = {name: _part(name, part) for name, part in generated.pop("$defs").items()}
-    whole = _part("Check", generated)
+    parts = {name: _part(part) for name, part in generated.pop("$defs").items()}
+    whole = _part(generated)
     capabilities = parts["Needs"]["properties"]["capabilities"]["anyOf"]
     needs = whole["properties"]["needs"]
     whole["properties"]["needs"] = {
@@ -323,13 +326,12 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _part(name: str, definition: dict[str, Any]) -> dict[str, Any]:
+def _part(definition: dict[str, Any]) -> dict[str, Any]:
     """A model's schema as pydantic makes it, less null and what repeats the names of the keys."""
     from scenario_runner.scenario.schema import without_null
 
     cleaned: dict[str, Any] = without_null(definition)
     cleaned.pop("title", None)
-    cleaned["description"] = globals()[name].__doc__
     for part in cleaned["properties"].values():
         part.pop("title", None)
     return cleaned

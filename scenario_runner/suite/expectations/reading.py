@@ -19,7 +19,7 @@ from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, problems_of, scan
 from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.expectations.devices import Device, comparisons, matching, merged, vendor_id
-from scenario_runner.suite.expectations.model import VENDORS, Check, Least, Most, Output
+from scenario_runner.suite.expectations.model import SOURCES, VENDORS, Check, Least, Most, Output
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.metrics import METRICS
 
@@ -30,7 +30,6 @@ _KEY = "expect"  # of the expectations in a scenario
 _POINTER = f"/{_KEY}"
 _ABOUT_KEYS = ("SR-EXPECT-002",)
 _DEFAULT = Check()
-_SOURCES = ("file", "values", "sha256")
 
 
 class Expectations(NamedTuple):
@@ -293,12 +292,12 @@ def _of_outputs(outputs: Mapping[str, Output], here: str) -> Iterator[Diagnostic
 
 def _of_output(output: Output) -> Iterator[Diagnostic]:
     fields = output.model_fields_set
-    sources = [key for key in _SOURCES if key in fields]
+    sources = [key for key in SOURCES if key in fields]
     if len(sources) > 1:
         keys = " and ".join(map(repr, sources))
         yield _contradiction("", f"{keys} are given; one output has one of them")
     others = fields - {"sha256"}
-    if "sha256" in fields and others - set(_SOURCES):
+    if "sha256" in fields and others - set(SOURCES):
         keys = ", ".join(repr(key) for key in Output.model_fields if key in others)
         yield _contradiction("/sha256", f"a digest says only that bytes are equal, so that {keys} cannot be checked")
     if output.unchecked and fields - {"unchecked"}:

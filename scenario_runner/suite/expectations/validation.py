@@ -14,6 +14,7 @@ from scenario_runner.plan.records import Source
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.scenario.model_base import close_match, listed
+from scenario_runner.suite.expectations.model import SOURCES
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import (
     MOST_CAPTURES,
@@ -196,7 +197,7 @@ def _doubtful(name: str, paths: list[str], expectations: Expectations) -> Diagno
     """The problem of the files of an output in the folder: expected is one, and no key with other content."""
     path, *others = paths
     expected = expectations.written.outputs.get(name, _PLAIN)
-    keys = [key for key in ("file", "values", "sha256") if getattr(expected, key) is not None]
+    keys = [key for key in SOURCES if getattr(expected, key) is not None]
     unknown = next((path for path in paths if not is_known(path)), None)
     if unknown is not None:
         known = ", ".join(codec.extension for codec in all_codecs())
