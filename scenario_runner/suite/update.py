@@ -33,8 +33,7 @@ from scenario_runner.suite.expectations.validation import (
     Bound,
     bind,
     bind_output,
-    element_of_output,
-    values_without_type,
+    element_of_values,
 )
 from scenario_runner.suite.hashes import inputs_of
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Status
@@ -167,7 +166,8 @@ class _Update:
         if expected.sha256 is not None:
             self._set(self._pointer(name, "sha256"), name, hashlib.sha256(actual).hexdigest(), message)
         elif expected.values is not None:
-            self._set(self._pointer(name, "values"), name, self._as_values(rebound, actual), message)
+            values = decoded(actual, element_of_values(rebound), shape_of(expected.values))
+            self._set(self._pointer(name, "values"), name, values, message)
         else:
             self._write(rebound, actual, message)
 
@@ -181,7 +181,7 @@ class _Update:
         if rebound.expected.sha256 is None and (check := check_output(rebound, actual)).status == "Fail":
             message = f"this run would not pass even with its own content expected: {check.message}"
             help = "correct these keys of the expectation, or the scenario"
-            raise ExpectationError(rebound.problem("SR-EXPECT-012", "", message, help))
+            raise rebound.error("SR-EXPECT-012", "", message, help)
         return rebound
 
     def _pointer(self, name: str, key: str) -> str:
@@ -195,13 +195,6 @@ class _Update:
         assert path is not None
         self._values[self._expectations.pointer + pointer] = value
         self.changes.append(Change(path, name, "changed", message))
-
-    def _as_values(self, bound: Bound, actual: memoryview) -> Any:
-        """The bytes of an output as values of JSON, in arrays as they were."""
-        element = element_of_output(bound.output, bound.expected)
-        if element is None:
-            raise ExpectationError(values_without_type(bound))
-        return decoded(actual, element, shape_of(bound.expected.values))
 
     def _write(self, bound: Bound, actual: memoryview, message: str) -> None:
         output, folder = bound.output, self._expectations.expected_folder

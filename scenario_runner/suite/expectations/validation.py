@@ -30,7 +30,6 @@ from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.metrics import METRICS
 from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
-from scenario_runner.text import close_files_help
 from scenario_runner.viewing.content import ELEMENTS, Array, Element, element_of_format
 from scenario_runner.viewing.reading import has_numbers
 
@@ -108,6 +107,10 @@ class Bound(NamedTuple):
         if self.expectations.text is None and not key:
             message = f"{self.output.name!r}: {message}"
         return self.expectations.problem(code, f"/outputs/{escape(self.output.name)}{key}", message, help)
+
+    def error(self, code: str, key: str, message: str, help: str | None = None) -> ExpectationError:
+        """The same as an error to raise."""
+        return ExpectationError(self.problem(code, key, message, help))
 
 
 def bind(
@@ -241,16 +244,13 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
     if expected.sha256 is not None and expected.model_fields_set - {"sha256"}:  # an entry of 'when' has made it so
         others = ", ".join(sorted(map(repr, expected.model_fields_set - {"sha256"})))
         message = f"a digest says only that bytes are equal, so that {others} cannot count"
-        raise ExpectationError(bound.problem("SR-EXPECT-006", "/sha256", message))
+        raise bound.error("SR-EXPECT-006", "/sha256", message)
     if expected.unchecked or expected.sha256 is not None:
         return bound
     if bound.path is None and expected.values is None and bound.source is None:
         message = "has neither 'file', 'values' nor 'sha256', and no file in 'expected'"
-        raise ExpectationError(bound.problem("SR-EXPECT-005", "", message))
+        raise bound.error("SR-EXPECT-005", "", message)
     if output.resource is None:
-        if expected.values is None and bound.path is not None and not os.path.isfile(bound.path):
-            message, help = f"{bound.path}: does not exist", close_files_help(bound.path)
-            raise ExpectationError(bound.problem("SR-EXPECT-007", "/file", message, help))
         return bound
     element = _declared_element(bound)
     source = bound.source or _source(bound)
@@ -264,7 +264,7 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
     return bound
 
 
-def element_of_output(output: Output, expected: Expected) -> Element | None:
+def _element_of_output(output: Output, expected: Expected) -> Element | None:
     """The element type of an output, where it or its expectation says so."""
     resource = output.resource
     if resource is None or resource.kind == "buffer":
@@ -278,7 +278,7 @@ def element_of_output(output: Output, expected: Expected) -> Element | None:
 def _declared_element(bound: Bound) -> Element | None:
     """The type of the bytes, as far as the output or ``dtype`` say so; a misfit of the two is an error."""
     resource, dtype = bound.resource, bound.expected.dtype
-    element = element_of_output(bound.output, bound.expected)
+    element = _element_of_output(bound.output, bound.expected)
     if dtype is None:
         return None if resource.kind == "image" else element
     message = ""
@@ -289,7 +289,7 @@ def _declared_element(bound: Bound) -> Element | None:
     elif resource.kind == "image":
         message = f"an image has the type of its format, {resource.format.name}"
     if message:
-        raise ExpectationError(bound.problem("SR-EXPECT-008", "/dtype", message))
+        raise bound.error("SR-EXPECT-008", "/dtype", message)
     return element
 
 
@@ -300,22 +300,23 @@ def _source(bound: Bound) -> Source:
             return source_of(bound.path, bound.resource, bound.output.size_bytes)
         except FileError as error:
             raise ExpectationError(_file_problems(bound, error, "/file")) from None
-    element = element_of_output(bound.output, bound.expected)
-    if element is None and bound.resource.kind == "image":
-        message = f"values of {bound.resource.format.name} cannot be written as numbers"
-        raise ExpectationError(bound.problem("SR-EXPECT-008", "/values", message, "give a 'file'"))
-    if element is None:
-        raise ExpectationError(values_without_type(bound))
+    element = element_of_values(bound)
     try:
         data = encoded(bound.expected.values, element, bound.output.size_bytes // element.size_bytes)
     except ValueError as error:
-        raise ExpectationError(bound.problem("SR-EXPECT-008", "/values", str(error))) from None
+        raise bound.error("SR-EXPECT-008", "/values", str(error)) from None
     return ArraySource(data, bound.output.name)
 
 
-def values_without_type(bound: Bound) -> Diagnostic:
-    """The error for values of a buffer whose type no key gives."""
-    return bound.problem("SR-EXPECT-003", "/values", "say nothing of their type", "give 'dtype', such as 'float32'")
+def element_of_values(bound: Bound) -> Element:
+    """The type of values in the expectations. Raises ExpectationError where nothing gives one."""
+    element = _element_of_output(bound.output, bound.expected)
+    if element is None and bound.resource.kind == "image":
+        message = f"values of {bound.resource.format.name} cannot be written as numbers"
+        raise bound.error("SR-EXPECT-008", "/values", message, "give a 'file'")
+    if element is None:
+        raise bound.error("SR-EXPECT-003", "/values", "say nothing of their type", "give 'dtype', such as 'float32'")
+    return element
 
 
 def _file_problems(bound: Bound, error: FileError, key: str) -> Iterator[Diagnostic]:
@@ -332,12 +333,12 @@ def _check_element(bound: Bound, element: Element | None) -> None:
     expected = bound.expected
     if element is None and expected.model_fields_set - {"file"}:
         message, help = "has elements that are no numbers", "'dtype' says what they are"
-        raise ExpectationError(bound.problem("SR-EXPECT-008", "", message, help))
+        raise bound.error("SR-EXPECT-008", "", message, help)
     keys = sorted(map(repr, expected.model_fields_set & _BY_VALUE))
     if element is not None and element.name == "int8" and keys:
         message = f"has elements of one byte (int8), as every file of a buffer that a run writes; {keys[0]}"
         help = "'dtype' says what the elements are: 'float32' for instance, or 'int8' where they are that"
-        raise ExpectationError(bound.problem("SR-EXPECT-008", "", f"{message} would be taken of single bytes", help))
+        raise bound.error("SR-EXPECT-008", "", f"{message} would be taken of single bytes", help)
 
 
 def _misfits_of_ignored(bound: Bound) -> Iterator[Diagnostic]:
@@ -371,23 +372,18 @@ def check(item: Item) -> list[Diagnostic]:
     """
     try:
         expectations = load(item)
-    except ScenarioRunnerError as error:
-        return list(error.problems)
-    if expectations.expects_failure:
-        return []
-    try:
+        if expectations.expects_failure:
+            return []
         files = expected_files(expectations.expected_folder)
     except ScenarioRunnerError as error:
         return list(error.problems)
     written = expectations.written
     if not files and not written.outputs and not written.when:
         return []
-
     try:
         outputs = outputs_of_scenario(load_scenario(item.path), written.repeat)
     except ScenarioRunnerError:
         return []
-
     problems: dict[tuple[str, str], Diagnostic] = {}
     for condition in (None, *range(len(written.when))):
         try:
