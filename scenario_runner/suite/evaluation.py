@@ -56,8 +56,8 @@ def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = N
     except ScenarioRunnerError as error:
         outcome = _of_error(error, "MissingTool" if isinstance(error, MissingToolError) else "Missing")
     else:
-        evaluation = _Evaluation(item, expectations, options or _DEFAULT)
-        outcome = evaluation.run(runners)
+        evaluation = _Evaluation(item, expectations, runners, options or _DEFAULT)
+        outcome = evaluation.run()
         start += evaluation.evidence_s  # which is no time of the item
     return outcome._replace(seconds=time.perf_counter() - start)
 
@@ -72,9 +72,10 @@ def _of_error(error: ScenarioRunnerError, status: Status, reason: str = "") -> O
 class _Evaluation:
     """One run of one item."""
 
-    def __init__(self, item: Item, expectations: Expectations, options: EvaluationOptions) -> None:
+    def __init__(self, item: Item, expectations: Expectations, runners: Runners, options: EvaluationOptions) -> None:
         self._item = item
         self._expectations = expectations
+        self._runners = runners
         self._options = options
         self._bound: dict[str, Bound] = {}
         self._checks: list[OutputCheck] = []
@@ -82,21 +83,15 @@ class _Evaluation:
         self._evidence_bytes = 0
         self.evidence_s = 0.0
 
-    def run(self, runners: Runners) -> Outcome:
+    def run(self) -> Outcome:
         """The outcome, without its time."""
         check = self._expectations.check
-        runner = runners.runner(*self._expectations.timeout, robustness=check.robustness or None)
+        runner = self._runner = self._chosen_runner()
         try:
             if check.when:
                 self._expectations = self._expectations.for_device(runner.physical_device)
-                runner = runners.runner(*self._expectations.timeout, robustness=check.robustness or None)
-
-            def receive(plan: Plan) -> ResultsSink:
-                self._begin(plan, runner)
-                outputs = (bound.output for bound in self._bound.values())
-                return ResultsSink(plan, check.repeat, self._take, outputs)
-
-            plan = runner.run_into(self._item.path, receive, repeat=check.repeat, keep_state=check.keep_state)
+                self._chosen_runner()  # with the time limit on this device
+            plan = runner.run_into(self._item.path, self._sink, repeat=check.repeat, keep_state=check.keep_state)
         except _Refused as refused:
             status, reason = refused.args
             return Outcome(status, reason=reason)
@@ -104,20 +99,26 @@ class _Evaluation:
             if isinstance(error, DeviceError):
                 with suppress(ScenarioRunnerError):  # what it says about being closed matters less
                     runner.close()
-            return self._failed(error, runners)
+            return self._failed(error)
         return self._ended(plan)
 
-    def _begin(self, plan: Plan, runner: Runner) -> None:
+    def _chosen_runner(self) -> Runner:
+        robustness = self._expectations.check.robustness or None
+        return self._runners.runner(*self._expectations.timeout, robustness=robustness)
+
+    def _sink(self, plan: Plan) -> ResultsSink:
         """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
-        refused = refusal(self._expectations.check, plan, runner.physical_device)
+        check = self._expectations.check
+        refused = refusal(check, plan, self._runner.physical_device)
         if refused is not None:
             raise _Refused(*refused)
         if self._expectations.expects_failure:
             FileWriter(plan).check()  # as the run would whose exit code is expected
-            return
-        self._bound = bind(self._expectations, outputs_of_plan(plan, self._expectations.check.repeat))
+        else:
+            self._bound = bind(self._expectations, outputs_of_plan(plan, check.repeat))
+        return ResultsSink(plan, check.repeat, self._take, (bound.output for bound in self._bound.values()))
 
-    def _failed(self, error: ScenarioRunnerError, runners: Runners) -> Outcome:
+    def _failed(self, error: ScenarioRunnerError) -> Outcome:
         """The outcome of a run that ended with an error."""
         check = self._expectations.check
         if isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ()):
@@ -132,7 +133,7 @@ class _Evaluation:
             reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
             return _of_error(error, "Fail", reason)
         if isinstance(error, FenceTimeoutError):
-            return _of_error(error, "Timeout", f"{error.problems[0]} ({runners.limit[1]})")
+            return _of_error(error, "Timeout", f"{error.problems[0]} ({self._runners.limit[1]})")
         return _of_error(error, "Fail")
 
     def _as_expected(self, error: ScenarioRunnerError) -> Outcome:
