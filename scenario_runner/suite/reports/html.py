@@ -127,14 +127,13 @@ class _Page:
         yield "scenario-runner", info.version
 
     def _detail(self, result: Result) -> dict[str, Any]:
-        *earlier, last = result.attempts[-_ATTEMPTS_MAX:]
+        shown = result.attempts[-_ATTEMPTS_MAX:]
         attempts = [
             {"status": attempt.status, "seconds": attempt.seconds, "same": True}
-            if is_same(attempt, last)
+            if attempt is not shown[-1] and is_same(attempt, shown[-1])
             else self._attempt(attempt)
-            for attempt in earlier
+            for attempt in shown
         ]
-        attempts.append(self._attempt(last))
         return {"attempts": attempts, "driver": visible(result.driver)}
 
     def _attempt(self, attempt: Outcome) -> dict[str, Any]:
