@@ -19,12 +19,15 @@ class Element:
     """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in.
 
     Values of packed formats have fewer bits than that type: of a float the last ``unused_bits`` are zero, of an integer
-    the first ones are copies of its sign.
+    the first ones are copies of its sign. Where NumPy has no such type, ``ml_type`` is the one of ml_dtypes, and
+    ``raw_dtype`` that of raw bytes, which files have for it.
     """
 
     name: str
     dtype: str
     unused_bits: int = 0
+    ml_type: str = ""
+    raw_dtype: str = ""
 
     @property
     def size_bytes(self) -> int:
@@ -44,11 +47,11 @@ class Element:
     @property
     def type(self) -> Any:
         """The type of NumPy or of ml_dtypes that computes with the values."""
-        if self.name not in _ML_DTYPES:
+        if not self.ml_type:
             return self.dtype
         import ml_dtypes
 
-        return getattr(ml_dtypes, _ML_DTYPES[self.name])
+        return getattr(ml_dtypes, self.ml_type)
 
     @property
     def limits(self) -> Any:
@@ -59,7 +62,7 @@ class Element:
 
     def numbers(self, raw: Array) -> Array:
         """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
-        if self.name in _ML_DTYPES:
+        if self.ml_type:
             values: Array = raw.view(self.type).astype("<f4")
             return values
         return raw
@@ -105,8 +108,6 @@ class Element:
         return f"{value!s} (0x{bits:0{2 * self.size_bytes}x})"
 
 
-_ML_DTYPES = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
-
 ELEMENTS = {
     element.name: element
     for element in (
@@ -114,16 +115,16 @@ ELEMENTS = {
         Element("int8", "|i1"),
         Element("uint8", "|u1"),
         *(Element(f"{kind}{8 * size}", f"<{kind[0]}{size}") for size in (2, 4, 8) for kind in ("int", "uint", "float")),
-        Element("bfloat16", "<u2"),
-        Element("float8_e4m3", "|u1"),
-        Element("float8_e5m2", "|u1"),
+        Element("bfloat16", "<u2", ml_type="bfloat16", raw_dtype="<V2"),
+        Element("float8_e4m3", "|u1", ml_type="float8_e4m3fn", raw_dtype="|V1"),
+        Element("float8_e5m2", "|u1", ml_type="float8_e5m2"),  # no file tells it from the other one
     )
 }
 
 
-# Where two have one type, the first one: it is NumPy's own. Raw bytes are what files hold for bfloat16 and float8.
-_BY_DTYPE = {element.dtype[1:]: element for element in reversed(ELEMENTS.values())}
-_BY_DTYPE |= {"V1": ELEMENTS["float8_e4m3"], "V2": ELEMENTS["bfloat16"]}
+# Where two have one type, the first one: it is NumPy's own.
+_BY_DTYPE = {(element.raw_dtype or element.dtype)[1:]: element for element in reversed(ELEMENTS.values())}
+_BY_NUMERIC = {element.name.replace("_", ""): element for element in ELEMENTS.values() if element.ml_type}
 
 
 def element_of(dtype: str) -> Element | None:
@@ -133,12 +134,9 @@ def element_of(dtype: str) -> Element | None:
 
 def element_of_format(format: Format) -> Element:
     """The numbers of a format whose items are one of `ELEMENTS`."""
-    element = ELEMENTS.get(_BY_NUMERIC.get(format.numeric, "")) or element_of(format.numpy_dtype or "")
+    element = _BY_NUMERIC.get(format.numeric) or element_of(format.numpy_dtype or "")
     assert element is not None, "only formats of blocks have other items"
     return element
-
-
-_BY_NUMERIC = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
 
 
 def distance(one: Array, other: Array) -> Array:

@@ -174,10 +174,6 @@ class _Receiver:
         """All is there; nothing to do."""
 
 
-# How files hold what NumPy has no type for; there is none that tells float8_e5m2 from the other one.
-_DESCR = {"bfloat16": "<V2", "float8_e4m3": "|V1"}
-
-
 def extension_of(output: Output) -> str:
     """The extension of a file that holds all of an output: ``.npy``, or where that holds too little another one."""
     resource = output.resource
@@ -206,7 +202,7 @@ def write_output(
     resource = output.resource
     assert resource is not None
     if resource.kind == "buffer":
-        descr = _DESCR.get(element.name, element.dtype)
+        descr = element.raw_dtype or element.dtype
         write_npy(path, descr, (len(data) // element.size_bytes,), [data], create=create)
         return
     if resource.kind == "image":
