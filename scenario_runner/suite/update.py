@@ -43,11 +43,10 @@ from scenario_runner.viewing.content import ELEMENTS, Element
 
 
 class Change(NamedTuple):
-    """One expectation that becomes another: of an ``output``, in the file ``path``; ``message`` says what was wrong.
+    """The change of one expectation: of an ``output``, in the file ``path``; ``message`` tells what was wrong.
 
-    ``digest`` is the SHA-256 of what the output gives, of its shape too where it has one; "" where the file has more
-    in it. One that is "kept" does
-    not change, since the output is right.
+    ``digest`` is the SHA-256 of the content that the run wrote, with its shape where it has one; "" where the file has
+    more in it. A "kept" one stays as it is, since the output is right.
     """
 
     path: str
@@ -58,14 +57,14 @@ class Change(NamedTuple):
 
 
 def update(item: Item, runners: Runners, *, write: bool = True) -> list[Change]:
-    """Run an item and let what it gives be what is expected, where it is not so already; returns what changes.
+    """Run an item and replace the expectations that its results do not meet; returns the changes.
 
-    Outputs that are right stay as they are, within their tolerances too. Expected files, values, digests, exit codes
-    and codes change in the place where they are; what is new goes into the folder of expected files. Files appear
-    together, when the run has ended well; without ``write`` none does.
+    Content within its tolerances stays. Expected files, values, digests, exit codes and codes change in place; new
+    files go into the folder of expected files. Files appear together, when the run has ended well; without ``write``
+    none does.
 
-    Raises ExpectationError for what no run can put right (unknown keys, names of no output), for files that the item
-    reads, and for content that would not pass; and whatever the run raises where no error is expected.
+    Raises ExpectationError for problems that no run can solve (unknown keys, names of no output), for files that the
+    item reads, and for content that would not pass; and whatever the run raises where no error is expected.
     """
     return [change for change in update_or_keep(item, runners, write=write) if change.kind != "kept"]
 
