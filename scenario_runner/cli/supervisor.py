@@ -1,10 +1,9 @@
-"""The process that waits for the one which runs scenarios, and explains how it ended if a driver crashed in it.
+"""The process that waits for the one that runs scenarios, and explains its end if a driver crashes.
 
 A driver that crashes takes its process with it. So several files run in a child process, forked before anything is
-imported or started. When it crashes, the next child says which scenario did that and goes on with those that are left.
-The child dies with its parent, whatever ends that. With --isolate and --timeout a child that hangs is killed.
-One file runs without a parent, which would take a twentieth of the time of a small run; a `Watcher` says what it was
-doing when it crashes.
+imported or started. When it crashes, the next child reports the scenario and continues with the rest. The child dies
+with its parent. With --isolate and --timeout a child that hangs is killed. One file runs without a parent, which would
+take a twentieth of the time of a small run; a `Watcher` reports its crash.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _END_S = 10.0
 _LOOK_S = 0.02  # between two looks at a child that may hang
 
 # $1 is the file (or nothing), standard input a pipe that brings a line when the run ends by itself, $2 the descriptor
-# of what `progress` keeps, $3 that of what `faulthandler` says of the signal.
+# of the file of `progress`, $3 that of the file of `faulthandler`, which names the signal.
 _SCRIPT = f"""
 read -r line && exit
 read -r fault </proc/self/fd/$3
@@ -54,19 +53,19 @@ tail -c +{progress.TEXT + 1} /proc/self/fd/$2 | tr '\\000' '\\n' | {{
 """
 
 crash: Crash | None = None
-"""In a child that goes on after a crash: that crash."""
+"""In a child that continues after a crash: that crash."""
 
 
 def supervised(main: Callable[[], int]) -> int:
-    """Return the result of ``main``: run in a child where there are several files, else here, and watched where it may
-    load a driver. Returns in the child as well."""
+    """Return the result of ``main``, in a child as well. It runs in a child for several files, else here, and is watched
+    if it may load a driver."""
     argv = sys.argv[1:]
     driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
-    asked = "--isolate" in argv
-    if (len(files) > 1 or (files and asked)) and "--no-isolate" not in argv and _can_fork():
+    is_isolated = "--isolate" in argv
+    if (len(files) > 1 or (files and is_isolated)) and "--no-isolate" not in argv and _can_fork():
         progress.share()
-        return _Supervisor(asked).run(main)
+        return _Supervisor(is_isolated).run(main)
     signals.handle(signals.interrupt)
     if not driver:
         return main()
@@ -78,25 +77,25 @@ def supervised(main: Callable[[], int]) -> int:
 
 
 class Watcher:
-    """A shell that waits beside a run of one file, and says what was being done when a driver crashed.
+    """A shell that waits beside a run of one file, and reports its work when a driver crashes.
 
-    A parent process costs such a run a twentieth of its time: the memory that both have after a fork is copied piece by
-    piece. A shell is started without that. It cannot change how the run ends, which is by the signal. A handler in the
-    process itself cannot do this: faulthandler writes nothing but its own lines, and Python code that runs in a crashed
-    process may wait forever for a lock that the driver held.
+    A parent process costs such a run a twentieth of its time, since memory is copied after a fork; starting a shell
+    does not. The run still ends by the signal. A handler in the process itself cannot do this: faulthandler writes only
+    its own lines, and Python code in a crashed process may wait forever for a lock that the driver held.
 
-    Life cycle: started with the run; told that it has `ended`, or finds that its process is gone without that."""
+    Life cycle: started with the run; told that it has `ended`, or the end of its input shows that the process is gone.
+    """
 
     def __init__(self, file: str = "") -> None:
-        """Nothing is watched where there is no shell, or no Linux."""
+        """Watch nothing if there is no shell, or no Linux."""
         self._held = -1
         try:
-            kept, said = (os.memfd_create("scenario-runner", 0) for _ in range(2))  # 0: the shell inherits them
+            notes, faults = (os.memfd_create("scenario-runner", 0) for _ in range(2))  # 0: the shell inherits them
             read, held = os.pipe()
-            progress.share(kept)
+            progress.share(notes)
             os.posix_spawn(
                 "/bin/sh",
-                ["sh", "-c", _SCRIPT, "sh", one_line(file), str(kept), str(said)],
+                ["sh", "-c", _SCRIPT, "sh", one_line(file), str(notes), str(faults)],
                 {},
                 file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), (os.POSIX_SPAWN_CLOSE, 1)],
             )
@@ -104,10 +103,10 @@ class Watcher:
             return
         os.close(read)
         self._held = held
-        faulthandler.enable(said, all_threads=False)
+        faulthandler.enable(faults, all_threads=False)
 
     def ended(self) -> None:
-        """The run has ended by itself."""
+        """Tell the shell that the run has ended by itself."""
         try:
             if self._held >= 0:
                 os.write(self._held, b"\n")
@@ -116,7 +115,7 @@ class Watcher:
 
 
 def files_of(argv: Sequence[str]) -> list[str]:
-    """List the arguments that seem to be files to run: the arguments are read later. What follows an option may be its
+    """List the arguments that seem to be files to run. They are parsed later: a word behind an option may be its
     value."""
     words = argv[1:] if argv[0] == "run" else argv
     return [
@@ -129,7 +128,7 @@ def files_of(argv: Sequence[str]) -> list[str]:
 
 
 def _can_fork() -> bool:
-    """Return whether this process has but one thread: those of a tool that was loaded into it would be missing in a
+    """Return whether this process has only one thread. Those of a tool that was loaded into it would be missing in a
     child."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
@@ -138,23 +137,23 @@ def _can_fork() -> bool:
 
 
 class _Supervisor:
-    """Life cycle: handlers are set and a child is forked; its end is awaited; after a crash there is another child."""
+    """Life cycle: sets signal handlers, forks a child and waits for its end; after a crash it forks another one."""
 
     def __init__(self, ends_hanging: bool) -> None:
-        """``ends_hanging``: a child that sets `progress.LIMIT_MS` is killed when it does nothing for so long."""
+        """With ``ends_hanging`` a child that sets `progress.LIMIT_MS` is killed after so long without progress."""
         self._ends_hanging = ends_hanging
         self._child: IsolatedProcess | None = None
-        self._asked = 0
+        self._signal = 0
 
     def run(self, main: Callable[[], int]) -> int:
-        """The exit code of the call; in the child what ``main`` returns."""
+        """Return the exit code of the call; in the child the result of ``main``."""
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # where it is ignored, the child could not be waited for
         signals.handle(self._pass_on)
         global crash
         while True:
             before = progress.number(progress.ENDED)
-            if self._asked:  # while there was no child
-                return signals.EXIT_CODE_BASE + self._asked
+            if self._signal:  # while there was no child
+                return signals.EXIT_CODE_BASE + self._signal
             child = self._fork()
             if child is None:
                 return main()
@@ -162,7 +161,7 @@ class _Supervisor:
             code = child.code or 0
             if code >= 0:
                 return code
-            number = self._asked or -code
+            number = self._signal or -code
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
             from scenario_runner.run.crash import Crash
@@ -171,12 +170,12 @@ class _Supervisor:
             child.close()
             progress.ended(child_crash.kind.exit_code)
             if crash is not None and before >= (progress.number(progress.TOTAL) or len(sys.argv)):
-                return progress.number(progress.CODE)  # it had nothing left to do but to say what had happened
+                return progress.number(progress.CODE)  # it only had to report the crash before
             crash = child_crash
 
     def _fork(self) -> IsolatedProcess | None:
-        """Fork; None in the child, and where there are no more processes to be had. No signal comes in between, when it
-        could not be passed on."""
+        """Fork; None in the child, and if the system refuses a process. Signals are blocked until they can be passed
+        on."""
         from scenario_runner.run.isolated_process import IsolatedProcess
 
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals.INTERRUPTING)
@@ -192,9 +191,9 @@ class _Supervisor:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
     def _wait(self, child: IsolatedProcess) -> float:
-        """Wait for the end of the child; the seconds after which it was killed, since it hung, or 0.
+        """Wait for the end of the child. Return the seconds after which it was killed because it hung, else 0.
 
-        Raises FenceTimeoutError where it does not end: its driver holds it in the kernel."""
+        Raises FenceTimeoutError if it does not end: its driver holds it in the kernel."""
         seen, since = -1, 0.0
         while not child.wait(_LOOK_S if self._ends_hanging else None):
             now, limit_s = time.monotonic(), progress.number(progress.LIMIT_MS) / 1e3
@@ -215,6 +214,6 @@ class _Supervisor:
         return 0.0
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
-        self._asked = number
+        self._signal = number
         if self._child:
             self._child.signal(number)

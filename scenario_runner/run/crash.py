@@ -35,9 +35,9 @@ _INTERPRETER: Final = re.compile(r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vec
 
 
 class Crash(NamedTuple):
-    """The signal ``number`` ended the process in the file number ``file``, while it was doing ``what`` for the part of
-    it at the JSON pointer ``pointer``. ``stack`` is the Python stack, where there is one. It was killed where it had
-    done nothing for ``hung_s`` seconds."""
+    """The end of a process by the signal ``number``, in its file number ``file``, while it was doing ``what`` for the
+    JSON pointer ``pointer``. ``stack`` is its Python stack, if known. With ``hung_s`` it was killed after it had made no
+    progress for so many seconds."""
 
     number: int
     file: int
@@ -53,12 +53,12 @@ class Crash(NamedTuple):
 
     @property
     def kind(self) -> type[DeviceError]:
-        """The error that it is."""
+        """The class of its error."""
         return FenceTimeoutError if self.hung_s else DriverCrashError
 
 
 def crash_error(crash: Crash, file: str | None) -> DeviceError:
-    """The error for ``file``, the scenario or model that was being run (None: no file was)."""
+    """Make the error for ``file``, the scenario or model that was running, if any."""
     if crash.hung_s:
         end = f"was killed, since it had done nothing for {crash.hung_s:g} s (--timeout),"
         return crash.kind([crash_problem(crash, file, end, crash.kind.code, _HELP_WHEN_HUNG)])
@@ -80,10 +80,10 @@ def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVI
 
 
 def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
-    """The problem with the place that the pointer leads to; without one where its file is no scenario (a model).
+    """Add the line and column of a JSON pointer to a problem, if its file is a scenario.
 
-    The process that ended has read the file and found it right. So it is not checked again here, and this program does
-    not come to need what reads scenarios, which is costly to import.
+    The process that ended has checked the file. It is not checked again here, since the modules for that are costly to
+    import.
     """
     from scenario_runner.scenario.syntax import Places
 
@@ -101,7 +101,7 @@ def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
 
 
 def _used_by(tree: Any, pointer: str) -> str:
-    """The first command that uses the shader at a pointer, as the message goes on."""
+    """Name the first command that uses the shader at a pointer, as the end of the message."""
     match pointer.split("/"):
         case ["", "resources", index, "shader", *_]:
             uid = tree["resources"][int(index)]["shader"]["uid"]
@@ -113,7 +113,7 @@ def _used_by(tree: Any, pointer: str) -> str:
 
 
 def native_stack(process: int) -> str:
-    """The frames of the thread that crashed, down to the Python interpreter, and the path of the core file."""
+    """Format the frames of the crashed thread, down to the Python interpreter, and the path of the core file."""
     core, pattern = _core_of(process)
     if not core:
         return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}: see core(5)"
@@ -123,7 +123,7 @@ def native_stack(process: int) -> str:
 
 
 def _core_of(process: int) -> tuple[str, str]:
-    """The core file of a process, empty where there is none, and the system's pattern for such files."""
+    """Find the core file of a process, empty if there is none, and the system's pattern for such files."""
     try:
         with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
             pattern = file.read().strip()
@@ -133,9 +133,9 @@ def _core_of(process: int) -> tuple[str, str]:
         return "", reason_of(error)
     if pattern.startswith("|"):
         return "", pattern
-    name = re.sub("%(.)", lambda found: str(process) if found[1] == "p" else "*", glob.escape(pattern))
-    found = glob.glob(os.path.abspath(name + (f".{process}" if has_suffix else "")))
-    return max(found, key=os.path.getmtime, default=""), pattern
+    name = re.sub("%(.)", lambda match: str(process) if match[1] == "p" else "*", glob.escape(pattern))
+    cores = glob.glob(os.path.abspath(name + (f".{process}" if has_suffix else "")))
+    return max(cores, key=os.path.getmtime, default=""), pattern
 
 
 def _frames(gdb: str, core: str) -> list[str]:

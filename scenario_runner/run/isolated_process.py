@@ -1,4 +1,4 @@
-"""A fork of this process that may crash or hang, and tells how it ended."""
+"""A fork of this process that may crash or hang."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _STACK_SIGNAL = getattr(signal, "SIGUSR2", 0)
 
 
 class IsolatedProcess:
-    """Life cycle: forked; it ends, which `wait` tells; `close`d. It dies with this process.
+    """Life cycle: forked; ended, which `wait` detects; `close`d. It dies with this process.
 
-    ``id`` is 0 in the fork. ``end`` is a descriptor that can be read from when the process is gone. ``code`` is its
+    ``id`` is 0 in the fork. ``end`` is a descriptor that becomes readable when the process has ended. ``code`` is its
     exit code then, or a signal as a negative number."""
 
     def __init__(self, *, leads_group: bool = False) -> None:
-        """``leads_group``: all that the process starts ends with it. Raises OSError."""
+        """With ``leads_group`` all processes that it starts end with it. Raises OSError."""
         self._leads_group = leads_group
         self.code: int | None = None
         with ExitStack() as stack:
@@ -32,7 +32,7 @@ class IsolatedProcess:
             self.id = os.fork()
             if self.id:
                 os.close(alive)
-                # a pipe would stay open in what the process has started, and be closed by a driver that closes files
+                # a pipe would stay open in programs that the process has started, or be closed by a broken driver
                 self.end = os.pidfd_open(self.id)
                 stack.callback(os.close, self.end)
             self._open = stack.pop_all()
@@ -46,7 +46,7 @@ class IsolatedProcess:
             faulthandler.register(_STACK_SIGNAL, self._faults, all_threads=True)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the process; false where it has not ended in time."""
+        """Wait for the end of the process; false if it has not ended in time."""
         if self.code is None:
             poll = select.poll()
             poll.register(self.end, select.POLLIN)
@@ -71,11 +71,11 @@ class IsolatedProcess:
 
     @property
     def stack(self) -> str:
-        """The Python stack that it has left when it crashed, or was asked for it."""
+        """The Python stack that the process wrote when it crashed or was told to."""
         return os.pread(self._faults, _MOST_STACK_BYTES, 0).decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Close all of it; the process has ended, or is left to itself."""
+        """Release the descriptors; the process has ended, or is abandoned."""
         self._open.close()
 
 

@@ -1,4 +1,4 @@
-"""Find the scenarios that paths of a command line lead to while the first ones run, and their expectations."""
+"""Find the scenarios below the paths of a command line, while the first ones run, and their expectations."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ class Discovery:
     """The items that paths lead to, in the order of the paths; those of a folder are sorted by name.
 
     A path is a scenario, a folder that is searched, ``@FILE`` for a list of those, or ``-`` for a list on standard
-    input. ``root`` is what the ids are relative to. Nothing is opened before it is asked for, and each item comes once.
-    What cannot be read is a problem and stops nothing; a file that was named comes as an item also where it does not
-    exist.
+    input. Ids are relative to ``root``. Nothing is opened before it is needed, and each item comes once. What cannot be
+    read is a problem and stops nothing; a file that is named is an item even if it does not exist.
     """
 
     def __init__(self, root: str, problems: SuiteProblems, standard_input: int = 0) -> None:
@@ -44,11 +43,11 @@ class Discovery:
 
     @property
     def count(self) -> int:
-        """The number of items that were found so far."""
+        """Number of items found so far."""
         return len(self._ids)
 
     def items(self, paths: Iterable[str]) -> Iterator[Item]:
-        """The items, found as they are asked for."""
+        """Yield the items as they are found."""
         for path in paths:
             if path == "-":
                 yield from self._list(self._standard_input, "standard input", os.getcwd())
@@ -80,12 +79,12 @@ class Discovery:
             self._problems.found("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
 
     def _standard_input(self) -> Iterator[str]:
-        """Its lines as they come. Bytes that are no text stand in names that are refused one by one."""
+        """Yield the lines as they arrive. Bytes that are no text stay in names, which are refused one by one."""
         with open(self._input, encoding="utf-8-sig", errors="surrogateescape", closefd=False) as lines:
             yield from lines
 
     def _listed(self, lines: Iterable[str], name: str, folder: str) -> Iterator[Item]:
-        """Each line is relative to the root, as ids are, or else to the folder of the list."""
+        """Yield the items of lines, which are relative to the root, as ids are, or else to the folder of the list."""
         for number, line in enumerate(lines, 1):
             text = line.strip()
             if not text or text.startswith("#"):
@@ -101,7 +100,7 @@ class Discovery:
             yield from self._path(path)
 
     def _folder(self, folder: str, above: frozenset[str]) -> Iterator[Item]:
-        """The items below a folder; ``above`` are the real paths of the folders above it."""
+        """Yield the items below a folder; ``above`` are the real paths of the folders above it."""
         try:
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
@@ -115,7 +114,7 @@ class Discovery:
             self._problems.found("SR-SUITE-007", folder, message, severity="warning")
             return
         if self._searched.setdefault(place, folder) != folder:
-            return  # another link to it: its items have been found
+            return  # another link has led here already
         if len(self._searched) > 1 and NOT_SEARCHED in names:
             return
         for entry in entries:
@@ -163,13 +162,12 @@ class Discovery:
 
 
 def listed(item: Item) -> str:
-    """The name of an item as a line of a list."""
+    """Format the name of an item as a line of a list."""
     return f"./{item.id}" if item.id[0] == "#" or item.id[0].isspace() else item.id
 
 
 def is_scenario(path: str) -> bool:
-    """Return whether the search of a folder takes this file for a scenario. Raises OSError for one that it cannot
-    read."""
+    """Return whether the search of a folder takes this file for a scenario. Raises OSError if it cannot be read."""
     name = os.path.basename(path)
     if not name.endswith(".json") or _is_other(name):
         return False
@@ -177,7 +175,7 @@ def is_scenario(path: str) -> bool:
 
 
 def _is_other(name: str) -> bool:
-    """Return whether a .json file of a suite is no scenario, whatever is in it."""
+    """Return whether a .json file of a suite is no scenario, whatever its content."""
     return name in _OTHER_NAMES or is_expectations_file(name)
 
 
@@ -193,8 +191,8 @@ def _has_scenario(path: str) -> bool:
 
 
 def looks_like_scenario(text: bytes) -> bool:
-    """Return whether the beginning of a JSON text is an object with "commands" or "resources" at its top, well-formed
-    or not after that."""
+    """Return whether a JSON text begins an object with "commands" or "resources" at its top. The rest need not be
+    valid."""
     text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text.startswith(b"{"):
         return False
@@ -211,7 +209,7 @@ def looks_like_scenario(text: bytes) -> bool:
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether a name has neither control characters nor what is left of bytes that are not UTF-8."""
+    """Return whether a name has neither control characters nor bytes that are not UTF-8."""
     return name.isprintable() or not any(
         ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0 or 0xD800 <= ord(letter) < 0xE000 or letter in "\u2028\u2029"
         for letter in name
@@ -228,21 +226,21 @@ _FOLDER: Final = "expected"
 
 
 def expectations_file(scenario_path: str, beside: Container[str] | None = None) -> str | None:
-    """The file with the expectations of a scenario: ``check.json`` beside ``scenario.json``, ``NAME.check.json``
-    beside ``NAME.json``; None where there is none. ``beside`` has the names in its folder, where they are known."""
+    """Find the file with the expectations of a scenario, if any: ``check.json`` beside ``scenario.json``,
+    ``NAME.check.json`` beside ``NAME.json``. ``beside`` has the names in its folder, if they are known."""
     path = _beside(scenario_path, _FILE)
     is_there = os.path.lexists(path) if beside is None else os.path.basename(path) in beside
-    return path if is_there else None  # what cannot be read is reported when it is
+    return path if is_there else None  # an unreadable file is reported when it is read
 
 
 def is_expectations_file(path: str) -> bool:
-    """Return whether a file has the name of one with expectations, so that it is no scenario."""
+    """Return whether a file is named like one with expectations."""
     name = os.path.basename(path)
     return name == _FILE or name.endswith(f".{_FILE}")
 
 
 def expected_folder(scenario_path: str) -> str:
-    """The folder of the expected files that nothing names: ``expected`` beside ``scenario.json``, ``NAME.expected``
+    """Return the folder of expected files that are not named: ``expected`` beside ``scenario.json``, ``NAME.expected``
     beside ``NAME.json``. It need not exist."""
     return _beside(scenario_path, _FOLDER)
 

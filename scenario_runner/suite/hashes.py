@@ -1,4 +1,4 @@
-"""Hashes of what a result depends on: the files of an item, this program, and how it was called."""
+"""Hashes of what a result depends on: the files of an item, this program, and its options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
 
 
 def program_hash(options: Mapping[str, Any]) -> str:
-    """SHA-256 over the source of this program and the options that change what a run does."""
+    """Return the SHA-256 of the source of this program and of the options that affect a run."""
     package = Path(__file__).resolve().parents[1]
     hash = hashlib.sha256(json.dumps(options, sort_keys=True, default=str).encode())
     for path in sorted(package.rglob("*.py")):
@@ -36,11 +36,11 @@ def program_hash(options: Mapping[str, Any]) -> str:
 
 
 def item_hashes(item: Item, program: str) -> Hashes:
-    """Hash an item as its files are now, with the hash of the ``program``. A file that cannot be read counts as one
-    that is missing; a file is read once while its size and its times stay the same.
+    """Hash an item as its files are now, with the hash of the ``program``. An unreadable file counts as missing; a file
+    is read again only if its size or its times change.
 
-    What a scenario depends on is the files that it names as sources, and those that shader sources include; what its
-    expectations depend on is the files that they name, and those in the folder ``expected``.
+    A scenario depends on the files that it names as sources and on those that shader sources include; expectations
+    depend on the files that they name and on those in the folder ``expected``.
     """
     text, check = content(item.path), content(item.expectations)
     scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
@@ -50,19 +50,19 @@ def item_hashes(item: Item, program: str) -> Hashes:
 
 
 class _Source(NamedTuple):
-    """The SHA-256 of a file, and what it includes where it is a source."""
+    """The SHA-256 of a file, and the names that it includes if it is a source."""
 
     digest: bytes
     includes: tuple[str, ...]
 
 
 _NONE: Final = _Source(b"", ())
-_known: dict[tuple[int, ...], _Source] = {}  # by what tells files, and the same file after a change, apart
+_known: dict[tuple[int, ...], _Source] = {}  # by what identifies a file, and changes with its content
 
 
 def files_of(item: Item) -> Iterator[tuple[str, str]]:
-    """All files that a run of an item reads, and their SHA-256: the scenario, its expectations, and what these name.
-    What cannot be read is left out."""
+    """List the files that a run of an item reads, with their SHA-256: the scenario, its expectations, and the files
+    that these name. Unreadable files are left out."""
     text, check = content(item.path) or b"", content(item.expectations) or b""
     for path in filter(None, (item.path, item.expectations)):
         yield path, file_hash(path)
@@ -72,7 +72,7 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
 
 
 def inputs_of(item: Item) -> Iterator[str]:
-    """The files that an item only reads: those that its scenario names as sources, and masks."""
+    """List the files that an item only reads: the sources that its scenario names, and masks."""
     text, check = content(item.path) or b"", content(item.expectations) or b""
     folder = os.path.dirname(item.path)
     yield from declared_files(text.decode("utf-8", "replace"), folder).reads
@@ -81,12 +81,12 @@ def inputs_of(item: Item) -> Iterator[str]:
 
 
 def file_hash(path: str) -> str:
-    """SHA-256 of a file's content; empty where it cannot be read."""
+    """Return the SHA-256 of a file's content; empty if it cannot be read."""
     return _source(path).digest.hex()
 
 
 def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
-    """The files that a scenario names and those that they include, with their digests."""
+    """List the files that a scenario names and those that they include, with their digests."""
     folder = os.path.dirname(path)
     waiting = list(declared_files(text.decode("utf-8", "replace"), folder).reads)
     dirs = [os.path.join(folder, include_dir) for include_dir in _include_dirs(text)]
@@ -96,11 +96,11 @@ def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
         digest, includes = _source(path)
         yield path, digest
         for name in includes:
-            places = (os.path.join(each, name) for each in (os.path.dirname(path), *dirs))
-            found = next(filter(os.path.isfile, places), None)
-            if found is not None and found not in known:
-                known.add(found)
-                waiting.append(found)
+            places = (os.path.join(include_dir, name) for include_dir in (os.path.dirname(path), *dirs))
+            included = next(filter(os.path.isfile, places), None)
+            if included is not None and included not in known:
+                known.add(included)
+                waiting.append(included)
 
 
 def _include_dirs(text: bytes) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _include_dirs(text: bytes) -> Iterator[str]:
 
 
 def _expected(path: str, *texts: bytes) -> Iterator[tuple[str, bytes]]:
-    """The files that expectations name and those in the folder ``expected``, with their digests."""
+    """List the files that expectations name and those in the folder ``expected``, with their digests."""
     folder = os.path.dirname(path)
     for text in texts:
         for name in _named(text, "file", "mask"):
@@ -135,13 +135,13 @@ def _below(folder: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
-    """One hash of the names and the hashes of files, in their order, and of a text."""
+    """Hash the names and digests of files, in their order, and a text."""
     parts = (part for path, digest in files for part in (os.fsencode(os.path.basename(path)), digest))
     return hashlib.sha256(b"\n".join((*parts, text))).hexdigest()
 
 
 def _named(text: bytes, *keys: str) -> list[str]:
-    """The texts that a JSON text has under these keys, anywhere in it, and those in arrays under them."""
+    """List the strings under these keys, anywhere in a JSON text, and those in arrays under them."""
     names: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
@@ -150,13 +150,13 @@ def _named(text: bytes, *keys: str) -> list[str]:
             names.extend(text for text in texts if key in keys and isinstance(text, str) and "\0" not in text)
 
     if any(key.encode() in text for key in keys):
-        with suppress(ValueError, RecursionError):  # the run says what is wrong
+        with suppress(ValueError, RecursionError):  # the run reports it
             json.loads(text, object_pairs_hook=note)
     return names
 
 
 def content(path: str | None) -> bytes | None:
-    """Read a file; None where there is none, or it cannot be read."""
+    """Read a file; None if there is none, or it cannot be read."""
     try:
         if path is not None and os.path.isfile(path):
             return read_file(path)

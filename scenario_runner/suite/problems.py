@@ -1,4 +1,4 @@
-"""Problems of a suite itself, not of one of its items: told as they are found, and they stop nothing."""
+"""Problems of a suite itself, not of one of its items: shown as they are found; they stop nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 class SuiteProblems:
     """Life cycle: each problem is `found` and shown at once; at the end ``exit_code`` is that of the first error, or 0.
 
-    With ``strict`` the first problem, warnings included, is raised instead. In a `together` block what would be raised
-    waits for its end, so that all of it is said.
+    With ``strict`` the first problem or warning is raised instead. A `together` block raises all of its problems at its
+    end.
     """
 
     def __init__(self, show: Callable[[Diagnostic], None], *, strict: bool = False) -> None:
@@ -25,7 +25,7 @@ class SuiteProblems:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise all problems of a block that end the suite as one error, when the block has ended."""
+        """Collect the errors of a block that end the suite, and raise them as one error at its end."""
         self._held = []
         with self.holding():
             yield
@@ -35,7 +35,7 @@ class SuiteProblems:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Part of a `together` block, or all of it: what it raises waits, and what comes after the part goes on."""
+        """Collect the error of a part of a `together` block, so that the code after the part runs."""
         try:
             yield
         except ScenarioRunnerError as error:
@@ -65,14 +65,14 @@ class SuiteProblems:
         self._show(problem)
 
     def show_all(self, problems: Sequence[Diagnostic]) -> None:
-        """Show problems of items, whose results say that they could not run. Raises all of them with ``strict``."""
+        """Show problems of items that cannot run. Raises all of them with ``strict``."""
         if self._strict and problems:
             raise error_of(problems)
         for problem in problems:
             self._show(problem)
 
     def failed(self, error: ScenarioRunnerError) -> None:
-        """Show all problems of an error that something has ended with, and that stops nothing else."""
+        """Show all problems of an error that has ended one part of the suite and stops nothing else."""
         self.exit_code = self.exit_code or error.exit_code
         for problem in error.problems:
             self._show(problem)

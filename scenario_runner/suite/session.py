@@ -1,4 +1,4 @@
-"""One run of a suite: items go to the workers, what comes back is judged, kept and handed on."""
+"""One run of a suite: items go to the workers; their outcomes get verdicts, which are recorded and passed on."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from scenario_runner.suite.running.options import Again, Finished
 from scenario_runner.suite.verdicts import Row, Rules
 
 
-class Workers(Protocol):
-    """The interface of `running.workers.Workers`, which runs items."""
+class ItemRunner(Protocol):
+    """The interface that `running.workers.Workers` and `cluster_workers.ClusterWorkers` share."""
 
     def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
-        """Run items, which are asked for as workers become free; an item comes back when it needs no more attempts."""
+        """Run items, taken as workers become free, and yield each when it needs no further attempt."""
 
     def stop(self) -> None:
-        """Begin no more of them; those in flight are finished."""
+        """Begin no further item; those in flight are finished."""
 
 
 class Limits(NamedTuple):
-    """After how many failures that nothing expects a run ends; None is never. With ``strict_environment`` it ends at
-    the first item for which this machine lacks a tool.
+    """Conditions that end a run before its last item.
 
-    After ``fail_fast`` of them no more items are run, and the rest has no result. After ``max_failures`` the rest is
-    skipped, with that as the reason.
+    After ``fail_fast`` unexpected failures no further item runs, and the rest has no result. After ``max_failures`` the
+    rest is skipped, with that as the reason. With ``strict_environment`` the run ends at the first item for which this
+    machine lacks a tool.
     """
 
     fail_fast: int | None = None
@@ -37,10 +37,10 @@ class Limits(NamedTuple):
 
 
 class Session:
-    """Life cycle: made; `run` once; then ``rows`` has the verdict of every item, and ``bad`` the number of failures.
+    """Life cycle: created; `run` once; then ``rows`` has the verdict of every item, and ``bad`` the number of failures.
 
-    With a ``journal`` results are written there as they come, with hashes where that of the program is given.
-    Results that ``earlier`` has of an item with the same hashes are taken over; lists may have changed meanwhile.
+    With a ``journal`` results are written there as they arrive, with hashes if that of the program is given. An item
+    whose hashes ``earlier`` knows keeps its earlier result; lists may have changed since.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Session:
         self._stopped = False
         self._running = 0
 
-    def run(self, items: Iterable[Item], workers: Workers) -> None:
-        """Run the items, and hand each result to ``take``. An exception, such as Ctrl-C, leaves those there were."""
+    def run(self, items: Iterable[Item], workers: ItemRunner) -> None:
+        """Run the items, and pass each result to ``take``. After an exception, such as Ctrl-C, earlier results stay."""
         items = iter(items)
         for finished in workers.run(self._to_run(items), again=self._again):
             self._running -= 1
@@ -86,7 +86,7 @@ class Session:
         self.is_complete = not self._running and next(items, None) is None
 
     def _to_run(self, items: Iterator[Item]) -> Iterator[Item]:
-        """The items whose result has to be found out; the others get theirs here."""
+        """Yield the items that have to run; the others get their results here."""
         most = self._limits.max_failures
         while not self._stopped and (item := next(items, None)) is not None:
             if self.lists.skips.match(item.id):
@@ -105,7 +105,7 @@ class Session:
             yield item
 
     def _take_over(self, item: Item, hashes: Hashes) -> bool:
-        """Use the earlier result of an item, if there is one and nothing that it depends on has changed."""
+        """Reuse the earlier result of an item, if there is one and nothing that it depends on has changed."""
         before = None if self._earlier is None else self._earlier(item.id, hashes)
         expected = self.lists.expected(item.id)
         attempts = None if before is None else self.rules.replayed(expected, before.attempts)
