@@ -57,8 +57,8 @@ crash: Crash | None = None
 
 
 def supervised(main: Callable[[], int]) -> int:
-    """Return the result of ``main``, in a child as well. It runs in a child for several files, else here, and is watched
-    if it may load a driver."""
+    """Return the result of ``main``, in a child as well. Several files run in a child. A single one runs here, and is
+    watched if it may load a driver."""
     argv = sys.argv[1:]
     driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []

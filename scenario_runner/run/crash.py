@@ -36,8 +36,8 @@ _INTERPRETER: Final = re.compile(r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vec
 
 class Crash(NamedTuple):
     """The end of a process by the signal ``number``, in its file number ``file``, while it was doing ``what`` for the
-    JSON pointer ``pointer``. ``stack`` is its Python stack, if known. With ``hung_s`` it was killed after it had made no
-    progress for so many seconds."""
+    JSON pointer ``pointer``. ``stack`` is its Python stack, if known. With ``hung_s`` it was killed after so many
+    seconds without progress."""
 
     number: int
     file: int

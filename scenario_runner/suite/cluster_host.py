@@ -1,9 +1,8 @@
-"""Jobs of a cluster, and functions that a worker of Dask calls on its host: keep files, and run shards.
+"""Jobs of a cluster, and the functions that a worker of Dask calls on its host: they keep files and run shards.
 
-Files are kept in the user's cache folder, named by the SHA-256 of their content. They are sent once, and are copied
-(never linked) to where a scenario finds them, so that a run cannot change them. A file /a/b of the host that started
-the suite stands at SCRATCH/a/b here, so that relative paths mean the same. SCRATCH is removed from all paths in
-results.
+Files are kept in the user's cache folder, named by the SHA-256 of their content, and sent once. They are copied, never
+linked, so that a run cannot change them: a file /a/b of the host that started the suite becomes SCRATCH/a/b here, which
+keeps relative paths valid. SCRATCH is removed from all paths in results.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from scenario_runner.temporary import temporary_folder
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
-_IDLE_S: Final = 60.0  # without a shard: whoever started the suite may be gone
+_IDLE_S: Final = 60.0  # without a shard: the suite may have been killed
 
 
 class Order(NamedTuple):
@@ -49,8 +48,8 @@ class Order(NamedTuple):
 class Job(NamedTuple):
     """An item for another host.
 
-    ``files`` has what a run of it reads: absolute path on the host that started the suite → SHA-256 of the content.
-    ``absolute`` are those paths of them that a file of the item spells as they are here.
+    ``files`` has the files that a run of it reads: absolute path on the host that started the suite → SHA-256 of the
+    content. ``absolute`` are those that a file of the item names by absolute paths.
     """
 
     item: Item
@@ -67,18 +66,18 @@ class Ran(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a shard. ``problems`` say what cut it short."""
+    """The end of a shard. ``problems`` are the reasons if it ended early."""
 
     problems: tuple[Diagnostic, ...]
     devices: tuple[Device, ...] = ()
 
 
 Reply = Ran | Ended | str
-"""News of a host; a text is a message for the user."""
+"""A message of a host; a text is a note for the user."""
 
 
 def job_of(item: Item, expected: Expected) -> Job:
-    """The item with its files as they are now. Those that are missing here will be missing there."""
+    """Make a job of an item with its files as they are now. Files that are missing here will be missing there."""
     files: dict[str, str] = {}
     absolute: list[str] = []
     folder = os.path.join(os.path.dirname(item.path), "")
@@ -95,12 +94,12 @@ def job_of(item: Item, expected: Expected) -> Job:
 
 
 def kept_path(hash: str) -> str:
-    """The path of the file with this hash, once it is kept."""
+    """Return the path of the file with this hash, once it is kept."""
     return os.path.join(default_cache_dir(), KIND, f"{hash}.content")
 
 
 def check_store() -> None:
-    """Make the folder of the kept files. Raises the error of HOST_CANNOT_KEEP_FILES where it cannot be used."""
+    """Create the folder of the kept files. Raises the error of HOST_CANNOT_KEEP_FILES if it cannot be used."""
     root = default_cache_dir()
     for folder in (root, os.path.join(root, KIND)):
         try:
@@ -117,12 +116,12 @@ def _refuse_to_keep(path: str, reason: str) -> NoReturn:
 
 
 def describe() -> dict[str, str]:
-    """This host, and the program on it."""
+    """Describe this host, and the program on it."""
     return {"host": socket.gethostname(), "version": __version__, "program": program_hash({})}
 
 
 def missing(hashes: Iterable[str]) -> list[str]:
-    """List the files that are not here. The others count as used now, so that they stay."""
+    """List the hashes of files that this host lacks. The others count as used now, so that they stay in the cache."""
     check_store()
     lacks = []
     for hash in hashes:
@@ -134,7 +133,7 @@ def missing(hashes: Iterable[str]) -> list[str]:
 
 
 def receive(files: Mapping[str, bytes]) -> None:
-    """Keep files by their hashes. One whose content does not have its hash has changed meanwhile, and is dropped."""
+    """Keep files by their hashes. A file whose content has another hash has changed meanwhile, and is dropped."""
     for hash, data in files.items():
         if hashlib.sha256(data).hexdigest() == hash:
             try:
@@ -144,7 +143,7 @@ def receive(files: Mapping[str, bytes]) -> None:
 
 
 def take(path: str) -> bytes:
-    """The content of a file about a failure, which is removed."""
+    """Read and remove a file about a failure."""
     with open(path, "rb") as file:
         data = file.read()
     os.unlink(path)
@@ -155,15 +154,15 @@ class Layout:
     """Life cycle: items are placed, run, and `clear` removes their files."""
 
     def __init__(self, folder: str) -> None:
-        """``folder`` need not exist; its path must occur nowhere else in what a run says."""
+        """``folder`` need not exist; its path must occur nowhere else in the messages of a run."""
         self._folder = folder
         self._placed: dict[str, str] = {}
 
     def place(self, job: Job) -> Item:
-        """Copy the files of an item to where its scenario finds them; the item as it is here.
+        """Copy the files of an item to where its scenario finds them, and return the item with its paths here.
 
-        Raises ScenarioRunnerError where a file cannot be had, with the code HOST_CANNOT_KEEP_FILES where that is so
-        because of this host.
+        Raises ScenarioRunnerError for a file that is not available, with the code HOST_CANNOT_KEEP_FILES if this host
+        is the cause.
         """
         item = job.item
         for path in job.absolute:
@@ -189,11 +188,11 @@ class Layout:
         return Item(item.id, self.here(item.path), self.here(item.expectations))
 
     def here(self, path: str) -> str:
-        """The path on this host of a file of the other one."""
+        """Return the path on this host of a file of the other one."""
         return self._folder + os.path.abspath(path)
 
     def there(self, outcome: Outcome) -> Outcome:
-        """An outcome with all paths as they are on the other host."""
+        """Return an outcome with all paths as on the other host."""
         text = json.dumps(outcome.as_json()).replace(json.dumps(self._folder)[1:-1], "")
         return Outcome.of_json(json.loads(text))
 
@@ -204,9 +203,9 @@ class Layout:
 
 
 class _Supervisor:
-    """Runs the shards of a suite on this host, in workers that stay warm from shard to shard.
+    """Runs the shards of a suite on this host, in workers that stay from shard to shard.
 
-    Life cycle: made with the first shard; `close` ends what runs. One that gets no shard for a minute closes itself.
+    Life cycle: created for the first shard; closes itself after a minute without a shard; `close` ends items that run.
     """
 
     def __init__(self, order: Order) -> None:
@@ -227,7 +226,7 @@ class _Supervisor:
             self._stack = stack.pop_all()
 
     def run(self, jobs: list[Job], say: Callable[[Reply], None]) -> None:
-        """Run a shard, and say what comes of it; the last word is `Ended`."""
+        """Run a shard, and send its results; the last message is `Ended`."""
         with self._shard:
             self._idle.cancel()
             self._say = say
@@ -238,14 +237,14 @@ class _Supervisor:
             self._idle.start()
 
     def _problems(self, jobs: Mapping[str, Job]) -> tuple[Diagnostic, ...]:
-        """Run a shard; the diagnostics of what ended it before its time, none where nothing did."""
+        """Run a shard. Return the problems that ended it early, if any."""
 
         def again(item: Item, attempts: tuple[Outcome, ...]) -> bool:
             return self._order.rules.again(jobs[item.id].expected, attempts)
 
         try:
             for finished in self.workers.run(self._placed(jobs.values()), again=again):
-                # an item that no device of this host is left for may run on another one
+                # an item for which no device of this host is left may run on another host
                 is_left = finished.attempts[-1].status == "Missing" and not finished.attempts[-1].diagnostics
                 if not (is_left and self._lost_devices()):
                     self._finish(finished._replace(item=jobs[finished.item.id].item))
@@ -255,7 +254,7 @@ class _Supervisor:
         return (Diagnostic("SR-DEVICE-002", "error", None, f"no device is left: {lost}"),) if lost else ()
 
     def _lost_devices(self) -> str:
-        """The reason why no device is left; empty where one is."""
+        """Return why no device is left; empty if one is."""
         reasons = [device.given_up for device in self.workers.devices]
         return "; ".join(reasons) if all(reasons) else ""
 
@@ -277,7 +276,7 @@ class _Supervisor:
         self._say(Ran(finished._replace(attempts=attempts, host=socket.gethostname()), files))
 
     def close(self) -> None:
-        """End what runs."""
+        """End the items that run."""
         self.workers.stop(now=True)
         with self._shard:
             self._idle.cancel()
@@ -289,10 +288,10 @@ _ended: set[str] = set()
 
 
 def run_shard(order: Order, jobs: list[Job], topic: str) -> None:
-    """Run a shard, and tell each `Reply`, pickled, under a topic.
+    """Run a shard as a task of Dask, and log each `Reply`, pickled, as an event of a topic.
 
-    This is the task that Dask knows of. It must not be run twice at a time in one process. It returns nothing: where
-    Dask fails to fetch what a task returned it runs it again.
+    It must not run twice at a time in one process. It returns nothing, since Dask repeats a task if it fails to fetch
+    the result.
     """
     from distributed import get_worker
 
@@ -312,13 +311,13 @@ def run_shard(order: Order, jobs: list[Job], topic: str) -> None:
 
 
 def stop(session: str) -> None:
-    """Begin no further item of the shard that runs."""
+    """Begin no further item of the current shard."""
     if session in _supervisors:
         _supervisors[session].workers.stop()
 
 
 def end(session: str) -> None:
-    """End what runs of a suite, which gets no further shard; does not wait for it."""
+    """End a suite, which gets no further shard, without waiting for its processes."""
     _ended.add(session)
     threading.Thread(target=_close, args=[session]).start()
 

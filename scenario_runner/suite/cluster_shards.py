@@ -1,4 +1,4 @@
-"""One worker of Dask, as the host that started a suite sees it: a thread that gives it files and shards."""
+"""Shards of a suite, and the thread that sends them, with their files, to one worker of Dask."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 MOST_LOSSES: Final = 3
-"""An item that so many hosts were lost with is not run again."""
+"""An item is given up after so many hosts were lost with it."""
 
 _MOST_ITEMS: Final = 50
 _FIRST_ITEMS: Final = 10
-_SHARD_S: Final = 4.0  # as long a shard is to take, as far as the one before it tells
+_SHARD_S: Final = 4.0  # the duration of a shard, estimated from the previous one
 _BATCH_BYTES: Final = 8 << 20
 REST_S: Final = 5.0
-"""So long a host gets nothing after a failure: what it has failed with is left to the others."""
+"""A host that has failed waits so long, and its items run on others."""
 TASK: Final = "scenario-runner-shard"
 
 
@@ -46,16 +46,16 @@ class Suite(NamedTuple):
 
 
 Message = Finished | Ended | ConnectionError | str | None
-"""News of a thread about its host: a result, the end of a shard, the loss of the host, a text for the user. None: it
-waits for a shard."""
+"""A message of a thread about its host: a result, the end of a shard, the loss of the host, or a note for the user.
+None means that the host waits for a shard."""
 
 
 class Host:
-    """Life cycle: its thread starts with it, and ends after `abandon`, or when it has told that the host is lost or
-    cannot run anything.
+    """Life cycle: starts its thread, which ends after `abandon`, or after a message that the host is lost or cannot run
+    anything.
 
-    ``pending`` are the items of its shard that have no result yet, ``size`` and ``seconds`` those of its shard before;
-    only who receives the messages changes them.
+    ``pending`` has the items of its shard that have no result yet; ``size`` and ``seconds`` describe the previous
+    shard. Only the receiver of the messages changes them.
     """
 
     def __init__(
@@ -76,14 +76,14 @@ class Host:
         threading.Thread(target=self._work, daemon=True).start()
 
     def give(self, jobs: list[Job]) -> None:
-        """Have it run a shard."""
+        """Queue a shard for the host."""
         self.pending = {job.item.id: job for job in jobs}
         self.size = len(jobs)
         self.started_s = time.monotonic()
         self._shards.put(jobs)
 
     def abandon(self) -> None:
-        """It gets no further shard, and nobody waits for the one that it runs."""
+        """End the thread, and do not wait for the shard that runs."""
         if self._future is not None:
             with suppress(Exception):
                 self._future.cancel()
@@ -109,21 +109,21 @@ class Host:
                 if ended.problems:
                     time.sleep(REST_S)
                 self._tell(self, None)
-        except Exception as error:  # whatever Dask raises when a worker or the scheduler is gone
+        except Exception as error:  # Dask raises any error if a worker or the scheduler is gone
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             if self._suite.client.status != "running":
                 why = "there is no connection to the scheduler"
             self._tell(self, ConnectionError(why))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of `host` there."""
+        """Call a function of `cluster_host` on the host."""
         return self._suite.client.run(function, *arguments, workers=[self.address])[self.address]
 
     def _refusal(self) -> str:
-        """The reason why this worker cannot run anything, empty where it can."""
+        """Return why this worker cannot run items; empty if it can."""
         try:
             about = self._call(host.describe)
-        except OSError:  # contact is lost
+        except OSError:  # the connection is lost
             raise
         except Exception as error:  # it cannot import the function: Dask may raise that as another error
             return f"its Python has no such scenario-runner as this one ({error})".splitlines()[0]
@@ -136,7 +136,7 @@ class Host:
         return f"its scenario-runner {theirs} has other source files than this one"
 
     def _send(self, jobs: list[Job]) -> None:
-        """Bring the files of a shard that are not there."""
+        """Send the files of a shard that the host lacks."""
         paths = {hash: path for job in jobs for path, hash in job.files.items() if path not in job.absolute}
         batch: dict[str, bytes] = {}
         for hash in self._call(host.missing, list(paths)) if paths else ():
@@ -149,7 +149,7 @@ class Host:
             self._call(host.receive, batch)
 
     def _run(self, jobs: list[Job]) -> Ended:
-        """Have the host run a shard, and tell its results as they come."""
+        """Run a shard on the host, and pass on its results as they arrive."""
         suite = self._suite
         answers = self._answers = SimpleQueue[Reply | None]()
         future = self._future = suite.client.submit(
@@ -170,7 +170,7 @@ class Host:
                 self._tell(self, reply.finished)
             else:
                 self._tell(self, reply)
-        future.result()  # raises why it has not told that it ended
+        future.result()  # raises the reason
         raise OSError("it has ended without a word")
 
     def _fetch(self, ran: Ran) -> None:
@@ -184,14 +184,14 @@ class Host:
 
 
 def next_size(size: int, seconds: float) -> int:
-    """The number of items of the shard after one of ``size``, which took ``seconds``; 0 and 0 before the first."""
+    """Choose the size of the shard after one of ``size`` items that took ``seconds``; 0 and 0 before the first."""
     if not size:
         return _FIRST_ITEMS
     return max(1, min(_MOST_ITEMS, round(size * min(4.0, _SHARD_S / max(seconds, 0.001)))))
 
 
 class Shards:
-    """Takes few more items from ``items`` than are run."""
+    """The items that no host has, taken from ``items`` as needed."""
 
     def __init__(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> None:
         self._items = iter(items)
@@ -200,7 +200,7 @@ class Shards:
         self._losses: Counter[str] = Counter()
 
     def has_more(self) -> bool:
-        """Return whether there is an item that nobody runs; one may be taken to find out."""
+        """Return whether an item is left; one may be taken from the iterator to find out."""
         if not self._ahead:
             item = next(self._items, None)
             if item is None:
@@ -209,8 +209,8 @@ class Shards:
         return True
 
     def take(self, size: int) -> list[Job]:
-        """The next shard, of at most ``size`` items. An item that a lost host had is one alone: it may be what has
-        ended that host."""
+        """Make the next shard, of at most ``size`` items. An item of a lost host is a shard alone, since it may be the
+        cause."""
         jobs: list[Job] = []
         while len(jobs) < size and self.has_more():
             if self._losses[self._ahead[0].id]:
@@ -222,12 +222,11 @@ class Shards:
         return jobs
 
     def back(self, jobs: Iterable[Job]) -> None:
-        """Items that did not run."""
+        """Return items that did not run."""
         self._ahead.extendleft(job.item for job in reversed(list(jobs)))
 
     def lost(self, jobs: Iterable[Job]) -> list[Item]:
-        """Items whose host is gone, or the process that ran them. Those that it has happened to too often do not run
-        again, and are returned."""
+        """Return items whose host, or the process that ran them, is lost. Gives back those that are not tried again."""
         jobs = list(jobs)
         self._losses.update(job.item.id for job in jobs)
         given_up = [job.item for job in jobs if self._losses[job.item.id] >= MOST_LOSSES]
@@ -235,6 +234,6 @@ class Shards:
         return given_up
 
     def rest(self) -> Iterator[Item]:
-        """All items that are left."""
+        """Yield all items that are left."""
         while self.has_more():
             yield self._ahead.popleft()

@@ -1,8 +1,8 @@
 """Run items on the hosts of a cluster: the counterpart of `running.workers.Workers` with Dask.
 
-The scheduler is one that the user names, or one of its own with workers on this machine. One thread takes items and
-gives results; each worker of Dask has one more (`cluster_shards`). Only this module knows which items are unfinished:
-Dask never repeats a task, since it would repeat all of it, and blames all that ran on a worker for its end.
+The user names the scheduler, or it is started here with workers on this machine. One thread takes items and yields
+results; one more for each worker of Dask sends it shards (`cluster_shards`). Unfinished items are scheduled here: Dask
+would repeat whole shards, and blame all tasks of a worker for its end.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _ENCRYPTED: Final = (
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the scheduler at an address, of the one that a file ``*.json`` of it names, or of a cluster on this
-    machine (``local:N``) for as long as the block runs. Waits some time for a scheduler that is not there yet.
+    """Connect to the scheduler at an address or in a scheduler file ``*.json``, or start a cluster on this machine
+    (``local:N``), for the duration of the block. Wait some time for a scheduler that does not answer yet.
 
     Raises UnsupportedError without the package ``distributed``, UsageError where there is no scheduler.
     """
@@ -62,7 +62,7 @@ def connected(address: str) -> Iterator[Client]:
             "--cluster needs the package 'distributed', which is not installed",
             "pip install 'scenario-runner[cluster]'",
         )
-    silence("distributed")  # what is lost is ours to report
+    silence("distributed")  # losses are reported here
     with ExitStack() as stack:
         yield stack.enter_context(_local(address, stack) if address.startswith(_LOCAL) else _client(address))
 
@@ -85,8 +85,10 @@ def _client(address: str) -> Client:
     try:
         scheduler = _in_file(address, until) if address.endswith(".json") else address
         return Client(scheduler, timeout=max(1, round(until - time.monotonic())), set_as_default=False)
-    except Exception as error:  # anything: what answers there may be no scheduler
-        why = ": ".join(dict.fromkeys(str(each) or type(each).__name__ for each in (error, error.__cause__) if each))
+    except Exception as error:  # any: something else may answer there
+        why = ": ".join(
+            dict.fromkeys(str(cause) or type(cause).__name__ for cause in (error, error.__cause__) if cause)
+        )
         if isinstance(error, MemoryError):  # it has taken a greeting for a length
             why = "it is something else that answers there"
         is_encrypted = address.startswith("tls://") or "encryption" in why
@@ -95,48 +97,48 @@ def _client(address: str) -> Client:
 
 
 def _in_file(path: str, until: float) -> str:
-    """The address that a scheduler has written into a file. Raises OSError or ValueError where it has not, for long."""
+    """Read the address that a scheduler writes into a file. Raises OSError or ValueError if it does not in time."""
     while True:
         try:
             content = json.loads(read_file(path))
             if isinstance(content, dict) and "address" in content:
                 return str(content["address"])
             raise ValueError("the file names no scheduler")
-        except (FileNotFoundError, json.JSONDecodeError):  # it is not there yet, or not all of it
+        except (FileNotFoundError, json.JSONDecodeError):  # it is not written yet, or not completely
             if time.monotonic() >= until:
                 raise
         time.sleep(_LOOK_AT_WORKERS_S)
 
 
 def refuse_lost_scheduler(why: str) -> NoReturn:
-    """Raise the error of a scheduler that a suite cannot go on with."""
+    """Raise the error of a suite whose scheduler is lost."""
     help = "run the suite again with --resume, which keeps the results that came, on a cluster or without --cluster"
     refuse("SR-CLUSTER-007", None, f"the scheduler of the cluster {why}", help)
 
 
 def workers_of(client: Client) -> dict[str, Any] | None:
-    """Ask the scheduler about its workers, by their addresses; None while it does not answer.
+    """Get the scheduler's records of its workers, by their addresses; None while it does not answer.
 
     Raises NoDeviceError when the connection to the scheduler has ended.
     """
-    if client.status == "connecting":  # again: it has lost the scheduler, and tries for as long as at the start
+    if client.status == "connecting":  # it has lost the scheduler, and tries for as long as at the start
         return None
     if client.status != "running" or client.scheduler is None:
         refuse_lost_scheduler("is gone")
     try:
-        # Not scheduler_info(): in some versions of Dask it tells of no more than five workers.
+        # Not scheduler_info(): in some versions of Dask it has no more than five workers.
         return dict(client.sync(client.scheduler.identity, callback_timeout=_CONNECT_S)["workers"])
     except OSError:
         return None
 
 
 RESOURCE: Final = "vulkan"
-"""Where workers of Dask have this resource, only those are used, each for one shard at a time."""
+"""If workers of Dask have this resource, only those are used, each for one shard at a time."""
 
-_MOST_FAILURES: Final = 3  # of a host, without a result in between
+_MOST_FAILURES: Final = 3  # of a host in a row
 _LOOK_S: Final = 0.5
 _PATIENCE_S: Final = 60.0
-_LATE_S: Final = 5.0  # so much later than one that cannot be used others may come
+_LATE_S: Final = 5.0  # to wait for other hosts after one that cannot be used
 _END_S: Final = 10.0
 
 
@@ -156,7 +158,7 @@ class ClusterWorkers:
     ) -> None:
         """``rules`` and what is ``expected`` of an item go to its host, which decides whether it runs again.
 
-        ``patience_s`` bounds the wait for a host where there is none. Raises what `connected` raises.
+        ``patience_s`` bounds the wait for a first or another host. Raises the errors of `connected`.
         """
         self._expected = expected
         self._problems = problems
@@ -169,7 +171,7 @@ class ClusterWorkers:
         self._failures: Counter[str] = Counter()  # by the addresses of the hosts
         self._idle: deque[Host] = deque()
         self._devices: dict[tuple[str, str], Device] = {}
-        self._error: ScenarioRunnerError | None = None  # why the first host that cannot run anything cannot
+        self._error: ScenarioRunnerError | None = None  # of the first host that was excluded
         self._has_results = False
         self._silent_since: float | None = None  # the scheduler
         self._stopping = False
@@ -178,7 +180,7 @@ class ClusterWorkers:
         self._suite = Suite(client, Order(uuid.uuid4().hex[:12], options, rules), program_hash({}))
 
     def find_devices(self) -> None:
-        """Find no devices: those of the hosts are not known before they run items."""
+        """Return None: the devices of hosts are unknown before they run items."""
 
     def __enter__(self) -> ClusterWorkers:
         return self
@@ -240,16 +242,16 @@ class ClusterWorkers:
 
     def _tell_all(self, what: Callable[[str], None], addresses: list[str]) -> None:
         def tell() -> None:
-            with suppress(Exception):  # Dask raises anything where a worker or the scheduler is gone
+            with suppress(Exception):  # Dask raises any error if a worker or the scheduler is gone
                 self._suite.client.run(what, self._suite.order.session, workers=addresses, on_error="ignore")
 
         if addresses:
             thread = threading.Thread(target=tell, daemon=True)
             thread.start()
-            thread.join(_END_S)  # a worker that does not answer is left to itself
+            thread.join(_END_S)  # a worker that does not answer is abandoned
 
     def _look(self) -> Iterator[Finished]:
-        """Find the workers that have come, and those that are gone."""
+        """Note the workers that have joined or left."""
         workers = workers_of(self._suite.client)
         if workers is None:
             now = time.monotonic()
@@ -302,7 +304,7 @@ class ClusterWorkers:
                 yield from self._ended(host, problems)
 
     def _ended(self, host: Host, problems: tuple[Diagnostic, ...]) -> Iterator[Finished]:
-        """The shard of a host has ended; items may be left of it."""
+        """Handle the end of a host's shard, of which items may be left."""
         left = list(host.pending.values())
         host.pending.clear()
         host.seconds = time.monotonic() - host.started_s
@@ -326,13 +328,13 @@ class ClusterWorkers:
         yield from self._given_up(self._shards.lost(host.pending.values()), host)
 
     def _failed(self, host: Host, why: str) -> None:
-        """Count a failure of a host, and give it nothing more after too many."""
+        """Count a failure of a host, and exclude it after too many."""
         self._failures[host.address] += 1
         if self._failures[host.address] >= _MOST_FAILURES:
             self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, why))
 
     def _refuse(self, host: Host, problem: Diagnostic) -> None:
-        """Give a host nothing more."""
+        """Exclude a host."""
         self._hosts.pop(host.address, None)
         self._refused.add(host.address)
         host.abandon()
@@ -341,7 +343,7 @@ class ClusterWorkers:
         self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
 
     def _given_up(self, items: Iterable[Item], host: Host, problems: tuple[Diagnostic, ...] = ()) -> Iterator[Finished]:
-        """The results of items that are not given to a further host."""
+        """Yield the results of items that are not tried on another host."""
         if problems:
             reason = f"{MOST_LOSSES} times a host could not run it: {problems[0]}"
             outcome = Outcome("Missing", reason=reason, diagnostics=tuple(problem.as_json() for problem in problems))
@@ -352,7 +354,7 @@ class ClusterWorkers:
             yield Finished(item, (outcome,), "", "", host.name)
 
     def _missing(self) -> Iterator[Finished]:
-        """Give up what is left when no host is. Raises the error of the first one where none could run anything."""
+        """Yield the other items as Missing when no host is left. Raises the first host's error if no item has run."""
         if not self._has_results:
             message = f"the cluster had no worker for {self._patience_s:.0f} s"
             help = "start workers: dask worker SCHEDULER --nworkers 1 --nthreads 1"

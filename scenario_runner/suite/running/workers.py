@@ -1,4 +1,4 @@
-"""Run items in processes of their own: what a user of the pool sees of it."""
+"""Run items in separate processes: the interface of the pool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scenario_runner.system_limits import refusal
 
 _MOST_POOLS: Final = 3
 _END_S: Final = 3.0
-# The pool imports from where this process does, whichever way it came to know of that, and ends without a tear-down.
+# The pool uses the import path of this process, and ends without the interpreter's tear-down.
 _CODE: Final = """\
 import os, sys
 sys.path[:] = {}
@@ -34,7 +34,7 @@ os._exit(0)
 class Workers:
     """Runs items in workers; use it in a ``with`` block, from one thread.
 
-    Life cycle: the pool, a process (`pool.main`), is started with it, and workers when there are items for them; they
+    Life cycle: starts the pool, a process (`pool.main`), which starts a worker for each device and more for items; they
     stay for the items of a later `run`; `close` ends all of them.
     """
 
@@ -45,9 +45,9 @@ class Workers:
         on_start: OnStart | None = None,
         on_note: Callable[[str], None] | None = None,
     ) -> None:
-        """``on_note`` is told of devices that are given up, and of workers that ended while they ran nothing.
+        """``on_note`` receives notes about devices that are given up, and about workers that ended between items.
 
-        Raises UnsupportedError where the system cannot isolate, LimitError where it refuses a process."""
+        Raises UnsupportedError if the system cannot isolate, LimitError if it refuses a process."""
         if not hasattr(os, "memfd_create"):
             raise UnsupportedError(
                 "running scenarios in processes of their own needs Linux", help="run them with --no-isolate"
@@ -68,7 +68,7 @@ class Workers:
         self._received = 0
         self._room = 1
         try:
-            self._said = os.memfd_create("scenario-runner")
+            self._errors = os.memfd_create("scenario-runner")
             ours, theirs = socket.socketpair()
             paths = [os.path.abspath(entry) for entry in sys.path]
             with theirs:
@@ -76,8 +76,8 @@ class Workers:
                     [sys.executable, "-P", "-c", _CODE.format(paths, theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=self._said,
-                    env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # threads would not outlive a fork
+                    stderr=self._errors,
+                    env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # threads do not survive a fork
                     pass_fds=[theirs.fileno()],
                     process_group=0,  # Ctrl-C is for this process, which ends the workers in its own way
                 )
@@ -94,17 +94,17 @@ class Workers:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that are used, as far as they are known."""
+        """The devices that are in use, as far as they are known."""
         return tuple(device for device in self._devices if device.uuid or device.given_up)
 
     def run(self, items: Iterable[Item], again: Again | None = None) -> Iterator[Finished]:
-        """Run items, and give each as soon as it needs no further attempt. Few more are taken than there are workers.
+        """Run items, and yield each as soon as it needs no further attempt. Few more are taken than there are workers.
 
-        ``again`` tells whether an item runs once more after its attempts so far. After a crash, a timeout or a loss of
-        the device it does so in a process that has run nothing before.
+        ``again`` decides whether an item runs once more after its attempts so far. After a crash, a timeout or a loss
+        of the device that happens in a process that has run nothing before.
 
-        When no device can be used any more, what is left is given as Missing. Raises NoDeviceError, DriverCrashError
-        and other errors of the driver where no device could be used from the start.
+        When no device is left, the other items are Missing. Raises NoDeviceError, DriverCrashError and other errors of
+        the driver if no device could be used from the start.
         """
         queue = iter(items)
         self._is_stopping = self._is_now = False
@@ -115,12 +115,12 @@ class Workers:
                     self._add(item, (), "any")
                 self._tell("run", self._received, self._new)
                 self._new = []
-                if self._is_stopping:  # it may have been told of items since
+                if self._is_stopping:  # the pool may have received items since
                     self._tell("stop", self._is_now)
                 yield from finished  # while the workers run
                 if not self._running:
                     return
-                finished = [each for event in self._events() if (each := self._take(event, again)) is not None]
+                finished = [ended for event in self._events() if (ended := self._take(event, again)) is not None]
         finally:
             if self._running:
                 self._tell("stop", True)
@@ -128,7 +128,7 @@ class Workers:
                 self._new = []
 
     def find_devices(self) -> frozenset[tuple[str, str]]:
-        """The UUIDs of the devices that can be used, and their drivers. The errors are those of `run`."""
+        """Return the UUIDs and drivers of the usable devices. The errors are those of `run`."""
         while len(self.devices) < max(1, len(self._devices)):
             for event in self._events():
                 self._take(event, None)
@@ -140,13 +140,12 @@ class Workers:
         return finished
 
     def stop(self, *, now: bool = False) -> None:
-        """Have `run` end: no further item is started. Those that run end in their time, or are killed ``now`` and are
-        not given. A handler of signals may call this."""
+        """End `run` after the current items, or kill these ``now`` without results. A signal handler may call this."""
         self._is_stopping, self._is_now = True, now or self._is_now
         self._tell("stop", self._is_now)
 
     def close(self) -> None:
-        """End all workers; what they run is lost. Doing so again does nothing."""
+        """End all workers and the items that they run. Does nothing the second time."""
         if self._control.closed:
             return
         self._control.close()
@@ -155,7 +154,7 @@ class Workers:
         except subprocess.TimeoutExpired:
             self._pool.kill()
             self._pool.wait()
-        os.close(self._said)
+        os.close(self._errors)
 
     def _add(self, item: Item, attempts: tuple[Outcome, ...], where: str) -> None:
         number = next(self._numbers)
@@ -163,11 +162,11 @@ class Workers:
         self._new.append((number, item, where, bool(attempts)))
 
     def _tell(self, *message: Any) -> None:
-        with suppress(OSError):  # the pool is gone, which `_events` is about to see
+        with suppress(OSError):  # the pool is gone, which `_events` handles
             self._control.send(message)
 
     def _events(self) -> list[Any]:
-        """Receive what the pool tells next."""
+        """Receive the next list of events."""
         try:
             self._received, self._room, events = self._control.recv()
         except (EOFError, ConnectionError):
@@ -176,13 +175,13 @@ class Workers:
         return list(events)
 
     def _take(self, event: Any, again: Again | None) -> Finished | None:
-        """Take in an event, and return the item that has ended with it, if any has."""
+        """Handle an event, and return the item that has ended with it, if any."""
         match event:
             case "began", number, place:
                 if self._on_start is not None and number in self._running:
                     self._on_start(self._running[number][0], place)
             case "done", number, outcome, where, device, driver, crashed:
-                if number not in self._running:  # of a run that was left
+                if number not in self._running:  # of a run that was abandoned
                     return None
                 item, attempts, _ = self._running.pop(number)
                 if crashed and self._options.core_dumps:
@@ -203,10 +202,10 @@ class Workers:
         return None
 
     def _pool_ended(self) -> None:
-        """Start another, and give it what the one before was running."""
+        """Start another pool, and send it the unfinished items."""
         self._pool.wait()
         code = self._pool.returncode
-        why = os.pread(self._said, 1 << 16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        why = os.pread(self._errors, 1 << 16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
         how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         text = f"the process that workers are forked from {how}" + (f": {why}" if why else "")
         self.close()
