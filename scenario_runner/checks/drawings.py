@@ -8,6 +8,7 @@ shaders. The extents follow the JSON Test Description Specification.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from scenario_runner.checks.resources import TEXEL_KINDS
 from scenario_runner.checks.shaders import Need
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format
@@ -149,7 +150,6 @@ def _described(way: str, variable: StageVariable) -> str:
     return f"{way} {variable.name!r} at location {variable.location}{component}"
 
 
-_CLASSES: Final = {"uint": "uint", "sint": "int"}
 _WORDS: Final = {"uint": "unsigned integers", "int": "signed integers", "float": "floats"}
 _CHANNELS: Final = "RGBA"
 
@@ -267,7 +267,7 @@ def _check_values(
 ) -> list[Diagnostic]:
     """The outputs by component against one attachment's format."""
     format, findings = attachment.format, []
-    expected_class = _CLASSES.get(format.numeric, "float")
+    expected_class = TEXEL_KINDS.get(format.numeric, "float")
     for output in dict.fromkeys(outputs.values()):
         if output.scalar.kind != expected_class or output.scalar.width_bits > 32:
             message = (

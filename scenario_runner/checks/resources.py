@@ -20,8 +20,8 @@ _SPECIAL_FORMATS = {
     "R64ui": "VK_FORMAT_R64_UINT",
     "R64i": "VK_FORMAT_R64_SINT",
 }
-# Texels as a shader gets them: OpTypeImage's sampled type.
-_CLASSES = {"uint": "uint", "sint": "int"}
+TEXEL_KINDS = {"uint": "uint", "sint": "int"}
+"""``numeric`` of a format → the kind of the scalars that shaders see; "float" for any other."""
 # In words, and as the types of GLSL begin.
 _TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
 _WIDE = 64
@@ -50,7 +50,8 @@ def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Form
         return []
     what = f"{described(variable)}, in shader {shader!r}"
     if declared.dim != "2D" or declared.arrayed or declared.multisampled:
-        message = f"{what} is declared as {_shape(variable)}; image {uid!r} is 2D, as all images of a scenario are"
+        shape = declared.dim + " array" * declared.arrayed + " multisampled" * declared.multisampled
+        message = f"{what} is declared as {shape}; image {uid!r} is 2D, as all images of a scenario are"
         return [error("SR-IMAGE-001", place, message)]
     findings = []
     if declared.depth and variable.kind in ("sampled_image", "combined_image_sampler"):
@@ -83,7 +84,7 @@ def _same_texels(declared: Image, format: Format) -> bool:
     if scalar is None:
         return True
     wide = format.name.startswith("VK_FORMAT_R64")
-    return scalar.kind == _CLASSES.get(format.numeric, "float") and (scalar.width_bits == _WIDE) == wide
+    return scalar.kind == TEXEL_KINDS.get(format.numeric, "float") and (scalar.width_bits == _WIDE) == wide
 
 
 def format_of(name: str) -> Format | None:
@@ -99,12 +100,6 @@ def format_of(name: str) -> Format | None:
         return None
     channels = "".join(f"{letter.upper()}{bits}" for letter in letters)
     return find_format(f"VK_FORMAT_{channels}_{suffix}")
-
-
-def _shape(variable: DescriptorBinding) -> str:
-    image = variable.image
-    assert image is not None
-    return image.dim + (" array" if image.arrayed else "") + (" multisampled" if image.multisampled else "")
 
 
 _ENCODINGS = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
