@@ -13,6 +13,7 @@ and not that the destination names a write: a command that reads and writes in p
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, warning
@@ -97,33 +98,28 @@ class Boundary(NamedTuple):
 Step = Work | Barriers | Boundary
 
 
+@dataclass(slots=True)
 class _Part:
     """A part of an access: whether a barrier reached it, and what became of what was written there.
 
     ``available`` are the stages that wait until it is.
     """
 
-    __slots__ = ("available", "end", "first", "reached", "visible")
-
-    def __init__(self, first: int, end: int) -> None:
-        self.first = first
-        self.end = end
-        self.reached = False
-        self.available: frozenset[str] = frozenset()
-        self.visible: frozenset[tuple[str, str]] = frozenset()
+    first: int
+    end: int
+    reached: bool = False
+    available: frozenset[str] = frozenset()
+    visible: frozenset[tuple[str, str]] = frozenset()
 
     def cut(self, at: int) -> "_Part":
         """Keep what is before ``at``; gives the rest."""
-        rest = _Part(at, self.end)
-        rest.reached, rest.available, rest.visible = self.reached, self.available, self.visible
+        rest = replace(self, first=at)
         self.end = at
         return rest
 
 
 class _Access:
     """A read or a write that later commands may have to wait for."""
-
-    __slots__ = ("barrier", "ordered", "parts", "told", "use", "work", "write")
 
     def __init__(self, work: Work, use: Use, write: bool) -> None:
         self.work = work
@@ -312,9 +308,8 @@ class _Follower:
             access = _Access(Work(step.pointer, barrier.name, (use,), False), use, True)
             access.barrier = step.pointer
             access.ordered = _stages(barrier.dst_stages)
-            for part in access.parts:
-                part.reached, part.available = True, access.ordered
-                part.visible = frozenset({(stage, barrier.dst_access) for stage in access.ordered})
+            visible = frozenset({(stage, barrier.dst_access) for stage in access.ordered})
+            access.parts = [_Part(use.first, use.end, True, access.ordered, visible)]
             self._note(access)
 
     def _note(self, access: _Access) -> None:
