@@ -14,7 +14,7 @@ from typing import Any
 
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario import json_schema
-from scenario_runner.scenario.model_base import VALUES
+from scenario_runner.scenario.barriers import SPELLINGS as VALUES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "format.md"

@@ -31,9 +31,14 @@ _StageName = Literal["graph", "compute", "graphics", "all"]
 _LayoutName = Literal["tensor_aliasing", "general", "undefined"]
 
 
+SPELLINGS: dict[str, str] = {}
+"""Values in the spelling of another dialect → ours."""
+
+
 def _or_upper_case(names: Any, prefix: str) -> BeforeValidator:
     """Let the spellings of another dialect, which are in upper case, stand for names."""
     others = {prefix + name.upper(): name for name in get_args(names)}
+    SPELLINGS.update(others)
     spellings = Literal[(*get_args(names), *others)]  # type: ignore[valid-type]
     return BeforeValidator(
         lambda value: others.get(value, value) if isinstance(value, str) else value, json_schema_input_type=spellings

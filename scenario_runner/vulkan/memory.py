@@ -110,16 +110,13 @@ _UNCHECKED_BYTES = 256 << 20
 _UNUSABLE_ADDRESSES = (0, (1 << 64) - 1)
 
 
-class Allocation:
-    """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it."""
+class Allocation(NamedTuple):
+    """One VkDeviceMemory of ``size_bytes``; ``mapped`` is its whole range where the host sees it, else None."""
 
-    __slots__ = ("handle", "mapped", "size_bytes", "type_index")
-
-    def __init__(self, handle: Any, size_bytes: int, type_index: int, mapped: Any = None) -> None:
-        self.handle = handle
-        self.size_bytes = size_bytes
-        self.type_index = type_index
-        self.mapped = mapped
+    handle: Any
+    size_bytes: int
+    type_index: int
+    mapped: Any
 
     def view(self, offset_bytes: int, size_bytes: int) -> memoryview:
         """The mapped bytes [offset, offset + size); only for a mapped allocation."""
@@ -207,7 +204,7 @@ def allocate(
         )
     handle = memory[0]
     device.own(stack, kind, device.fn.vkFreeMemory, handle, size_bytes)
-    allocation = Allocation(handle, size_bytes, type_index)
+    mapping = None
     if mapped:
         pointer = ffi.new("void**")
         request = f"{purpose} asked for {readable_size(size_bytes)}"
@@ -218,8 +215,8 @@ def allocate(
                 help="the driver could not map the memory; a limit of the address space (ulimit -v)"
                 " or too little free memory is the usual cause",
             )
-        allocation.mapped = ffi.cast("char*", pointer[0])
-    return allocation
+        mapping = ffi.cast("char*", pointer[0])
+    return Allocation(handle, size_bytes, type_index, mapping)
 
 
 def _check_host_memory(device: Device, size_bytes: int, purpose: str) -> None:

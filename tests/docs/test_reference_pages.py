@@ -15,7 +15,7 @@ from scenario_runner import doctor
 from scenario_runner.doctor import gather
 from scenario_runner.kinds import COMMANDS, RESOURCES, load
 from scenario_runner.scenario import loads
-from scenario_runner.scenario.model_base import VALUES
+from scenario_runner.scenario.barriers import SPELLINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "scenario_runner"
@@ -160,6 +160,6 @@ def test_the_examples_of_the_format_are_one_scenario() -> None:
 def test_spellings_are_documented() -> None:
     """Every second spelling of a kind or a value is on the page."""
     spellings = FORMAT.split("## Spellings of the dialects")[1]
-    for name, ours in VALUES.items():
+    for name, ours in SPELLINGS.items():
         assert f"| `{ours}` | `{name}` |" in spellings
     assert "`$schema`" in FORMAT
