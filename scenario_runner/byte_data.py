@@ -58,7 +58,7 @@ def overlap(one: Span, other: Span) -> bool:
 def collisions(spans: Iterable[tuple[Span, _Owner]]) -> Iterator[tuple[_Owner, _Owner]]:
     """Owners of spans that overlap: each one with the one before it, in the order of their starts, that ends last."""
     furthest: tuple[Span, _Owner] | None = None
-    for span in sorted(spans, key=lambda each: each[0][0]):
+    for span in sorted(spans, key=lambda item: item[0][0]):
         if furthest is not None and overlap(span[0], furthest[0]):
             yield span[1], furthest[1]
         if furthest is None or span[0][1] > furthest[0][1]:

@@ -84,7 +84,7 @@ def bound(root: str, kind: str) -> None:
     _shrink(kept_files(root, kind), KINDS[kind].most_files, KINDS[kind].most_bytes)
     limit = limit_bytes()
     if limit is not None:
-        files = [file for each in KINDS for file in kept_files(root, each)]
+        files = [file for name in KINDS for file in kept_files(root, name)]
         _shrink(files, len(files), limit)
     elif os.environ.get(LIMIT_VARIABLE):
         log.warning(__name__, "%s is not a size such as 500M or 2G, and is ignored", LIMIT_VARIABLE)

@@ -147,7 +147,7 @@ class Runner:
             validation,
             ml_emulation,
             staging,
-            tuple(each.required for each in (self._measured, self._pipeline_caching, reports) if each is not None),
+            tuple(part.required for part in (self._measured, self._pipeline_caching, reports) if part is not None),
             reports,
             synchronization=sync_validation,
             labels=debug_labels,
@@ -204,10 +204,10 @@ class Runner:
 
         The arguments and the errors are those of `run`.
         """
-        from scenario_runner.run.result import Inputs, Prepared, by_uid, given_inputs
+        from scenario_runner.run.result import Inputs, Prepared, by_uid, inputs_of_call
         from scenario_runner.scenario.loader import as_scenario
 
-        given = given_inputs(inputs, more)
+        arguments = inputs_of_call(inputs, more)
         uids: Callable[[Inputs], Mapping[str, Any]] = by_uid
         own: Mapping[str, Any] = {}
         if is_model(scenario):
@@ -215,10 +215,10 @@ class Runner:
 
             model = BareModel(str(scenario))
             uids = model.by_uid
-            loaded = model.scenario_with(uids(given), to_files=output_dir is not None)
+            loaded = model.scenario_with(uids(arguments), to_files=output_dir is not None)
         else:
             with progress.phase("parse", "scenario"):
-                loaded, own = as_scenario(scenario), by_uid(given)
+                loaded, own = as_scenario(scenario), by_uid(arguments)
         if outputs is None:  # what shaders may have written
             accesses = ((resource.uid, getattr(resource, "shader_access", "readonly")) for resource in loaded.resources)
             outputs = [uid for uid, access in accesses if access != "readonly"]

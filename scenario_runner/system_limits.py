@@ -49,7 +49,9 @@ def refusal(what: str) -> LimitError:
     known limits where none of them seems to be."""
     known = list(_limits())
     limits = [limit for limit in known if limit.used + limit.more > limit.most] or known
-    named = "; ".join(f"{one.name}: {one.used} of {one.most} in use, {one.more} more asked for" for one in limits)
+    named = "; ".join(
+        f"{limit.name}: {limit.used} of {limit.most} in use, {limit.more} more asked for" for limit in limits
+    )
     return LimitError(
         f"the system refuses to start another {what}" + (f" ({named})" if named else ""),
         help="raise the limit, or end other programs",

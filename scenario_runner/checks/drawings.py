@@ -106,12 +106,12 @@ def _match(vertex: Stage, fragment: Stage, place: str) -> tuple[list[Diagnostic]
             if covering is None:
                 covering = {word: output for output in vertex.interface.outputs for word in output.words()}
             around = covering.get((input_.location, input_.component))
-            there = f"has nothing at location {input_.location}" + (
+            instead = f"has nothing at location {input_.location}" + (
                 f", component {input_.component}" if input_.component else ""
             )
             if around is not None:
-                there = f"has {_described('output', around)} there, which begins elsewhere"
-            message = f"{what}; shader {vertex.uid!r} {there}"
+                instead = f"has {_described('output', around)} there, which begins elsewhere"
+            message = f"{what}; shader {vertex.uid!r} {instead}"
             findings.append(error("SR-STAGE-001", place, message, "declare the same variable as an output there"))
             continue
         read_type: Type = input_.type

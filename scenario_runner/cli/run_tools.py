@@ -9,7 +9,7 @@ from scenario_runner import progress
 from scenario_runner.cli.arguments import value_of
 from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
-from scenario_runner.plan.dumps import Wanted
+from scenario_runner.plan.dumps import DumpTarget
 from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
 from scenario_runner.run.pipeline_caching import PipelineCaching
@@ -68,7 +68,7 @@ def _dump_request(options: argparse.Namespace) -> DumpRequest | None:
     return DumpRequest(folder or everything or "", tuple(map(_dumped, after or ())), everything is not None)
 
 
-def _dumped(text: str) -> Wanted:
+def _dumped(text: str) -> DumpTarget:
     """The commands and the resource that an argument of --dump-after names. Raises UsageError."""
     commands, colon, uid = text.partition(":")
     first, dash, last = commands.partition("-")
@@ -81,4 +81,4 @@ def _dumped(text: str) -> Wanted:
         )
     if int(numbers[0]) > int(numbers[-1]):
         raise UsageError(f"--dump-after {text!r:.100}: the range ends before it begins")
-    return Wanted(int(numbers[0]), int(numbers[-1]), uid or None)
+    return DumpTarget(int(numbers[0]), int(numbers[-1]), uid or None)

@@ -80,14 +80,14 @@ def parse_header(source: SourceFile) -> PngHeader:
 
 def _has_transparency(source: SourceFile) -> bool:
     """Return whether a tRNS chunk comes before the texels."""
-    offset, found = 33, False
+    offset, is_transparent = 33, False
     for _ in range(_CHUNK_LIMIT):
         head = source.read(8, offset)
         if len(head) < 8:
             raise damaged(source.path, f"ends after {source.size_bytes} bytes, before its texels (truncated?)")
         length, kind = struct.unpack(">I4s", head)
         if kind == b"IDAT":
-            return found
-        found = found or kind == b"tRNS"
+            return is_transparent
+        is_transparent = is_transparent or kind == b"tRNS"
         offset += 12 + length
     raise unsupported(source.path, f"has more than {_CHUNK_LIMIT} chunks before its texels")

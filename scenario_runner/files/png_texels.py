@@ -104,11 +104,11 @@ def _check_rows(path: str, data: bytes, compressed: bytes) -> None:
         if columns > 0 and rows > 0:
             expected += rows * (1 + -(-columns * bits * SAMPLES[color] // 8))
     try:
-        found = len(zlib.decompressobj().decompress(compressed, expected))
+        size = len(zlib.decompressobj().decompress(compressed, expected))
     except zlib.error as error:
         raise _undecodable(path, error) from error
-    if found < expected:
-        message = f"has {found} bytes of rows, expected {expected} of an image of its size (truncated?)"
+    if size < expected:
+        message = f"has {size} bytes of rows, expected {expected} of an image of its size (truncated?)"
         raise damaged(path, message)
 
 
@@ -183,10 +183,10 @@ def encoded(data: bytes | bytearray, format: Format, shape: tuple[int, ...]) -> 
 
 
 def _as_texels(array: Array, format: Format) -> memoryview:
-    bits, found = format.channel_bits[0], array.dtype.itemsize * 8
-    if bits == found and array.shape[2] == format.components and format.channels[0] != "B":
+    bits, bits_in_file = format.channel_bits[0], array.dtype.itemsize * 8
+    if bits == bits_in_file and array.shape[2] == format.components and format.channels[0] != "B":
         return numpy.ascontiguousarray(array, f"<u{bits // 8}").data.cast("B")  # as they are, often without a copy
-    if bits > found:
+    if bits > bits_in_file:
         array = array.astype("u2") * numpy.uint16(257)
     height, width, channels = array.shape
     texels = numpy.full((height, width, format.components), (1 << bits) - 1, f"<u{bits // 8}")

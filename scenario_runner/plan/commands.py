@@ -135,7 +135,7 @@ class PushConstants:
         source = self.sources.get(uid)
         if source is None:
             return b""  # reported where the raw_data is
-        label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(each.uid) for each in shaders)
+        label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(shader.uid) for shader in shaders)
         interfaces = [shader.interface for shader in shaders]
         problem = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
         return padded(self.data(uid) or b"") if self._problems.report(problem) else b""

@@ -114,8 +114,8 @@ def _entry(code: bytes, name: str) -> Any:
 START = -1  # before the first command
 
 
-class Wanted(NamedTuple):
-    """One thing asked for: what the commands ``first`` to ``last`` change, or the resource ``uid``, after the last."""
+class DumpTarget(NamedTuple):
+    """Content to dump: what the commands ``first`` to ``last`` change, or the resource ``uid``, after the last."""
 
     first: int
     last: int
@@ -137,11 +137,11 @@ class DumpPoint(NamedTuple):
     label: str = ""
 
 
-def dump_points(plan: Plan, scenario: Scenario, wanted: Sequence[Wanted], *, everything: bool) -> list[DumpPoint]:
+def dump_points(plan: Plan, scenario: Scenario, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
     """The points of a run, in their order. ``everything`` has all resources at the start, and what each command may
     change after it. Raises UsageError for commands and resources that do not exist.
     """
-    return _Points(plan, scenario).of(wanted, everything=everything)
+    return _Points(plan, scenario).of(targets, everything=everything)
 
 
 class _Points:
@@ -162,13 +162,13 @@ class _Points:
                     work.append(operation)
         self._found: dict[tuple[int, int | None], set[str]] = {}
 
-    def of(self, wanted: Sequence[Wanted], *, everything: bool) -> list[DumpPoint]:
+    def of(self, targets: Sequence[DumpTarget], *, everything: bool) -> list[DumpPoint]:
         if everything:
             self._add(START, None, self._declared & self._plan.resources.keys())
             for command in range(len(self._scenario.commands)):
                 self._add_changes(command, command)
-        for request in wanted:
-            self._add_wanted(request)
+        for target in targets:
+            self._add_target(target)
         order = {uid: number for number, uid in enumerate(self._plan.resources)}
         points = [
             DumpPoint(
@@ -186,30 +186,30 @@ class _Points:
     def _add(self, command: int, segment: int | None, uids: set[str] | frozenset[str]) -> None:
         self._found.setdefault((command, segment), set()).update(uids)
 
-    def _add_wanted(self, wanted: Wanted) -> None:
+    def _add_target(self, target: DumpTarget) -> None:
         count = len(self._scenario.commands)
-        if not wanted.first <= wanted.last < count:
+        if not target.first <= target.last < count:
             there_are = f"the commands are 0 to {count - 1}" if count else "there are no commands"
-            raise UsageError(f"--dump-after: the scenario has no command {max(wanted.first, wanted.last)}: {there_are}")
-        if wanted.uid is None:
-            if not self._add_changes(wanted.first, wanted.last):
-                kind = self._scenario.commands[wanted.last].kind
+            raise UsageError(f"--dump-after: the scenario has no command {max(target.first, target.last)}: {there_are}")
+        if target.uid is None:
+            if not self._add_changes(target.first, target.last):
+                kind = self._scenario.commands[target.last].kind
                 raise UsageError(
-                    f"--dump-after: command {wanted.last} ({kind}) changes no resource",
-                    help=f"name a resource: --dump-after {wanted.last}:RESOURCE",
+                    f"--dump-after: command {target.last} ({kind}) changes no resource",
+                    help=f"name a resource: --dump-after {target.last}:RESOURCE",
                 )
             return
-        self._check_uid(wanted.uid)
-        command, segment = wanted.last, None
-        if wanted.uid not in self._declared:  # a value inside of a graph: later segments may reuse its memory
+        self._check_uid(target.uid)
+        command, segment = target.last, None
+        if target.uid not in self._declared:  # a value inside of a graph: later segments may reuse its memory
             writing = [
                 (number, segment)
-                for number in range(wanted.first, wanted.last + 1)
+                for number in range(target.first, target.last + 1)
                 for segment, operation in enumerate(self._work.get(number, ()))
-                if wanted.uid in self._changes.of(operation) and len(self._work[number]) > 1
+                if target.uid in self._changes.of(operation) and len(self._work[number]) > 1
             ]
             command, segment = writing[-1] if writing else (command, None)
-        self._add(command, segment, {wanted.uid})
+        self._add(command, segment, {target.uid})
 
     def _add_changes(self, first: int, last: int) -> bool:
         """Add what the commands change, after the last one; of a single graph, after each of its segments."""

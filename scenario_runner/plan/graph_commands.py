@@ -94,21 +94,15 @@ class VgfDispatch:
         self._tables = context.tables
         self._problems = context.problems
 
-    def _row_shapes(self) -> dict[int, tuple[int, ...]] | None:
-        """The shapes of rows that the file leaves open; None where something is wrong, which is noted."""
-        plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
-        bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
-        try:
-            return row_shapes(self._graph, bound)
-        except ScenarioRunnerError as error:
-            self._problems.add_error(error, f"{self._pointer}/bindings")
-            return None
-
     def operations(self) -> list[Operation]:
         """The segments as operations; what is wrong is noted."""
         check_targets(self._graph, self._command, self._pointer, self._problems)
-        shapes = self._row_shapes()
-        if shapes is None:
+        plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
+        bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
+        try:
+            shapes = row_shapes(self._graph, bound)
+        except ScenarioRunnerError as error:
+            self._problems.add_error(error, f"{self._pointer}/bindings")
             return []
         self._values = Values(self._graph, self._pointer, self._tables, shapes, self._problems)
         if not self._bind():
@@ -224,8 +218,8 @@ class VgfDispatch:
                     return None  # reported where it is
                 place = f"{self._pointer}/push_constants/{index}/push_data_ref"
                 shaders, uid = f"shader {name!r}", entry.push_data_ref
-                found = check_data(shaders, [loaded.interface], size, uid, len(data), place)
-                return padded(data) if problems.report(found) else None
+                findings = check_data(shaders, [loaded.interface], size, uid, len(data), place)
+                return padded(data) if problems.report(findings) else None
         if declared:
             message = (
                 f"shader {name!r} of graph {self._graph.graph.uid!r} reads push constants, but the command has none for"

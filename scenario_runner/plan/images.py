@@ -121,7 +121,8 @@ class Images(ResourceResolver):
         if data is not None:
             source = ImageArraySource(data, resource.uid, format, parts)
         elif resource.src is not None:
-            source = ImageFileSource(os.path.join(self.context.scenario.base_dir, resource.src), format, parts)
+            path = os.path.join(self.context.scenario.base_dir, resource.src)
+            source = ImageFileSource(path, format, width, height, resource.mips)
         elif format.is_compressed:
             source = ZeroSource(parts[-1].end_bytes, resource.mips)
         return ImagePlan(

@@ -82,14 +82,14 @@ class LayoutTracker(LevelLayouts):
         layouts = self._levels_of(image)
         result: list[ImageBarrier] = []
         for level in range(first, first + count):
-            there = layouts[level]
-            if old_layout not in ("undefined", there):
+            current = layouts[level]
+            if old_layout not in ("undefined", current):
                 message = (
                     f"image barrier {barrier.uid!r} expects mip level {level} of {image.uid!r} in the layout"
-                    f" {old_layout}; it is in {there}, which is used"
+                    f" {old_layout}; it is in {current}, which is used"
                 )
                 self._problems.warn("SR-IMAGE-010", f"{pointer}/old_layout", message)
-            old = None if old_layout == "undefined" else there
+            old = None if old_layout == "undefined" else current
             layouts[level] = new_layout
             last = result[-1] if result else None
             if last is not None and last.old_layout == old:
@@ -193,7 +193,7 @@ class _Moving:
             if operation.kind == "barrier":
                 operations.append(self._followed(operation))
                 continue
-            layouts = self._wanted(operation)
+            layouts = self._needed(operation)
             operations += self._moved(layouts, operation.command)
             operations.append(operation)
         last: int = operations[-1].command if operations else 0
@@ -205,14 +205,14 @@ class _Moving:
         barriers: list[Any] = []
         for barrier in operation.barriers:
             if isinstance(barrier, ImageBarrier) and barrier.uid in self._layouts:
-                there = self._layouts[barrier.uid]
+                current = self._layouts[barrier.uid]
                 self._layouts[barrier.uid] = barrier.new_layout
-                barriers.append(barrier if barrier.old_layout is None else barrier._replace(old_layout=there))
+                barriers.append(barrier if barrier.old_layout is None else barrier._replace(old_layout=current))
             else:
                 barriers.append(barrier)
         return Barrier(tuple(barriers), operation.command)
 
-    def _wanted(self, operation: Any) -> dict[str, ImageLayout]:
+    def _needed(self, operation: Any) -> dict[str, ImageLayout]:
         """The layouts that the images must have for an operation."""
         layouts: dict[str, ImageLayout] = {}
         users: dict[str, str] = {}

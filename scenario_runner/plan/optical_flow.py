@@ -97,7 +97,7 @@ class OpticalFlows(CommandResolver):
         tables, before = self.context.tables, len(self._problems.errors)
         bindings = command.bindings.given()
         if self.context.layouts is not None:
-            seen = [(each.resource_ref, each.lod or 0) for each in bindings.values()]
+            seen = [(binding.resource_ref, binding.lod or 0) for binding in bindings.values()]
             self.context.layouts.check_shader_access(seen, f"{pointer}/bindings", list(bindings))
         by_name = {name: self._image(name, binding, f"{pointer}/bindings/{name}") for name, binding in bindings.items()}
         images = {name: image for name, image in by_name.items() if image is not None}
@@ -179,7 +179,7 @@ class OpticalFlows(CommandResolver):
     def _check_access(self, images: dict[str, _Image]) -> None:
         """Check that the same command does not use what is written through another binding; and ``shader_access``."""
         seen: dict[tuple[str, int], str] = {}
-        for name, image in sorted(images.items(), key=lambda each: each[0] in _OUTPUTS):
+        for name, image in sorted(images.items(), key=lambda item: item[0] in _OUTPUTS):
             other = seen.setdefault((image.uid, image.level), name)
             if other != name and name in _OUTPUTS:
                 message = f"{image.called} is written as {name}, and is {other} as well"

@@ -125,7 +125,7 @@ def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePla
             problems.error("SR-MEMORY-003", f"{image.pointer}/mips", message, "images that share memory have one level")
     optimal = [image for image in images if image.tiling == "OPTIMAL"]
     kinds = {plan.kind for plan in members}
-    layouts = {(each.format, each.width, each.height, each.tiling, each.offset_bytes) for each in images}
+    layouts = {(image.format, image.width, image.height, image.tiling, image.offset_bytes) for image in images}
     if kinds == {"image"} and len(layouts) == 1:
         return  # identical images see the same texels in the same places, whatever these are
     if optimal and (kinds != {"image", "tensor"} or len(images) > 1):  # what tensors see, `_join` looks at
@@ -155,8 +155,8 @@ def _join(
     tensor: TensorPlan, images: list[Any], group: str, resources: dict[str, ResourcePlan], problems: Problems
 ) -> None:
     """Let a tensor know the image whose memory it shares; note what cannot be shared."""
-    shown = next((each for each in images if each.offset_bytes == tensor.offset_bytes), None)
-    unlike = next((each for each in images if tensor.linear == (each.tiling == "OPTIMAL")), None)
+    shown = next((image for image in images if image.offset_bytes == tensor.offset_bytes), None)
+    unlike = next((image for image in images if tensor.linear == (image.tiling == "OPTIMAL")), None)
     if unlike is not None:
         of_image = unlike.tiling or "LINEAR (the default of images that share memory)"
         message = (

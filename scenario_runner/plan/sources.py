@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import codec_of, open_image
-from scenario_runner.files.npy import NpyHeader, NpyReader, read_header
+from scenario_runner.files.npy import NpyReader, read_header
 from scenario_runner.files.source import Identity, SourceFile, file_identity, lease
 from scenario_runner.formats import Format
 from scenario_runner.plan.records import ImagePart, Source, image_parts
@@ -22,14 +22,21 @@ class _FileSource:
     """Content of a file, opened for each reading, so that thousands of them need no open files.
 
     ``divisible`` tells that parts are read apart. Any other file is decoded as a whole: once, and kept until the last
-    part of it was read.
+    part of it was read. A pickled source, as in a kept plan, is made again from its ``arguments``, and is not the same
+    where its ``facts``, which are from the header, differ.
     """
+
+    arguments: tuple[Any, ...]
+    facts: Any
 
     def __init__(self, path: str, size_bytes: int, divisible: bool) -> None:
         self.path = path
         self.size_bytes = size_bytes
         self.divisible = divisible
         self._whole: memoryview | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unchanged, (type(self), self.arguments, self.facts)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         if self.divisible or len(destination) == self.size_bytes:
@@ -53,11 +60,9 @@ class NpySource(_FileSource):
 
     def __init__(self, path: str) -> None:
         """Reads the header. Raises FileError, which begins with the path."""
-        self.header = read_header(path)
+        self.arguments = (path,)
+        self.header = self.facts = read_header(path)
         super().__init__(path, self.header.data_size_bytes, self.header.is_c_order)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unchanged_npy, (self.path, self.header)
 
     def opened(self) -> NpyReader:
         """The file, to be closed by the caller. Raises FileError, also where its header is another one now."""
@@ -79,11 +84,11 @@ def content_of(source: Source) -> bytes:
     return bytes(data)
 
 
-def _unchanged_npy(path: str, header: NpyHeader) -> NpySource:
-    """The source of a kept plan. Raises FileError where the file has another header now."""
-    source = NpySource(path)
-    if source.header != header:
-        raise FileError(f"{path}: the file changed")
+def _unchanged(kind: Callable[..., _FileSource], arguments: tuple[Any, ...], facts: Any) -> _FileSource:
+    """The source of a kept plan. Raises FileError where the header of the file says something else now."""
+    source = kind(*arguments)
+    if source.facts != facts:
+        raise FileError(f"{source.path}: the file changed")
     return source
 
 
@@ -121,22 +126,17 @@ def source_of(scenario: Any, resource: Any, inputs: Mapping[str, Any]) -> NpySou
 class ImageFileSource(_FileSource):
     """The first levels of an image."""
 
-    def __init__(self, path: str, format: Format, parts: tuple[ImagePart, ...]) -> None:
+    def __init__(self, path: str, format: Format, width: int, height: int, mips: int) -> None:
         """Checks the header against what the scenario declares. Raises FileError, which begins with the path."""
-        self._format = format
-        first = parts[0]
-        self._extent = (first.width, first.height, parts[-1].level + 1)
-        with open_image(path, format, *self._extent) as reader:
-            self.levels = reader.mip_count
-        self._parts = tuple(part for part in parts if part.level < self.levels)
+        self.arguments = path, format, width, height, mips
+        with open_image(*self.arguments) as reader:
+            self.levels = self.facts = reader.mip_count
+        self._parts = image_parts(format, width, height, self.levels)
         super().__init__(path, self._parts[-1].end_bytes, codec_of(path).is_divisible(path))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unchanged_image, (self.path, self._format, self._extent, self.levels)
 
     def _read(self, destination: memoryview, offset: int) -> None:
         end = offset + len(destination)
-        with open_image(self.path, self._format, *self._extent) as reader:
+        with open_image(*self.arguments) as reader:
             if reader.mip_count != self.levels:
                 raise FileError(f"{self.path}: the file changed while the scenario was running")
             for part in self._parts:
@@ -147,14 +147,6 @@ class ImageFileSource(_FileSource):
                 # the file's own first aspect: depths of a file may serve an image of another format
                 aspect = part.aspect if part.aspect == "stencil" else None
                 reader.read_into(view, part.level, start - part.offset_bytes, stop - start, aspect)
-
-
-def _unchanged_image(path: str, format: Format, extent: tuple[int, int, int], levels: int) -> ImageFileSource:
-    """The source of a kept plan. Raises FileError where the file has other levels now."""
-    source = ImageFileSource(path, format, image_parts(format, *extent))
-    if source.levels != levels:
-        raise FileError(f"{path}: the file changed")
-    return source
 
 
 class ImageArraySource(ArraySource):

@@ -275,7 +275,7 @@ class OpticalFlowPlan(NamedTuple):
 
     def format_of(self, connection: Connection) -> int | None:
         """The VkFormat of what is connected so, None where nothing is."""
-        return next((each.format for each in self.connections if each.connection == connection), None)
+        return next((end.format for end in self.connections if end.connection == connection), None)
 
 
 class OpticalFlowDispatch(NamedTuple):

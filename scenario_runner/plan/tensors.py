@@ -105,7 +105,9 @@ def _holds(dims: tuple[int, ...], source: Source, uid: str, pointer: str, proble
 
 def agrees(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Return whether a shape has the dimensions ``dims``, of which those of 0 or less are open."""
-    return len(dims) == len(shape) and all(one <= 0 or one == size for one, size in zip(dims, shape, strict=True))
+    return len(dims) == len(shape) and all(
+        declared <= 0 or declared == size for declared, size in zip(dims, shape, strict=True)
+    )
 
 
 def _shape(
@@ -144,14 +146,14 @@ def check_content(
     expected = (format.numpy_dtype or "").lstrip("<|")
     good = True
     if type is not None and type not in (expected, *_ALSO_READ.get(format.numeric, ())):
-        held, wanted = f"{name} holds {_readable(type)}", _readable(expected)
+        held, needed = f"{name} holds {_readable(type)}", _readable(expected)
         is_integer = format.numeric in ("sint", "uint")
         if is_integer and {expected[:1], type[:1]} == {"i", "u"} and expected[1:] == type[1:]:  # another sign alone
             message = f"{what} has the format {format.name}, but {held}: its bits are taken as they are"
-            help = f"convert the data to {wanted}, or give the tensor the format of the data"
+            help = f"convert the data to {needed}, or give the tensor the format of the data"
             problems.warn("SR-TENSOR-007", place, message, help)
         else:
-            message = f"{what} has the format {format.name}, whose elements are {wanted}, but {held}"
+            message = f"{what} has the format {format.name}, whose elements are {needed}, but {held}"
             problems.error(code, place, message, "convert the data, or give the tensor the format of the data")
             good = False
     if array_shape is not None and array_shape != shape and not (shape in ((), (1,)) and array_shape in ((), (1,))):
@@ -171,8 +173,8 @@ def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...]
         type = f"{source.header.kind}{source.header.item_size_bytes}"
         return type, source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
     assert isinstance(source, ArraySource)
-    given = None if source.descr is None else source.descr.lstrip("<>|=")
-    return given, source.shape, pointer, "SR-USAGE-001", "the array given for it"
+    descr = None if source.descr is None else source.descr.lstrip("<>|=")
+    return descr, source.shape, pointer, "SR-USAGE-001", "the array given for it"
 
 
 _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "V": "raw bytes of "}

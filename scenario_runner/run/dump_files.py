@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from scenario_runner.files.codec import all_codecs, codec_for, create_image
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
-from scenario_runner.plan.dumps import START, Changes, DumpPoint, Wanted, dump_points, with_dumps, with_whole_images
+from scenario_runner.plan.dumps import START, Changes, DumpPoint, DumpTarget, dump_points, with_dumps, with_whole_images
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.capture_files import HashedFile, check_list, refuse_taken, taken_files
 from scenario_runner.run.dump_index import INDEX, MARK, GrowingIndex, index_text
@@ -24,10 +24,10 @@ from scenario_runner.scenario import Scenario
 
 
 class DumpRequest(NamedTuple):
-    """A request of dumps: what each of ``wanted`` asks for, or with ``everything`` all after every command."""
+    """A request of dumps: the content of ``targets``, or with ``everything`` all after every command."""
 
     folder: str
-    wanted: tuple[Wanted, ...] = ()
+    targets: tuple[DumpTarget, ...] = ()
     everything: bool = False
 
 
@@ -60,7 +60,7 @@ class DumpFiles:
         self._folder = request.folder
         self._scenario = scenario
         self._repeat = repeat
-        self._points = dump_points(plan, scenario, request.wanted, everything=request.everything)
+        self._points = dump_points(plan, scenario, request.targets, everything=request.everything)
         self._elements = Changes(plan).elements()
         self.whole = with_whole_images(plan, self._points)
         self.plan = with_dumps(self.whole, scenario, self._points)

@@ -159,11 +159,11 @@ class _Kept:
         """Write what the cache holds, unless the file has it already, together with what another process stored there
         meanwhile. A file that cannot be written is a warning."""
         try:
-            there, _ = _read(self._path, self._physical)
-            if there not in (b"", self._data):
-                cache.merge(there)
+            stored, _ = _read(self._path, self._physical)
+            if stored not in (b"", self._data):
+                cache.merge(stored)
             data = cache.data()
-            if data != there:
+            if data != stored:
                 progress.doing("storing its pipeline cache")
                 for folder in self._folders:
                     os.makedirs(folder, mode=0o700, exist_ok=True)

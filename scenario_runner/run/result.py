@@ -182,7 +182,7 @@ Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
 """By name, or by position."""
 
 
-def given_inputs(inputs: Any, more: tuple[Any, ...]) -> Inputs:
+def inputs_of_call(inputs: Any, more: tuple[Any, ...]) -> Inputs:
     """The inputs of a call: one mapping, or arrays. Raises UsageError for both."""
     if isinstance(inputs, Mapping):
         if more:
@@ -252,8 +252,8 @@ class Prepared:
         measured = Timings() if timings is True else timings or None
         options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": measured}
         try:
-            given = self._by_uid(given_inputs(inputs, more))
-            result: Result = self._context.run(self._run, given, capture_dir, write_files, options)
+            arrays = self._by_uid(inputs_of_call(inputs, more))
+            result: Result = self._context.run(self._run, arrays, capture_dir, write_files, options)
             result.timings = measured
             return result
         except ScenarioRunnerError as error:

@@ -15,7 +15,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
-from scenario_runner.plan.dumps import Wanted
+from scenario_runner.plan.dumps import DumpTarget
 from scenario_runner.run.dump_files import DumpRequest
 from tests.gpu import flow_scenes, fragment_scenes
 from tests.gpu.image_scenes import per_texel, storage, texels
@@ -32,7 +32,7 @@ def everything(folder: Path, **keys: Any) -> dict[str, Any]:
 
 
 def after(folder: Path, *wanted: Sequence[Any], **keys: Any) -> dict[str, Any]:
-    return {"dump": DumpRequest(str(folder), tuple(Wanted(*each) for each in wanted)), **keys}
+    return {"dump": DumpRequest(str(folder), tuple(DumpTarget(*each) for each in wanted)), **keys}
 
 
 def entries(folder: Path) -> list[dict[str, Any]]:

@@ -218,7 +218,7 @@ def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
         source = NpySource(path)
         _check(path, source, resource, size_bytes)
         return source
-    image = ImageFileSource(path, resource.format, resource.parts)
+    image = ImageFileSource(path, resource.format, resource.width, resource.height, resource.mips)
     levels = _levels(resource, size_bytes)
     if image.levels < levels:
         message = f"has {image.levels} of the {levels} mip levels of the output"
