@@ -56,16 +56,18 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
-    if compiler or not use_cache or any(map(os.environ.get, _NAMING)):
+    if compiler or any(map(os.environ.get, _NAMING)):
         return _search(compiler, language, ContentCache(cache_dir, "shaders") if use_cache else None)
-    second = int(time.monotonic())
-    return list(_search_of_second(second, language, cache_dir, *map(os.environ.get, _VARIABLES), *sys.path))
+    second, variables = int(time.monotonic()), map(os.environ.get, _VARIABLES)
+    return list(_search_of_second(second, language, cache_dir, use_cache, *variables, *sys.path))
 
 
 @lru_cache(8)
-def _search_of_second(second: int, language: str | None, cache_dir: str | None, *_: str | None) -> list[Compiler]:
+def _search_of_second(
+    second: int, language: str | None, cache_dir: str | None, use_cache: bool, *_: str | None
+) -> list[Compiler]:
     """Search once a second at most: a suite asks for each of its scenarios."""
-    return _search(None, language, ContentCache(cache_dir, "shaders"))
+    return _search(None, language, ContentCache(cache_dir, "shaders") if use_cache else None)
 
 
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
