@@ -129,10 +129,11 @@ def control_groups(
 
     try:
         with open(groups, encoding="utf-8") as file:
-            lines = [line.rstrip("\n").split(":", 2) for line in file]
+            lines = file.read().splitlines()
     except OSError:
         return
-    for _, controllers, path in lines:
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
         if not controllers or controller in controllers.split(","):
             root = f"{mounted}/{controllers and controller}".rstrip("/")
             folder = root + path.rstrip("/")

@@ -18,7 +18,14 @@ from typing import TypeAlias
 
 from scenario_runner import signals, temporary
 from scenario_runner.errors import FileError
-from scenario_runner.files.source import GUARDED_CHUNK_SIZE_BYTES, check_opened, check_path, file_error, reason_of
+from scenario_runner.files.source import (
+    GUARDED_CHUNK_SIZE_BYTES,
+    check_opened,
+    check_path,
+    file_error,
+    is_confined,
+    reason_of,
+)
 
 _unwritable = partial(file_error, code="SR-FILE-015")
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
@@ -88,7 +95,8 @@ class OutputFile:
             self._make_folders(folder)
             temporary.remove_stale(folder)
             self._temporary, self._descriptor = temporary.create_file(folder)
-            check_opened(self._temporary, self._descriptor)
+            if is_confined():
+                check_opened(self._temporary, self._descriptor)
             self._reserve(size_bytes)
         except BaseException as error:
             self.discard()

@@ -103,17 +103,16 @@ class Tables:
         self.operations.clear()
 
 
-class PushConstants:
+class PushConstants(NamedTuple):
     """Reads each raw_data once, and only when a command uses it; what is wrong goes into ``problems``.
 
-    ``sources`` are those of all raw_data by uid; ``read`` has the bytes of those that were read.
+    ``sources`` are those of all raw_data by uid; ``read`` gets the bytes of those that were read.
     """
 
-    def __init__(self, scenario: Scenario, sources: Mapping[str, Source], problems: Problems) -> None:
-        self._scenario = scenario
-        self.sources = sources
-        self._problems = problems
-        self.read: dict[str, bytes] = {}
+    scenario: Scenario
+    problems: Problems
+    sources: Mapping[str, Source]
+    read: dict[str, bytes]
 
     def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
         """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
@@ -122,7 +121,7 @@ class PushConstants:
             size = max([shader.push_constants_size or shader.block_size for shader in shaders])
         good = True
         for shader in shaders:
-            good &= self._problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
+            good &= self.problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
         if not good:
             return b""
         uid: str | None = command.push_data_ref
@@ -130,7 +129,7 @@ class PushConstants:
             for shader in shaders:
                 if shader.block_size:
                     message = f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref"
-                    self._problems.warn("SR-PUSH-003", pointer, f"{message}; zeros are used")
+                    self.problems.warn("SR-PUSH-003", pointer, f"{message}; zeros are used")
             return bytes(max(map(attrgetter("range_size"), shaders)))
         source = self.sources.get(uid)
         if source is None:
@@ -138,7 +137,7 @@ class PushConstants:
         label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(shader.uid) for shader in shaders)
         interfaces = [shader.interface for shader in shaders]
         problem = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
-        return padded(self.data(uid) or b"") if self._problems.report(problem) else b""
+        return padded(self.data(uid) or b"") if self.problems.report(problem) else b""
 
     def data(self, uid: str) -> bytes | None:
         """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
@@ -149,7 +148,7 @@ class PushConstants:
             try:
                 self.read[uid] = content_of(source)
             except ScenarioRunnerError as error:
-                self._problems.add_error(error, f"{self._scenario.resource_pointer(uid)}/src")
+                self.problems.add_error(error, f"{self.scenario.resource_pointer(uid)}/src")
                 self.read[uid] = bytes(source.size_bytes)
         return self.read[uid]
 
@@ -205,7 +204,7 @@ def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problem
     for slot in slots.values():  # in the order of sets and bindings
         if slot.has_place:
             kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-            seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
+            seen_by = tuple(sorted(set(map(stages.__getitem__, dict(slot.variables)))))
             by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind, seen_by))
     return Declared(
         tuple(stages), slots, tuple([tuple(by_set.get(set, ())) for set in range(max(by_set, default=-1) + 1)])
@@ -244,9 +243,8 @@ def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
     return 0 if image.mips == 1 or (binding.lod is None and kind == "storage_image") else binding.lod
 
 
-def binding_key(bindings: Iterable[Binding]) -> tuple[tuple[Any, ...], ...]:
-    """All that tells the bindings of two commands apart."""
-    return tuple(map(attrgetter("set", "id", "resource_ref", "lod", "descriptor_type"), bindings))
+content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "descriptor_type")
+"""Returns all that tells two bindings apart."""
 
 
 class Dispatches(CommandResolver):
@@ -261,7 +259,7 @@ class Dispatches(CommandResolver):
         tables, images = self.context.tables, self.context.layouts
         if images is not None:
             images.check_bindings(command, index)
-        key = (command.shader_ref, command.push_data_ref, binding_key(command.bindings))
+        key = (command.shader_ref, command.push_data_ref, tuple(map(content_of_binding, command.bindings)))
         if key not in self._known:
             self._known[key] = self._dispatch(command, index)
         known = self._known[key]

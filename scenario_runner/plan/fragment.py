@@ -14,7 +14,7 @@ from scenario_runner.checks.drawings import Attachment, Stage, check_attachments
 from scenario_runner.plan.commands import (
     CommandContext,
     CommandResolver,
-    binding_key,
+    content_of_binding,
     declared_by,
     descriptors,
 )
@@ -96,7 +96,7 @@ class Drawings(CommandResolver):
             command.vertex_shader_ref,
             command.fragment_shader_ref,
             command.push_data_ref,
-            binding_key(command.bindings),
+            tuple(map(content_of_binding, command.bindings)),
             tuple(attached),
             command.render_extent,
         )

@@ -133,7 +133,7 @@ def _resolve(
         problems,
         Tables(resources),
         loaded,
-        PushConstants(scenario, raw_data, problems),
+        PushConstants(scenario, problems, raw_data, {}),
         frozenset(readonly),
         layouts,
         fitted,
