@@ -19,7 +19,7 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError, error_of
+from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.program import Program
 from scenario_runner.temporary import temporary_folder
 
@@ -37,28 +37,15 @@ _PLAIN_ERROR = "ERROR: "
 _NO_REASON = ("VGF [", "Warning: ", "Failed to compile network")
 _LONGEST_REASON = 400
 _WRONG_OPTIONS = b"Error creating parser"
+_DEFECT = "this is a defect of model-converter"
+_NO_CYCLE = "a value is used before it is made: the operations of a model form no cycle"
 _OPTIONS_HELP = "model-converter --help shows its options"
 _CHUNK_SIZE_BYTES = 1 << 20
 
 
-class ConverterFailedError(UnsupportedError):
-    """The converter was ended by a signal or its time limit, or did not say why it made nothing."""
-
-    code = "SR-CUSTOM-033"
-
-
-class ConverterRefusedError(Exception):
-    """The converter made nothing, for a ``reason``; the caller knows what that is about.
-
-    ``line`` counts in the text that it was given; None where it names none. ``is_invalid`` tells a model that breaks a
-    rule of MLIR or TOSA from one that cannot be lowered.
-    """
-
-    def __init__(self, reason: str, line: int | None, is_invalid: bool) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.line = line
-        self.is_invalid = is_invalid
+INVALID, NOT_LOWERED, FAILED = "SR-CUSTOM-030", "SR-CUSTOM-032", "SR-CUSTOM-033"
+"""Codes of the errors where the converter made nothing. The line of an invalid model counts in the text that the
+converter was given; the caller attaches the path."""
 
 
 class Input(NamedTuple):
@@ -91,7 +78,7 @@ class ConverterCall:
         converter = find_converter()
         if converter is None:
             message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"
-            raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, _HELP)])
+            raise _error("SR-CUSTOM-031", message, _HELP)
         self._options = tuple(options)
         with ExitStack() as stack:
             path, stdin, size_bytes = _opened(model, stack)
@@ -114,18 +101,18 @@ class ConverterCall:
                 reason = (error.strerror or str(error)).lower()
                 message = f"the converter {program} cannot be started: {reason}"
                 help = f"set {VARIABLE} to the path of model-converter, or: pip install --force-reinstall {PACKAGE}"
-                raise error_of([Diagnostic("SR-CUSTOM-031", "error", None, message, help)]) from error
+                raise _error("SR-CUSTOM-031", message, help) from error
             self._stack = stack.pop_all()
 
     def result(self) -> memoryview:
-        """The VGF file, which is mapped. Raises ConverterRefusedError, and ScenarioRunnerError."""
+        """The VGF file, which is mapped. Raises ScenarioRunnerError."""
         with self:
             if self.program.wait():
                 self._said.seek(0)
                 output = self._said.read()
                 raise _refused_options(self._options, output) or _refused(self.program, output)
             if not os.fstat(self._content.fileno()).st_size:
-                raise ConverterFailedError("the converter wrote nothing", help=f"is {VARIABLE} right?")
+                raise _error(FAILED, "the converter wrote nothing", f"is {VARIABLE} right?")
             return memoryview(mmap(self._content.fileno(), 0, access=ACCESS_READ))
 
     def __enter__(self) -> ConverterCall:
@@ -161,7 +148,7 @@ def _opened(model: Input, stack: ExitStack) -> tuple[str, int, int]:
 def dump(model: Input, before: str = "") -> str:
     """The MLIR text of a model as the converter reads it, or with ``before`` as it is before the pass of this name.
 
-    Raises ConverterRefusedError, and ScenarioRunnerError.
+    Raises ScenarioRunnerError.
     """
     heading = _DUMP + b"Before " + before.encode()
     with ConverterCall(model, ["--dump-mlir"], dump=True) as call:
@@ -196,21 +183,24 @@ def _refused_options(options: Sequence[str], output: bytes) -> UsageError | None
     return UsageError(f"model-converter does not take the options {option_text!r:.200}: {reason}", help=_OPTIONS_HELP)
 
 
-def _refused(program: Program, output: bytes) -> ConverterRefusedError | ScenarioRunnerError:
+def _refused(program: Program, output: bytes) -> ScenarioRunnerError:
     """The error for a program that made nothing; ``output`` is its standard error."""
     text = output.decode(errors="replace")
     lines = [line for line in text.splitlines() if line and not line.startswith(_NO_REASON)]
     if program.failure or not lines:
         how = program.failure or f"ended with the exit code {program.returncode} and no reason"
         message = "\n".join([f"the converter {how}", *(line[:_LONGEST_REASON] for line in lines[-3:])])
-        help = "is the model damaged?" if program.timed_out else "this is a defect of model-converter"
-        return ConverterFailedError(message, help=help)
-    line, is_invalid = 0, False
-    if match := _ERROR.search(text):
-        line, reason, is_invalid = int(match[2]), match[3], match[1] != _NOWHERE
-    else:
-        errors = [line.removeprefix(_PLAIN_ERROR) for line in lines if line.startswith(_PLAIN_ERROR)]
-        reason = "; ".join(errors or lines)
+        return _error(FAILED, message, "is the model damaged?" if program.timed_out else _DEFECT)
+    match = _ERROR.search(text)
+    errors = [line.removeprefix(_PLAIN_ERROR) for line in lines if line.startswith(_PLAIN_ERROR)]
+    reason = match[3] if match else "; ".join(errors or lines)
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}…"
-    return ConverterRefusedError(reason, line or None, is_invalid)
+    if match is None or match[1] == _NOWHERE:
+        return _error(NOT_LOWERED, f"the converter cannot lower this model: {reason}")
+    help = _NO_CYCLE if "does not dominate" in reason else None
+    return _error(INVALID, f"is not a valid TOSA model: {reason}", help, int(match[2]) or None)
+
+
+def _error(code: str, message: str, help: str | None = None, line: int | None = None) -> ScenarioRunnerError:
+    return error_of([Diagnostic(code, "error", None, message, help, line=line)])

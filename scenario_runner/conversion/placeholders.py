@@ -133,7 +133,7 @@ def simplified(model: Input, path: str) -> Function:
     """The function as the converter has simplified it, with one placeholder of each shader: an operation that changes
     nothing, such as a reshape to the same shape, is replaced by its operand, and what nobody reads is gone.
 
-    Raises ConverterRefusedError, and NotUnderstoodError where the converter writes what is not read here.
+    Raises ScenarioRunnerError, and NotUnderstoodError where the converter writes what is not read here.
     """
     (function,) = parse_text(dump(model, _SIMPLIFIED_BEFORE), path).functions
     shaders_by_number = {

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from io import SEEK_CUR, BytesIO
 from typing import Literal, NamedTuple
 
-from scenario_runner.conversion.converter import ConverterFailedError, ConverterRefusedError, Input, dump
+from scenario_runner.conversion.converter import FAILED, INVALID, NOT_LOWERED, Input, dump
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.conversion.text_model import NotUnderstoodError, parse_text
 from scenario_runner.custom_shader.attributes import ValueType
@@ -301,38 +301,23 @@ def converter_errors(source: Source, model: Model | None = None, findings: Itera
     """
     try:
         yield
-    except (ConverterRefusedError, ConverterFailedError) as error:
-        left = [finding for finding in findings if finding.code == "SR-CUSTOM-035"]
-        raise error_of([_refusal(source, error, model), *left]) from error
     except NotUnderstoodError as error:
         raise unreadable(source.name, f"is not understood: {error}") from error
     except ScenarioRunnerError as error:
-        raise error.at(path=source.name) from error
-
-
-def _refusal(source: Source, error: ConverterRefusedError | ConverterFailedError, model: Model | None) -> Diagnostic:
-    if source.problem:
-        return _problem(source.name, source.problem)
-    if isinstance(error, ConverterFailedError):
-        return error.at(path=source.name).problems[0]
-    if not error.is_invalid:
-        message = f"the converter cannot lower this model: {error.reason}"
-        return Diagnostic("SR-CUSTOM-032", "error", None, message, path=source.name)
-    help = None
-    if "does not dominate" in error.reason:
-        help = "a value is used before it is made: the operations of a model form no cycle"
-    has_lines = source.form == "text" and (model is None or model.is_users_text)
-    line = error.line if has_lines else None
-    return _problem(source.name, f"is not a valid TOSA model: {error.reason}", help, line)
-
-
-def _problem(path: str, message: str, help: str | None = None, line: int | None = None) -> Diagnostic:
-    return Diagnostic("SR-CUSTOM-030", "error", None, message, help, path=path, line=line)
+        problem, *others = error.at(path=source.name).problems
+        if problem.code not in (INVALID, NOT_LOWERED, FAILED):
+            raise
+        if source.problem:
+            raise unreadable(source.name, source.problem) from error
+        if source.form != "text" or (model and not model.is_users_text):
+            problem = problem._replace(line=None)
+        left = [finding for finding in findings if finding.code == "SR-CUSTOM-035"]
+        raise error_of([problem, *others, *left]) from error
 
 
 def unreadable(path: str, message: str, help: str | None = None) -> ScenarioRunnerError:
     """The error for a file that is no model."""
-    return error_of([_problem(path, message, help)])
+    return error_of([Diagnostic(INVALID, "error", None, message, help, path=path)])
 
 
 def parse_model(source: Source) -> Model:
