@@ -11,7 +11,7 @@ from scenario_runner.conversion import patching
 from scenario_runner.conversion.converter import ConverterCall
 from scenario_runner.conversion.examining import examine
 from scenario_runner.conversion.model import CustomOperation, Function, Model
-from scenario_runner.conversion.placeholders import equal_operands, simplified, with_placeholders
+from scenario_runner.conversion.placeholders import simplified, with_placeholders
 from scenario_runner.conversion.problems import find_problems
 from scenario_runner.conversion.source import Source, converter_errors, open_source, parse_model
 from scenario_runner.diagnostics import Diagnostic, warnings_as_errors
@@ -112,19 +112,17 @@ def _with_shaders(
         shaders, problems = examine(list(_labels(model, function)), dispatch, **examine_options)
         findings += problems
         _stop_at(findings, model.path, strict=strict)
-        equal = equal_operands(function)
         if call is None:
             skeleton = patching.skeleton_of(function)
         else:
             with converter_errors(source, model, findings):
-                skeleton, equal = patching.skeleton_in(
+                skeleton = patching.skeleton_in(
                     call.result(),
                     function,
-                    equal,
                     lambda: simplified(with_placeholders(source, model, function), model.path),
                     model.path,
                 )
-    parts, problems = patching.patched(skeleton, function, shaders, equal, model.path)
+    parts, problems = patching.patched(skeleton, function, shaders, model.path)
     for problem in problems:
         message = f"the shaders do not fit together: {problem.pointer}: {problem.message}"
         findings.append(Diagnostic("SR-CUSTOM-036", "error", None, message, path=model.path))

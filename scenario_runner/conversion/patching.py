@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
+from typing import NamedTuple
 
 from scenario_runner.conversion.model import CustomOperation, Function, Shader, Value, converted_format
 from scenario_runner.conversion.placeholders import entry_point, equal_operands, shader_and_result
@@ -21,15 +22,19 @@ from scenario_runner.graphs.vgf_file import vgf_parts
 
 _COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 
-Equal = Sequence[tuple[int, ...]]
-"""The `equal_operands` of the shaders."""
+
+class Skeleton(NamedTuple):
+    """A skeleton, and for each shader the bindings that its operands have in it."""
+
+    vgf: Vgf
+    bindings: Sequence[tuple[int, ...]]
 
 
 def patched(
-    skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Equal, path: str
+    skeleton: Skeleton, function: Function, shaders: Sequence[Shader], path: str
 ) -> tuple[Sequence[bytes | memoryview], list[Diagnostic]]:
     """The file of the model with its shaders in parts, or what contradicts itself in it."""
-    vgf = _named(_Patch(skeleton, function, shaders, equal).model(), function)
+    vgf = _named(_Patch(skeleton, function, shaders).model(), function)
     problems = find_problems(vgf, path)
     return () if problems else vgf_parts(vgf), problems
 
@@ -50,18 +55,18 @@ def _named(vgf: Vgf, function: Function) -> Vgf:
 class _Patch:
     """The rows of a model while views are added to those of the skeleton."""
 
-    def __init__(self, skeleton: Vgf, function: Function, shaders: Sequence[Shader], equal: Equal) -> None:
-        self._skeleton = skeleton
+    def __init__(self, skeleton: Skeleton, function: Function, shaders: Sequence[Shader]) -> None:
+        vgf = self._skeleton = skeleton.vgf
+        self._bindings = skeleton.bindings
         self._function = function
         self._shaders = shaders
-        self._equal = equal
         # Of each row of the skeleton: the number of its value. New values follow.
         self._number: dict[int, int] = {}
-        ends = [*skeleton.inputs, *skeleton.outputs]
-        for slot in ends + [slot for segment in skeleton.segments for slot in (*segment.inputs, *segment.outputs)]:
+        ends = [*vgf.inputs, *vgf.outputs]
+        for slot in ends + [slot for segment in vgf.segments for slot in (*segment.inputs, *segment.outputs)]:
             self._number[slot.resource_index] = slot.binding
         self._new_numbers = count(max([*self._number.values(), len(function.arguments) - 1], default=-1) + 1)
-        self._rows = [row._replace(alias_group=None) for row in skeleton.resources]
+        self._rows = [row._replace(alias_group=None) for row in vgf.resources]
         self._views = {(number, self._rows[row]): row for row, number in reversed(self._number.items())}
         self._origin: list[int] = list(range(len(self._rows)))
         """Of each row: the row of the skeleton behind which it stands."""
@@ -129,7 +134,7 @@ class _Patch:
                 unread, behind = _tensor(value, "intermediate"), len(self._skeleton.resources)
                 bound[binding] = self._add(unread, behind, next(self._new_numbers))
         results = range(len(operation.operands), len(operation.operands) + len(operation.results))
-        places = (*self._equal[number], *results)
+        places = (*self._bindings[number], *results)
         rows = [self._view(bound[place], view) for place, view in zip(places, attributes.views, strict=True)]
         sets: dict[int, list[Slot]] = {}
         for view, row in zip(attributes.views, rows, strict=True):
@@ -202,29 +207,22 @@ def _tensor(value: Value, category: Category) -> ModelResource:
     return ModelResource(category, TENSOR, format.value, shape)
 
 
-def skeleton_in(
-    content: memoryview, function: Function, equal: Equal, simplified: Callable[[], Function], path: str
-) -> tuple[Vgf, Equal]:
-    """The skeleton that the converter made, and the equal operands of what it has simplified."""
+def skeleton_in(content: memoryview, function: Function, simplified: Callable[[], Function], path: str) -> Skeleton:
+    """The skeleton that the converter made of a function, which it may have ``simplified``."""
     converted = parse_vgf(content, name=path)
-    skeleton = _with_merged_results(converted, function)
-    is_one_shader = [segment.type for segment in converted.segments] == ["compute"]
-    if is_one_shader or _lacks_operands(skeleton, equal):
-        simple = simplified()
-        equal = equal_operands(simple)
-        if is_one_shader:  # the operands of which the converter mixes up
-            skeleton = skeleton_of(simple)
-    return skeleton, equal
+    if [segment.type for segment in converted.segments] == ["compute"]:  # the operands of which the converter mixes up
+        return skeleton_of(simplified())
+    skeleton = Skeleton(_with_merged_results(converted, function), equal_operands(function))
+    return skeleton._replace(bindings=equal_operands(simplified())) if _lacks_operands(skeleton) else skeleton
 
 
-def _lacks_operands(skeleton: Vgf, equal: Equal) -> bool:
+def _lacks_operands(skeleton: Skeleton) -> bool:
     """Tell whether a placeholder lacks an operand that is not the same value as an earlier one: the converter has found
     out that it is, and the simplified function knows which."""
-    for segment in skeleton.segments:
+    for segment in skeleton.vgf.segments:
         if segment.type == "compute":
-            bound = {slot.binding for slot in segment.slots}
-            number, _ = shader_and_result(skeleton.modules[segment.module_index].entry_point)
-            if not bound.issuperset(equal[number]):
+            number, _ = shader_and_result(skeleton.vgf.modules[segment.module_index].entry_point)
+            if not {slot.binding for slot in segment.slots}.issuperset(skeleton.bindings[number]):
                 return True
     return False
 
@@ -264,7 +262,7 @@ def _with_merged_results(converted: Vgf, function: Function) -> Vgf:
 _VERSION = (0, 5, 0)
 
 
-def skeleton_of(function: Function) -> Vgf:
+def skeleton_of(function: Function) -> Skeleton:
     """The skeleton of a function of which every operation is a shader.
 
     Values are numbered as the converter numbers them: arguments, values that are read again, other results. What is
@@ -316,7 +314,7 @@ def skeleton_of(function: Function) -> Vgf:
     modules = (
         Module("compute", f"graph_partition_{i}", entry_point(i), None, None) for i in range(len(function.operations))
     )
-    return Vgf(
+    vgf = Vgf(
         version=_VERSION,
         modules=tuple(modules),
         resources=tuple(rows),
@@ -327,3 +325,4 @@ def skeleton_of(function: Function) -> Vgf:
         input_names=tuple(f"input_{i}" for i in range(len(function.arguments))),
         output_names=tuple(f"output_{i}" for i in range(len(function.returned))),
     )
+    return Skeleton(vgf, equal_operands(function))
