@@ -28,16 +28,20 @@ def declared_shape(type: Type) -> Shape | None:
 
 
 def with_shapes(
-    declarations: Declarations, shapes: Mapping[int, Sequence[Shape]], entry: int, bound: Sequence[Shape]
+    declarations: Declarations,
+    places: Mapping[int, int],
+    shapes: Mapping[int, Sequence[Shape]],
+    entry: int,
+    bound: Sequence[Shape],
 ) -> array[int]:
     """Return the words of the module with types of these shapes.
 
-    ``shapes`` has every value whose type leaves a shape open, with several shapes for a structure. ``bound`` are those
-    of the inputs and outputs of the entry point at the word ``entry``. Raises ShapeError where a rank is not a 32-bit
-    constant.
+    ``places`` are those of definitions by id, in the order of the module. ``shapes`` has every value whose type leaves
+    a shape open, with several shapes for a structure. ``bound`` are those of the inputs and outputs of the entry point
+    at the word ``entry``. Raises ShapeError where a rank is not a 32-bit constant.
     """
     index = declarations.index
-    writer = _Writer(declarations)
+    writer = _Writer(declarations, places)
     for id, parts in shapes.items():
         writer.set_shapes(id, parts)
     words, end = index.words, entry + index.count(entry)
@@ -50,16 +54,22 @@ def with_shapes(
 class _Writer:
     """Changes the types of values; each new type is defined behind the one that it replaces."""
 
-    def __init__(self, declarations: Declarations) -> None:
+    def __init__(self, declarations: Declarations, places: Mapping[int, int]) -> None:
         self._declarations = declarations
         self._words = declarations.index.words
         self.changes = Rewriting(declarations.index)
-        self._at: dict[int, int] = {}
+        self._at = dict(places)
         self._tensors: dict[tuple[int, Shape], int] = {}  # element type and shape → a type of the module's own
         self._pointers: dict[tuple[int, int], int] = {}
         self._structures: dict[tuple[int, tuple[Shape, ...]], int] = {}
-        for at in declarations.index.instructions():
-            self._note(at)
+        words = self._words
+        for id, at in places.items():
+            if words[at] & 0xFFFF == op.TYPE_TENSOR:
+                shape = declared_shape(self._type_of(id))
+                if shape is not None and UNKNOWN not in shape:
+                    self._tensors.setdefault((words[at + 2], shape), id)
+            elif words[at] & 0xFFFF == op.TYPE_POINTER:
+                self._pointers.setdefault((words[at + 2], words[at + 3]), id)
 
     def set_shapes(self, id: int, shapes: Sequence[Shape]) -> None:
         at = self._at[id] + 1
@@ -73,20 +83,6 @@ class _Writer:
         graph = self._at[type]
         for at, shape in zip(range(graph + 3, graph + (self._words[graph] >> 16)), shapes, strict=True):
             self.changes.words[at] = self._type(self._words[at], [shape])
-
-    def _note(self, at: int) -> None:
-        words, opcode = self._words, self._words[at] & 0xFFFF
-        if opcode in _DEFINED_FIRST:
-            id = words[at + 1]
-            self._at[id] = at
-            if opcode == op.TYPE_TENSOR:
-                shape = declared_shape(self._type_of(id))
-                if shape is not None and UNKNOWN not in shape:
-                    self._tensors.setdefault((words[at + 2], shape), id)
-            elif opcode == op.TYPE_POINTER:
-                self._pointers.setdefault((words[at + 2], words[at + 3]), id)
-        elif opcode in _WITH_TYPE:
-            self._at[words[at + 2]] = at
 
     def _type(self, type: int, shapes: Sequence[Shape]) -> int:
         """Return the id of a type like ``type`` with shapes; the type itself when it leaves nothing open."""
@@ -153,10 +149,3 @@ class _Writer:
 
     def _type_of(self, id: int) -> Type:
         return self._declarations.type(id, len(self._words))
-
-
-_DEFINED_FIRST = frozenset(
-    {op.TYPE_INT, op.TYPE_FLOAT, op.TYPE_BOOL, op.TYPE_ARRAY, op.TYPE_STRUCT, op.TYPE_POINTER, op.TYPE_TENSOR}
-    | {op.TYPE_GRAPH}
-)
-_WITH_TYPE = frozenset({op.CONSTANT, op.VARIABLE, op.EXT_INST, op.GRAPH_INPUT, op.COMPOSITE_EXTRACT})

@@ -209,7 +209,7 @@ class GraphBody:
         if len(index.graphs) > 1 or len(bound) < len(interface):
             return FixedGraph(outputs, None, "one of several graphs" if len(index.graphs) > 1 else "an output")
         try:
-            words = with_shapes(self._declarations, shapes, entry, bound)
+            words = with_shapes(self._declarations, self._places, shapes, entry, bound)
         except ShapeError as error:
             raise index.error(f"byte {entry * 4}: the graph module {error}", "SR-GRAPH-014") from None
         return FixedGraph(outputs, struct.pack(f"<{len(words)}I", *words), "", self.largest())
