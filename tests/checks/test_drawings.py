@@ -354,3 +354,10 @@ def test_another_level_of_an_attachment(scene: Scene) -> None:
     bindings = [{"set": 0, "id": 0, "resource_ref": "c", "lod": 0}]
     targets: list[Any] = [{"resource_ref": "c", "lod": 1}, "b"]
     assert found(drawing(scene, VERTEX, fragment, bindings=bindings, color_attachment_refs=targets)) == []
+
+
+def test_entry_points(scene: Scene) -> None:
+    """A module without an entry point for its stage is told with those that it has."""
+    (line,) = found(drawing(scene, assemble(MODULE)))
+    assert line.startswith("SR-SHADER-002 error /resources/0/shader: ")
+    assert line.endswith("no entry point 'main' for the vertex stage; the module's entry points are: 'main' (Fragment)")

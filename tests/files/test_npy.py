@@ -144,6 +144,9 @@ def good_but(old: str, new: str) -> bytes:
         (good_but("<f4", "<f3"),
          "holds items of the type '<f3': no type of NumPy's plain kinds"
          " (bool, integer, float, complex, raw bytes (V), text or time)"),
+        (good_but("<f4", "<q8"),
+         "holds items of the type '<q8': no type of NumPy's plain kinds"
+         " (bool, integer, float, complex, raw bytes (V), text or time)"),
         (good_but("'shape'", "'shade'"),
          f"{UNREADABLE} unknown key 'shade', expected 'descr', 'fortran_order' and 'shape'"),
         (npy_bytes("{'descr': '<f4', 'shape': (2,)}", bytes(8)), f"{UNREADABLE} the key 'fortran_order' is missing"),

@@ -14,7 +14,8 @@ from scenario_runner.plan.records import Requirements
 from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.device import Device, Instance
-from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
+from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
+from scenario_runner.vulkan.pipeline import behaviours
 from scenario_runner.vulkan.requirements import Enabled, dependent_extensions, enabled_for
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
@@ -107,3 +108,15 @@ def test_the_device_is_opened_with_all_the_robustness_it_has(physical: PhysicalD
     enabled = enabled_for(physical, Requirements({}, {}), robustness=True)
     assert {feature.member for feature in enabled.features} == reported
     assert not enabled_for(physical, Requirements({}, {})).features
+
+
+def test_pipelines_ask_for_the_strictest_behaviour() -> None:
+    """A pipeline's behaviour follows from what the device was opened with; without the feature there is none."""
+
+    def of(*members: str) -> tuple[int, int] | None:
+        return behaviours([Feature("", member) for member in members])
+
+    assert of("robustBufferAccess", "robustBufferAccess2") is None
+    assert of("pipelineRobustness", "robustBufferAccess") == (2, 0)
+    assert of("pipelineRobustness", "robustBufferAccess", "robustImageAccess") == (2, 2)
+    assert of("pipelineRobustness", "robustBufferAccess2", "robustImageAccess", "robustImageAccess2") == (3, 3)

@@ -281,3 +281,16 @@ def test_duplicate_frame_ids(scene: Scene, program: Program) -> None:
     assert "'frame_1_2'" in ended.err
     assert (scene.folder / "captured" / "frame_1_2" / "x.npy").is_file()
     assert program("scenario.json", "--strict").code == 3
+
+
+def test_one_of_several_files_that_cannot_be_written(
+    scene: Scene, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an image is written in several formats and one of them cannot be, none of its files is left."""
+    keys = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
+    scene.resource("image", uid="picture", **keys).command("mark_boundary", resources=["picture"])
+    (scene.folder / "captured/frame_0/picture.png").mkdir(parents=True)
+    monkeypatch.setattr("scenario_runner.run.capture_files.check_captures", nothing_in_the_way)
+    with pytest.raises(FileError, match=r"picture\.png: is a folder"):
+        runner.run_to_files(scene.write(), capture_dir=scene.folder / "captured")
+    assert [path.name for path in (scene.folder / "captured/frame_0").iterdir()] == ["picture.png"]

@@ -75,6 +75,7 @@ def test_pages_are_provided_and_what_they_hold_stays():
         before = _resident_bytes()
         with memoryview(memory) as view, view[1000 : _SIZE_BYTES - 1000] as inner:
             populate(inner)
+            populate(inner[:16])  # nothing that is worth it
             assert _resident_bytes() - before > _SIZE_BYTES - (1 << 20)
             assert memory[5_000_000] == 77
             assert sum(view) == 77
@@ -106,3 +107,35 @@ def test_limits_of_control_groups(tmp_path: Path, line: str, folder: str, files:
     (group / "memory.stat").unlink()
     assert left_in(str(group)) is None
     assert list(control_groups("memory", str(tmp_path / "none"), str(tmp_path))) == []
+
+
+def of_sizes(folder: Path, *sizes_bytes: int) -> str:
+    """Memory groups, which do not share blocks, of one buffer each."""
+    scene = Scene(folder)
+    for number, size in enumerate(sizes_bytes):
+        scene.buffer(f"b{number}", size=size, memory_group={"id": f"g{number}", "offset": 0})
+    return str(scene.write(f"{'-'.join(map(str, sizes_bytes))[:80]}.json"))
+
+
+def test_what_is_kept_is_bounded(tmp_path: Path, own: Runner) -> None:
+    """At most 16 MiB wait for the next run, and of them those that were used last; large ones are never kept."""
+    own.run(of_sizes(tmp_path, *[4 * MIB] * 6))
+    assert own.live_objects["memory block"] == 4
+    own.run(of_sizes(tmp_path, 4 * MIB + 1))
+    assert own.live_objects["memory block"] == 4
+    assert own.live_objects.get("memory", 0) == 0
+    own.run(of_sizes(tmp_path, 900 << 10, 16, 16))
+    assert own.live_objects["memory block"] == 6  # three of 4 MiB, and the new ones
+    own.run(of_sizes(tmp_path, 8, 256 << 10, 4))
+    assert own.live_objects["memory block"] == 6
+    own.run(of_sizes(tmp_path, *[16] * 100))
+    assert own.live_objects["memory block"] == 64
+
+
+def test_buffers_that_one_block_does_not_hold(scene: Scene, own: Runner) -> None:
+    """Each has its own bytes."""
+    inputs = {f"b{number}": numpy.full(5 << 20, number, numpy.uint32) for number in range(5)}
+    for uid, content in inputs.items():
+        scene.buffer(uid, size=content.nbytes, dst=None)
+    result = own.run(scene.write(), inputs, outputs=list(inputs))
+    assert [(result.array(uid, "u4") == content).all() for uid, content in inputs.items()] == [True] * 5

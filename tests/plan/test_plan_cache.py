@@ -15,9 +15,10 @@ import numpy
 import pytest
 
 import scenario_runner
-from scenario_runner import Runner
+from scenario_runner import Runner, content_cache
 from scenario_runner.content_cache import ContentCache, distrust
 from scenario_runner.errors import FileError
+from scenario_runner.plan import plan_cache
 from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
 
@@ -236,3 +237,16 @@ def test_what_is_kept_is_this_users_alone(cache: Path, path: Path, program: Prog
     modes = {file.stat().st_mode & 0o777 for file in [cache, *cache.rglob("*")]}
     assert modes == {0o700, 0o600}
     assert program(path, env={"SCENARIO_RUNNER_CACHE": str(cache)}).err == ""
+
+
+def test_large_plans_are_bounded_often(
+    cache: Path, path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What must go is looked for after so many plans, or so many bytes of them, as the bounds allow for."""
+    monkeypatch.setitem(content_cache.KINDS, "plans", content_cache.KINDS["plans"]._replace(most_files=2))
+    monkeypatch.setattr(plan_cache, "_BYTES_BETWEEN_LOOKS", 1)
+    text = path.read_text()
+    for spaces in range(5):
+        path.write_text(text + " " * spaces)
+        outcome(path, runner)
+    assert kept(cache) <= 2

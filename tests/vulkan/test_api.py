@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from scenario_runner.errors import UnsupportedError
 from scenario_runner.vulkan import NULL, ffi, loader
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.physical_device import PhysicalDevice
@@ -169,3 +170,13 @@ def test_the_first_queue_family_that_does_the_work(
     device.queue_families = [(flags, count, 64) for flags, count in families]
     assert device.queue_family() == computing
     assert device.queue_family(graphics=True) == drawing
+
+
+def test_unknown_and_unavailable_commands_are_told_apart(instance: Any, device: Any) -> None:
+    """A misspelt command is a LookupError; a known one that the device lacks is unsupported."""
+    with pytest.raises(LookupError, match=r"^no C type is called 'PFN_vkCreateBufer'$"):
+        loader.device_function(device, "vkCreateBufer")
+    with pytest.raises(UnsupportedError, match=r"^the Vulkan device has no command 'vkCreateTensorARM': its extension"):
+        loader.device_function(device, "vkCreateTensorARM")
+    with pytest.raises(UnsupportedError, match=r"^the Vulkan instance has no command 'vkCreateXcbSurfaceKHR': "):
+        loader.instance_function(instance, "vkCreateXcbSurfaceKHR")

@@ -11,6 +11,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scenario_runner.vulkan import _generated, ffi, structs
@@ -212,3 +213,15 @@ def test_mistakes_are_named() -> None:
         new("VkTensorDescriptionARM", pDimensions=[1, 2], pStrides=[4])
     with pytest.raises(OverflowError):
         new("VkMemoryAllocateInfo", memoryTypeIndex=-1)
+
+
+def test_bytes_are_words_or_memory_as_the_member_says() -> None:
+    """Shader code is words that are counted in bytes; memory is used where it lies."""
+    code = np.arange(6, dtype=np.uint32)
+    module = new("VkShaderModuleCreateInfo", pCode=code.tobytes())
+    assert (module.codeSize, list(module.pCode[0:6])) == (24, [0, 1, 2, 3, 4, 5])
+    constant = new("VkSpecializationInfo", pMapEntries=[{"constantID": 4, "size": 4}], pData=code)
+    assert (constant.mapEntryCount, constant.dataSize) == (1, 24)
+    assert int(ffi.cast("uintptr_t", constant.pData)) == code.ctypes.data
+    cache = new("VkPipelineCacheCreateInfo", pInitialData=b"")
+    assert (cache.initialDataSize, cache.pInitialData) == (0, ffi.NULL)
