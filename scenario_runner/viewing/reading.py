@@ -59,20 +59,14 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
             f"holds items of the type {header.descr!r}, expected integers, floats, bool or raw bytes of one or two",
             help="--dtype says what the bytes are",
         )
-    array = read_array(path)
-    if element is not None:
-        if header.data_size_bytes % element.size_bytes:
-            raise file_error(
-                path, f"holds {header.data_size_bytes} bytes, which are not a whole number of {element.name} elements"
-            )
-        resized = element.size_bytes != header.item_size_bytes
-        array = array.reshape(-1).view(element.dtype)
-        if shape is None and not resized:
-            array = array.reshape(header.shape)
-    else:
-        array = array.view(stored.dtype)
-    if shape is not None:
-        array = array.reshape(_whole_shape(path, shape, array.size))
+    if header.data_size_bytes % stored.size_bytes:
+        raise file_error(
+            path, f"holds {header.data_size_bytes} bytes, which are not a whole number of {stored.name} elements"
+        )
+    array = read_array(path).reshape(-1).view(stored.dtype)
+    if shape is None:
+        shape = header.shape if stored.size_bytes == header.item_size_bytes else (-1,)
+    array = array.reshape(_whole_shape(path, shape, array.size))
     title = f"{stored.name}, shape {tuple(array.shape)}"
     if array.ndim < 3:
         return Content(path, title, (Channel("all", array, stored),), False)
