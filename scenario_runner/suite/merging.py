@@ -102,7 +102,8 @@ class MergedJournals:
         Those that cannot be read come first."""
         for path in self.unusable:
             yield Incomplete(path, "incomplete", "the journal cannot be read")
-        for number, run in self._last_runs().items():
+        last_runs = {run.journal: run for run in self.runs}
+        for number, run in last_runs.items():
             count = self._counts[number]
             items = run.header.items if run.end is None else run.end.items
             if run.end is None:
@@ -118,10 +119,9 @@ class MergedJournals:
 
     def not_run(self) -> str:
         """A sentence where the device supports none of the items; else nothing."""
-        verdicts = [result.verdict for result in self.results.values()]
-        unsupported = (result for result in self.results.values() if result.verdict == "NotSupported")
-        first = next(unsupported, None)
-        return not_run(verdicts, len(verdicts), "" if first is None or first.last is None else first.last.reason)
+        results = self.results.values()
+        reasons = (result.last.reason for result in results if result.verdict == "NotSupported" and result.last)
+        return not_run([result.verdict for result in results], len(results), next(reasons, ""))
 
     def keep(self, ids: Container[str]) -> None:
         """Forget the results of other items."""
@@ -144,10 +144,6 @@ class MergedJournals:
     def repeat(self, result: Result) -> Repeat:
         """The command of the suite that has a result, to run its item again."""
         return self.header(result.item.id).repeat
-
-    def _last_runs(self) -> dict[int, Run]:
-        """The last run of each journal."""
-        return {run.journal: run for run in self.runs}
 
     def _read(self, number: int, path: str) -> None:
         with _opened(path) as file:
