@@ -78,7 +78,9 @@ class SuiteDisplay:
         self._thread: threading.Thread | None = None
 
     def start(self, total: int | None) -> None:
-        """Begin, or correct the number of items."""
+        """Begin, or correct the number of items. With ``quiet`` it does nothing."""
+        if self._quiet:
+            return
         self._total = total
         if self._thread is None:
             self._begin = time.monotonic()
@@ -185,27 +187,28 @@ class SuiteDisplay:
         if self._live is not None:
             self._live.stop()
 
-    def _rate(self) -> float:
-        """Items a second, lately."""
+    def _pace(self) -> tuple[float, int, str]:
+        """Items a second, lately; the percentage that is done; and the time that is left, "" where it is not known."""
         now = time.monotonic()
         self._samples.append((now, self._done))
         while len(self._samples) > 2 and now - self._samples[0][0] > _RATE_WINDOW_S:
             self._samples.popleft()
         then, done = self._samples[0]
-        return (self._done - done) / max(now - then, 1e-9)
+        rate = (self._done - done) / max(now - then, 1e-9)
+        if not self._total:
+            return rate, 0, ""
+        left_s = (self._total - self._done) / rate if rate else 0.0
+        left = f"{left_s:.0f} s" if left_s < 60 else seconds_text(left_s)
+        return rate, 100 * self._done // self._total, f"{left} left" if rate else ""
 
     def _counts_text(self) -> str:
         return ", ".join(f"{count} {verdict}" for verdict, count in _in_order(self._counts))
 
     def _progress_text(self) -> str:
-        rate = self._rate()
-        parts = [f"{self._done} done"]
-        if self._total:
-            parts = [f"{self._done} of {self._total} done ({100 * self._done // self._total} %)"]
-        parts.append(f"{rate:.1f} a second")
-        if self._total and rate:
-            parts.append(f"{_left_text((self._total - self._done) / rate)} left")
-        text = ", ".join(parts) + (f": {self._counts_text()}" if self._counts else "")
+        rate, percent, left = self._pace()
+        done = f"{self._done} of {self._total} done ({percent} %)" if self._total else f"{self._done} done"
+        text = ", ".join(filter(None, (done, f"{rate:.1f} a second", left)))
+        text += f": {self._counts_text()}" if self._counts else ""
         slow = [(item, begin) for item, begin in list(self._running.values()) if time.monotonic() - begin > 5]
         if slow:
             item, begin = min(slow, key=itemgetter(1))
@@ -215,17 +218,15 @@ class SuiteDisplay:
     def _rows(self) -> Iterator[list[Span]]:
         """The bar, the counts, and what runs; each text with its style."""
         assert self._terminal is not None
-        width, rate, now = self._terminal.width, self._rate(), time.monotonic()
+        width, now = self._terminal.width, time.monotonic()
+        rate, percent, left = self._pace()
         bar: list[Span] = [counted(self._done, "item")]
         if self._total:
             cells = max(min(40, width - 60), 10)
             filled = min(cells * self._done // self._total, cells)
             bar = [("━" * filled, "red" if self._failures else "green"), ("━" * (cells - filled), "dim")]
-            bar.append(f" {self._done}/{self._total}  {100 * self._done // self._total} %")
-        bar.append(f"  {rate:.0f}/s" if rate >= 10 else f"  {rate:.1f}/s")
-        if self._total and rate:
-            bar.append((f"  {_left_text((self._total - self._done) / rate)} left", "dim"))
-        yield bar
+            bar.append(f" {self._done}/{self._total}  {percent} %")
+        yield [*bar, f"  {rate:.0f}/s" if rate >= 10 else f"  {rate:.1f}/s", (f"  {left}", "dim")]
         if self._counts:
             yield [(f"{count} {verdict}  ", _style(verdict)) for verdict, count in _in_order(dict(self._counts))]
         running = sorted(((begin, worker, item) for worker, (item, begin) in self._running.items()), key=itemgetter(0))
@@ -234,10 +235,6 @@ class SuiteDisplay:
             yield [(f"{worker:>4}  ", "dim"), (taken, "yellow"), one_line(item.id, width)]
         if len(running) > _WORKERS_SHOWN_MAX:
             yield [(f"      and {len(running) - _WORKERS_SHOWN_MAX} more", "dim")]
-
-
-def _left_text(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 60 else seconds_text(seconds)
 
 
 def _style(verdict: str) -> str:

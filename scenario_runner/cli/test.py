@@ -255,14 +255,12 @@ class _Suite:
         kept: EarlierResults | None,
         header: Header | None,
     ) -> None:
-        options = self._options
         with self._workers(session) as workers:
             self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
             if kept is not None and header is not None:
                 for difference in kept.compare(header, workers.find_devices()):
                     self._display.note("warning", difference, "--resume-anyway keeps what is of the same files")
-            if not options.quiet:
-                self._display.start(self._total)
+            self._display.start(self._total)
             try:
                 session.run(self._counted(chain(ahead, items)), workers)
             finally:
@@ -304,8 +302,7 @@ class _Suite:
             count += 1
             yield item
         self._total = count
-        if not self._options.quiet:
-            self._display.start(count)
+        self._display.start(count)
 
     def _check_expectations(self, items: Sequence[Item]) -> None:
         """Say what is wrong with expectations before anything runs, of all items where they are few or with --strict.

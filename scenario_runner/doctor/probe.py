@@ -101,10 +101,10 @@ def _layers() -> list[dict[str, Any]]:
     name = "vkEnumerateInstanceLayerProperties"
     return [
         {
-            "name": ffi.string(layer.layerName).decode(errors="replace"),
+            "name": _text(layer.layerName),
             "spec_version": version_text(layer.specVersion),
             "implementation_version": layer.implementationVersion,
-            "description": ffi.string(layer.description).decode(errors="replace"),
+            "description": _text(layer.description),
         }
         for layer in enumerated("VkLayerProperties", name, loader.instance_function(ffi.NULL, name))
     ]
@@ -113,9 +113,7 @@ def _layers() -> list[dict[str, Any]]:
 def _instance_extensions() -> dict[str, int]:
     name = "vkEnumerateInstanceExtensionProperties"
     properties = enumerated("VkExtensionProperties", name, loader.instance_function(ffi.NULL, name), ffi.NULL)
-    return {
-        ffi.string(extension.extensionName).decode(errors="replace"): extension.specVersion for extension in properties
-    }
+    return {_text(extension.extensionName): extension.specVersion for extension in properties}
 
 
 ML_EXTENSIONS = (
@@ -158,22 +156,21 @@ def identity(physical: PhysicalDevice) -> dict[str, Any]:
 
 def describe(physical: PhysicalDevice) -> dict[str, Any]:
     """All facts of one device but which ML path it takes."""
-    core, vulkan12 = physical.properties, physical.vulkan12_properties
-    memory = physical.memory_types
+    core, vulkan12, memory = physical.properties, physical.vulkan12_properties, physical.memory_types
+    local_heaps = {heap for flags, heap in memory if flags & 1}
+    conformance = vulkan12.conformanceVersion
     return {
         **identity(physical),
         "api_version": version_text(physical.api_version),
         "vendor_id": core.vendorID,
         "device_id": core.deviceID,
         "driver": {
-            "name": ffi.string(vulkan12.driverName).decode(errors="replace"),
-            "info": ffi.string(vulkan12.driverInfo).decode(errors="replace"),
+            "name": _text(vulkan12.driverName),
+            "info": _text(vulkan12.driverInfo),
             "id": vulkan12.driverID,
             "version": core.driverVersion,
             "uuid": bytes(ffi.buffer(physical.vulkan11_properties.driverUUID)).hex(),
-            "conformance": ".".join(
-                str(getattr(vulkan12.conformanceVersion, part)) for part in ("major", "minor", "subminor", "patch")
-            ),
+            "conformance": f"{conformance.major}.{conformance.minor}.{conformance.subminor}.{conformance.patch}",
         },
         "unusable_because": physical.unusable_because(),
         "limits": _members(core.limits),
@@ -183,11 +180,8 @@ def describe(physical: PhysicalDevice) -> dict[str, Any]:
         "subgroup_operations": _names(physical.vulkan11_properties.subgroupSupportedOperations, _SUBGROUP),
         "memory": {
             "heaps": [
-                {
-                    "size_bytes": size,
-                    "device_local": any(flags & 1 for flags, heap in memory if heap == index),
-                }
-                for index, size in enumerate(physical.memory_heaps)
+                {"size_bytes": size, "device_local": heap in local_heaps}
+                for heap, size in enumerate(physical.memory_heaps)
             ],
             "types": [{"heap": heap, "flags": _names(flags, _MEMORY)} for flags, heap in memory],
         },
@@ -214,18 +208,17 @@ def ml_facts(physical: PhysicalDevice) -> dict[str, Any]:
 
 def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, bool]]:
     """Every feature structure that the device has, member by member; ``only`` those of some extensions."""
-    values = {}
-    if only is None:
-        supported = physical.features.supported(CORE)
-        values[CORE] = {member: member in supported for member in CORE_FEATURES}
-    for name, (_, version, extensions, members) in sorted(FEATURES.items()):
-        by_version = bool(version) and physical.api_version >= version
+    members: dict[str, tuple[str, ...]] = {CORE: CORE_FEATURES} if only is None else {}
+    for name, (_, version, extensions, names) in sorted(FEATURES.items()):
         if only is not None and not any(extension in only for extension in extensions):
             continue
+        by_version = bool(version) and physical.api_version >= version
         if by_version or any(extension in physical.extensions for extension in extensions):
-            supported = physical.features.supported(name)
-            values[name] = {member: member in supported for member in members}
-    return values
+            members[name] = names
+    return {
+        structure: {member: member in physical.features.supported(structure) for member in names}
+        for structure, names in members.items()
+    }
 
 
 def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
@@ -249,31 +242,34 @@ def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
 def _properties(physical: PhysicalDevice) -> dict[str, dict[str, Any]]:
     properties = {}
     for name, (version, extension) in _PROPERTIES.items():
-        if not (version and physical.api_version >= version) and extension not in physical.extensions:
-            continue
-        values = new(name)
-        head = chain(new("VkPhysicalDeviceProperties2"), values)
-        physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, head)
-        properties[name] = _members(values)
+        if (version and physical.api_version >= version) or extension in physical.extensions:
+            values = new(name)
+            head = chain(new("VkPhysicalDeviceProperties2"), values)
+            physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, head)
+            properties[name] = _members(values)
     return properties
 
 
 def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
     """VkFormatFeatureFlags of each format that files of ours can hold and the device supports in some way."""
     formats = {}
-    for all_format_ in all_formats():
-        if all_format_.is_of_tensors:
+    for format in all_formats():
+        if format.is_of_tensors:
             continue
         values = new("VkFormatProperties")
-        physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, all_format_.value, values)
+        physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format.value, values)
         flags = {
             "linear": values.linearTilingFeatures,
             "optimal": values.optimalTilingFeatures,
             "buffer": values.bufferFeatures,
         }
         if any(flags.values()):
-            formats[all_format_.name] = flags
+            formats[format.name] = flags
     return formats
+
+
+def _text(characters: Any) -> str:
+    return str(ffi.string(characters).decode(errors="replace"))
 
 
 def _names(flags: int, names: dict[int, str]) -> list[str]:
@@ -295,7 +291,7 @@ def _members(struct: Any) -> dict[str, Any]:
 def _value(value: Any, kind: Any) -> Any:
     if kind.kind == "array":
         if kind.item.cname == "char":
-            return ffi.string(value).decode(errors="replace")
+            return _text(value)
         if kind.item.cname in ("uint8_t", "unsigned char"):
             return bytes(ffi.buffer(value)).hex()
         return [_value(item, kind.item) for item in value]
