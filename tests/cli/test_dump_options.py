@@ -44,41 +44,33 @@ def test_what_is_asked_for(scene: Scene, program: Program, tmp_path: Path) -> No
     assert values == [[2, 3], [2, 3], [3, 4], [1, 1]]
 
 
+EXPECTED = "expected COMMAND or COMMAND:RESOURCE"
+LARG = "no resource has the uid 'larg' (did you mean 'large'?)"
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--dump-after", "0"], "--dump-after needs --dump-dir"),
-        (["--dump-dir", "d"], "--dump-dir needs --dump-after"),
-        (
-            ["--dump-all", "d", "--dump-after", "0", "--dump-dir", "d"],
-            "--dump-after and --dump-all contradict each other",
-        ),
-        (
-            ["other.json", "--output=o", "--folder-each", "--dump-all", "d"],
-            "--dump-all takes the files of one scenario",
-        ),
-        (["--dump-all=d", "--capture-frame=0"], "--capture-frame and --dump-all contradict each other"),
-        (["--dump-after=0", "--dump-dir=d", "--gfxr", "f"], "--gfxr and --dump-dir contradict each other"),
-        (
-            ["--dump-all=d", "--shader-instrumentation=f"],
-            "--shader-instrumentation and --dump-all contradict each other",
-        ),
-        (["--dump-after", "x", "--dump-dir", "d"], "--dump-after 'x': expected COMMAND or COMMAND:RESOURCE"),
-        (["--dump-after", "-1", "--dump-dir", "d"], ""),
-        (["--dump-after", "0:", "--dump-dir", "d"], "--dump-after '0:': expected COMMAND or COMMAND:RESOURCE"),
-        (["--dump-after", "2-1", "--dump-dir", "d"], "--dump-after '2-1': the range ends before it begins"),
-        (["--dump-after", "3", "--dump-dir", "d"], "scenario.json: --dump-after: the scenario has no command 3"),
-        (
-            ["--dump-after", "0:larg", "--dump-dir", "d"],
-            "scenario.json: --dump-after: no resource has the uid 'larg' (did you mean 'large'?)",
-        ),
+        ("--dump-after 0", "--dump-after needs --dump-dir"),
+        ("--dump-dir d", "--dump-dir needs --dump-after"),
+        ("--dump-all d --dump-after 0 --dump-dir d", "--dump-after and --dump-all contradict each other"),
+        ("other.json --output=o --folder-each --dump-all d", "--dump-all takes the files of one scenario"),
+        ("--dump-all=d --capture-frame=0", "--capture-frame and --dump-all contradict each other"),
+        ("--dump-after=0 --dump-dir=d --gfxr f", "--gfxr and --dump-dir contradict each other"),
+        ("--dump-all=d --shader-instrumentation=f", "--shader-instrumentation and --dump-all contradict each other"),
+        ("--dump-after x --dump-dir d", f"--dump-after 'x': {EXPECTED}"),
+        ("--dump-after -1 --dump-dir d", ""),
+        ("--dump-after 0: --dump-dir d", f"--dump-after '0:': {EXPECTED}"),
+        ("--dump-after 2-1 --dump-dir d", "--dump-after '2-1': the range ends before it begins"),
+        ("--dump-after 3 --dump-dir d", "scenario.json: --dump-after: the scenario has no command 3"),
+        ("--dump-after 0:larg --dump-dir d", f"scenario.json: --dump-after: {LARG}"),
     ],
 )
-def test_wrong_options(scene: Scene, program: Program, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_wrong_options(scene: Scene, program: Program, tmp_path: Path, arguments: str, message: str) -> None:
     """What cannot be meant is an error of the command line, and nothing is written."""
     adding(scene)
     shutil.copy(tmp_path / "scenario.json", tmp_path / "other.json")
-    ended = program("scenario.json", *arguments)
+    ended = program("scenario.json", *arguments.split())
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"error: {message}"), ended.err
     assert not (tmp_path / "d").exists()

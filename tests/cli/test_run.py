@@ -189,14 +189,6 @@ def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) ->
     assert "caf\\udce9.jsonx: cannot read the scenario" in ended.err
 
 
-def test_ascii_terminal(program: Program, scene: Scene) -> None:
-    """Messages with letters that the output's encoding lacks are shown with escapes."""
-    scene.shader("add", ADD).buffer("größe", size=4).write()
-    ended = program("scenario.json", "--help", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"})
-    assert ended.code == 0
-    assert "scenario-runner" in ended.out
-
-
 def test_debug_log(program: Program, adding: Path) -> None:
     """--log-level debug tells which device was opened, with what."""
     ended = program(adding, "--log-level", "debug")

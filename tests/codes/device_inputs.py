@@ -116,10 +116,9 @@ except ScenarioRunnerError as error:
 
 def in_a_process(case: Case, environment: dict[str, str]) -> Codes:
     """What a run raises in a process with another environment."""
-    checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     done = subprocess.run(
         [COMMAND[0], "-c", _CODES_OF_A_RUN, str(case.scene.write())],
-        env={**os.environ, **environment, "PYTHONPATH": checkout},
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=60,

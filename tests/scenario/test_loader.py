@@ -219,6 +219,17 @@ def test_many_problems():
     assert calls < 500 * len(entries)
 
 
+def test_many_unknown_references():
+    """Close matches are looked for as long as they are shown."""
+    tree = json.loads(GOOD)
+    bindings = [{"set": 0, "id": number, "resource_ref": "inBufer"} for number in range(2000)]
+    tree["commands"][0]["dispatch_compute"]["bindings"] = bindings
+    lines, calls = calls_of(lambda: refused(json.dumps(tree)))
+    assert len(lines) == 101
+    assert lines[99].endswith("(did you mean 'inBuffer'?)")
+    assert calls < 500 * len(bindings)
+
+
 def test_file_size():
     """A file beyond the limit is refused before it is parsed."""
     assert refused(b" " * (MAX_SCENARIO_BYTES + 1)) == ["test.json: a scenario of more than 32 MiB is not read"]

@@ -35,6 +35,10 @@ def test_frozen():
         BUFFER.size = 8
 
 
+BOOLEAN = {"set": True, "id": 0, "resource_ref": "a"}
+BYTE = {"dims": (1,), "format": "VK_FORMAT_R8_SINT"}
+
+
 def buffer(**keys):
     return s.Buffer(uid="a", shader_access="readonly", **keys)
 
@@ -48,17 +52,11 @@ def buffer(**keys):
         (lambda: buffer(data=[1, 2]), "Buffer.data: expected a NumPy array or bytes, got list"),
         (lambda: buffer(data=b""), "Buffer.size: expected an integer of at least 1, got 0"),
         (lambda: buffer(data=b"", size=0), "Buffer.size: expected an integer of at least 1, got 0"),
-        (
-            lambda: dispatch(bindings=({"set": True, "id": 0, "resource_ref": "a"},)),
-            "DispatchCompute.bindings[0].set: expected an integer, got true",
-        ),
+        (lambda: dispatch(bindings=(BOOLEAN,)), "DispatchCompute.bindings[0].set: expected an integer, got true"),
         (lambda: s.Shader(uid="s"), "Shader: one of 'src' and 'source' is required"),
         (lambda: s.RawData(uid="s"), "RawData: one of 'src' and 'data' is required"),
         (lambda: s.Graph(uid="s"), "Graph: one of 'src' and 'data' is required"),
-        (
-            lambda: s.GraphConstant(uid="s", dims=(1,), format="VK_FORMAT_R8_SINT"),
-            "GraphConstant: one of 'src' and 'data' is required",
-        ),
+        (lambda: s.GraphConstant(uid="s", **BYTE), "GraphConstant: one of 'src' and 'data' is required"),
         (
             lambda: s.Buffer(uid="a", size=4, shader_acess="readonly"),
             "Buffer: the required key 'shader_access' is missing\n"

@@ -21,21 +21,6 @@ def test_committed():
         assert path.read_text() == generate.text(path)
 
 
-def test_every_kind_and_name():
-    """Every resource and command is in the schema, under each of its names."""
-    properties = json_schema()["properties"]
-    named = {name: properties[name]["items"]["properties"].keys() for name in ("resources", "commands")}
-    assert named["resources"] == {
-        *("image", "tensor", "buffer", "raw_data", "shader", "graph", "graph_constant"),
-        *("memory_barrier", "buffer_barrier", "image_barrier", "tensor_barrier"),
-    }
-    assert named["commands"] == {
-        *("dispatch_compute", "dispatch_fragment", "dispatch_optical_flow"),
-        *("dispatch_graph", "dispatch_vgf", "dispatch_spirv_graph", "dispatch_data_graph"),
-        *("dispatch_barrier", "pipeline_barrier", "mark_boundary", "frame_boundary"),
-    }
-
-
 def every_object(schema, path=""):
     """Every object type inside a schema, with where it is."""
     if isinstance(schema, dict):

@@ -75,14 +75,6 @@ def test_names_are_relative_to_the_root(tree: Tree) -> None:
     assert tree.ids("a", "b", root=tree.folder / "a") == ["x.json", str(outside)]
 
 
-def test_expectations_stand_beside(tree: Tree) -> None:
-    """An item has the path of the file with its expectations."""
-    tree.file("x.json")
-    check = tree.file("x.check.json", "{}")
-    (item,) = Discovery(".", tree.problems).items(["x.json"])
-    assert (item.path, item.expectations) == (str(tree.folder / "x.json"), str(check))
-
-
 def test_a_list(tree: Tree) -> None:
     """A line is a scenario or a folder, relative to the root or else to the list; # begins a comment."""
     tree.file("a/x.json")

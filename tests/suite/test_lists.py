@@ -53,6 +53,9 @@ def test_a_list_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="the list does not exist") as caught:
         read_patterns([str(tmp_path / "skip.list")], Collected())
     assert "skips.list" in (caught.value.problems[0].help or "")
+    with pytest.raises(FileError) as caught:
+        read_patterns([written(tmp_path / "skips", "\ngone.txt\n")], Collected())
+    assert (caught.value.problems[0].path, caught.value.problems[0].line) == (str(tmp_path / "gone.txt"), None)
 
 
 def test_a_list_that_is_no_text(tmp_path: Path) -> None:
