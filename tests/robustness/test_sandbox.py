@@ -91,6 +91,11 @@ def define_value(scene: Scene, way: Way) -> str:
     return folder or "."
 
 
+def stored(scene: Scene, text: str = STORE, **keys: Any) -> None:
+    """A shader that stores a number in the buffer c."""
+    scene.shader("s", text, **keys).buffer("c", size=4).dispatch("s", ["c"])
+
+
 def buffer(scene: Scene, way: Way) -> None:
     file = outside(scene, "a.npy", numpy.zeros(1, "i4"))
     scene.shader("s", STORE).resource("buffer", uid="c", size=4, shader_access="readwrite", src=way(scene, file))
@@ -121,19 +126,16 @@ def source(scene: Scene, way: Way) -> None:
 
 def included(scene: Scene, way: Way) -> None:
     path = way(scene, outside(scene, "a.glsl", "#define VALUE 7\n"))
-    scene.shader("s", STORE.replace("\n", f'\n#include "{path}"\n', 1))
-    scene.buffer("c", size=4).dispatch("s", ["c"])
+    stored(scene, STORE.replace("\n", f'\n#include "{path}"\n', 1))
 
 
 def include_folder(scene: Scene, way: Way) -> None:
-    scene.shader("s", STORE.replace("\n", "\n#include <a.glsl>\n", 1), include_dirs=[define_value(scene, way)])
-    scene.buffer("c", size=4).dispatch("s", ["c"])
+    stored(scene, STORE.replace("\n", "\n#include <a.glsl>\n", 1), include_dirs=[define_value(scene, way)])
 
 
 def option_folder(scene: Scene, way: Way) -> None:
     options = f"-I {define_value(scene, way)}"
-    scene.shader("s", STORE.replace("\n", '\n#include "a.glsl"\n', 1), build_options=options)
-    scene.buffer("c", size=4).dispatch("s", ["c"])
+    stored(scene, STORE.replace("\n", '\n#include "a.glsl"\n', 1), build_options=options)
 
 
 def model(scene: Scene, way: Way) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.evidence import item_folder
+from scenario_runner.suite.expectations.outputs import encoded
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.worker import Runners
+from scenario_runner.viewing.content import ELEMENTS
 from tests.scenes import Scene, glsl
 from tests.tables import cases
 
@@ -74,8 +77,6 @@ def test_folder_of_expected_files(doubled: Scene, run: Run) -> None:
 
 def test_digests(doubled: Scene, run: Run) -> None:
     """One of several accepted results."""
-    import hashlib
-
     digest = hashlib.sha256((VALUES * 2).tobytes()).hexdigest()
     assert run(outputs={"x": {"sha256": ["0" * 64, digest]}}).status == "Pass"
     outcome = run(outputs={"x": {"sha256": "0" * 64}})
@@ -88,9 +89,6 @@ def test_digests(doubled: Scene, run: Run) -> None:
 )
 def test_types_that_buffers_hold(scene: Scene, run: Run, dtype: str, values: list[float]) -> None:
     """The bytes of a buffer are what the expectation says."""
-    from scenario_runner.suite.expectations.outputs import encoded
-    from scenario_runner.viewing.content import ELEMENTS
-
     scene.buffer("x", np.frombuffer(encoded(values, ELEMENTS[dtype], len(values)), "u1"))
     near = [value * 1.1 for value in values]
     assert run(outputs={"x": {"values": values, "dtype": dtype}}).status == "Pass"
