@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
@@ -31,7 +30,7 @@ def scaling(scene: Scene, factor: str = "2.0", dispatches: int = 3) -> Scene:
     return scene
 
 
-def dumped(scene: Scene, program: Program, folder: str, **keys: Any) -> None:
+def dumped(program: Program, folder: str) -> None:
     ended = program("scenario.json", "--dump-all", folder)
     assert ended.code == 0, ended.err
 
@@ -40,15 +39,16 @@ def dumped(scene: Scene, program: Program, folder: str, **keys: Any) -> None:
 def two(scene: Scene, program: Program) -> Scene:
     """The dumps a and b, of runs whose second command differs in its factor."""
     for folder, factor in (("a", "2.0"), ("b", "2.5")):
-        dumped(scaling(scene, factor), program, folder)
+        scaling(scene, factor)
+        dumped(program, folder)
     return scene
 
 
 def test_equal_dumps(scene: Scene, program: Program) -> None:
     """The same run twice gives equal dumps."""
     scaling(scene)
-    dumped(scene, program, "a")
-    dumped(scene, program, "b")
+    dumped(program, "a")
+    dumped(program, "b")
     assert program("diff", "a", "b") == (0, "a and b are equal: 5 contents compared\n", "")
     assert json.loads(program("diff", "a", "b", "--json").out)["equal"] is True
 
@@ -101,11 +101,12 @@ def test_other_types(two: Scene, program: Program) -> None:
 
 def test_different_scenarios(scene: Scene, program: Program) -> None:
     """Commands and resources that only one scenario has are named; the rest is compared."""
-    dumped(scaling(scene), program, "a")
+    scaling(scene)
+    dumped(program, "a")
     scaling(scene, dispatches=2)
     scene.resources[-1]["buffer"]["uid"] = "another"
     scene.write()
-    dumped(scene, program, "b")
+    dumped(program, "b")
     ended = program("diff", "a", "b")
     assert (ended.code, ended.out.splitlines()) == (
         1,
@@ -130,7 +131,7 @@ def test_levels_of_images(scene: Scene, program: Program) -> None:
         scene.image("x", "R32_UINT", size=(8, 8), mips=3)
         scene.dispatch("add", [at_level("x", 1)], (4, 4))
         scene.write()
-        dumped(scene, program, folder)
+        dumped(program, folder)
     ended = program("diff", "a", "b")
     assert ended.out.startswith(
         "a and b first differ after command 0 (/commands/0/dispatch_compute), at 'x' mip level 1:\n"
@@ -165,8 +166,9 @@ def damaged(folder: Path, change: str) -> None:
 @pytest.mark.parametrize("change, message", cases(__file__, "viewing.txt", "DUMPS"))
 def test_damaged_dumps(scene: Scene, program: Program, tmp_path: Path, change: str, message: str) -> None:
     """What is wrong with a dump is one error."""
-    dumped(scaling(scene), program, "a")
-    dumped(scene, program, "b")
+    scaling(scene)
+    dumped(program, "a")
+    dumped(program, "b")
     damaged(tmp_path / "b", change)
     ended = program("diff", "a", "b")
     assert (ended.code, ended.out) == (4, "")

@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 from scenario_runner import PipelineCaching, Runner
+from scenario_runner.graphs.tables import decoder
 from scenario_runner.vulkan.layers import VALIDATION_LAYER, available_layers
 from tests.codes.case import Case, Codes, Input
 from tests.drawings import drawing
@@ -190,8 +191,6 @@ def what_the_validation_layer_reports(case: Case) -> Codes:
 
 def without_the_library(case: Case) -> Codes:
     """The Python that runs has no package that reads VGF files."""
-    from scenario_runner.graphs.tables import decoder
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "vgfpy", None)
         return case.raised(lambda: decoder("CreateModuleTableDecoder", bytes(8), "a.vgf", "module"))

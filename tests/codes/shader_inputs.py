@@ -5,8 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy
 import pytest
 
+from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.shaders import compilers
 from scenario_runner.shaders.spirv_val import find_validator
 from scenario_runner.validation import Options
 from tests.codes.case import Case, Codes, Input
@@ -76,7 +79,7 @@ def module(change: dict[str, str] | None = None, old: str = "", new: str = "", *
     return found
 
 
-def _resources(case: Case, **keys: Any) -> None:
+def _resources(case: Case) -> None:
     format = {"format": "VK_FORMAT_R8G8B8A8_UNORM", "dims": [1, 4, 4, 1], "shader_access": "readwrite"}
     case.scene.buffer("x", size=64).buffer("y", size=64).buffer("read", size=64, shader_access="readonly", dst="")
     case.scene.resource("image", uid="i", **format)
@@ -143,8 +146,6 @@ def invalid_module(case: Case) -> Codes:
 
 def no_compiler(case: Case) -> Codes:
     """The compiler that is asked for is a program of another kind."""
-    from scenario_runner.plan.records import CompilerOptions
-
     case.scene.shader("s", glsl(""))
     other = case.scene.file("other", "#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
@@ -154,9 +155,6 @@ def no_compiler(case: Case) -> Codes:
 
 def hlsl_by_glslang(case: Case) -> Codes:
     """There is no dxc."""
-    from scenario_runner.plan.records import CompilerOptions
-    from scenario_runner.shaders import compilers
-
     case.scene.file("s.hlsl", "[numthreads(1, 1, 1)] void main() {}")
     case.scene.resource("shader", uid="s", src="s.hlsl", type="HLSL").dispatch("s", [])
     with pytest.MonkeyPatch.context() as patch:
@@ -182,9 +180,7 @@ def descriptor_type(case: Case) -> Codes:
 
 
 def push_data(case: Case) -> Codes:
-    from numpy import zeros
-
-    case.scene.raw_data("d", zeros(4, "i1"))
+    case.scene.raw_data("d", numpy.zeros(4, "i1"))
     keys = {"push_constants_size": 8}
     return shader("data[0] = b;", PUSH, keys=keys, push_data_ref="d")(case)
 

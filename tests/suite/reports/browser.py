@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -110,10 +109,6 @@ class Browser:
     def type(self, text: str) -> None:
         """Write text where the focus is."""
         self.call("Input.insertText", text=text)
-
-    def screenshot(self, path: Path) -> None:
-        """Save what is seen, for people who work on the page."""
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def _message(self) -> dict[str, Any]:
         end = time.monotonic() + TIMEOUT_S
