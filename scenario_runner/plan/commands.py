@@ -204,7 +204,7 @@ def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problem
     for slot in slots.values():  # in the order of sets and bindings
         if slot.has_place:
             kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-            seen_by = tuple(sorted(set(map(stages.__getitem__, dict(slot.variables)))))
+            seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
             by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind, seen_by))
     return Declared(
         tuple(stages), slots, tuple([tuple(by_set.get(set, ())) for set in range(max(by_set, default=-1) + 1)])

@@ -10,7 +10,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Literal
 
 from scenario_runner.arm_glslc import install_line
@@ -33,6 +32,10 @@ _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
+_SEARCHED_EVERY_S = 1.0  # a suite asks for each of its scenarios
+
+_searches: dict[tuple[object, ...], tuple[float, list[Compiler]]] = {}
+"""The time of the last search and the compilers that it found, by its arguments and surroundings."""
 
 _VERSIONS = "compilers-2.tsv"  # in the folder of the caches; a line is a key of `_answers`, flavour and version
 _MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
@@ -56,18 +59,13 @@ def find_compilers(
 
     Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
     """
+    cache = ContentCache(cache_dir, "shaders") if use_cache else None
     if compiler or any(map(os.environ.get, _NAMING)):
-        return _search(compiler, language, ContentCache(cache_dir, "shaders") if use_cache else None)
-    second, variables = int(time.monotonic()), map(os.environ.get, _VARIABLES)
-    return list(_search_of_second(second, language, cache_dir, use_cache, *variables, *sys.path))
-
-
-@lru_cache(8)
-def _search_of_second(
-    second: int, language: str | None, cache_dir: str | None, use_cache: bool, *_: str | None
-) -> list[Compiler]:
-    """Search once a second at most: a suite asks for each of its scenarios."""
-    return _search(None, language, ContentCache(cache_dir, "shaders") if use_cache else None)
+        return _search(compiler, language, cache)
+    key = (language, cache_dir, use_cache, *map(os.environ.get, _VARIABLES), *sys.path)
+    if key not in _searches or time.monotonic() - _searches[key][0] > _SEARCHED_EVERY_S:
+        _searches[key] = time.monotonic(), _search(None, language, cache)
+    return list(_searches[key][1])
 
 
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:

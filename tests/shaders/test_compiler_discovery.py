@@ -99,7 +99,7 @@ def test_order_of_choice(program: MakeProgram, tmp_path: Path, monkeypatch: pyte
 
 def test_compilers_that_come_and_change(program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New, changed and removed compilers are noticed, after a second at the latest."""
-    monkeypatch.setattr(discovery, "_search_of_second", discovery._search_of_second.__wrapped__)
+    monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", -1.0)
     monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "ab"))
     first = program("b/glslang", "Glslang Version: 11:15.4.0")
     for _ in range(2):
