@@ -240,7 +240,8 @@ class _Worker:
         if self._count >= self._options.most_items:
             return "grown"
         if self._count % _MEASURE_EVERY == 1 or outcome.status == "Fail":
-            used_bytes = _used_bytes()
+            with open("/proc/self/statm", "rb") as file:
+                used_bytes = int(file.read().split()[1]) * resource.getpagesize()
             self._bytes = self._bytes or used_bytes
             if used_bytes - self._bytes > self._options.most_bytes:
                 return "grown"
@@ -268,11 +269,6 @@ def _is_same(library: str, named: str) -> bool:
 
 def _open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
-
-
-def _used_bytes() -> int:
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def _shared_libraries() -> set[str]:

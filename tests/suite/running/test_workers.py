@@ -77,6 +77,15 @@ def test_a_process_waits_after_a_crash(folder: Folder) -> None:
         assert any(len(processes(workers)) == 2 for _ in workers.run([good] * 10_000))
 
 
+def test_an_item_that_crashed_runs_again_at_once(folder: Folder) -> None:
+    """The process that waits after a crash is for the item that crashed, and not for another one."""
+    good, crash = folder.good(), folder.crashing()
+    with Workers(options()) as workers:
+        workers.run_one(crash, once_more)
+        items = [finished.item for finished in workers.run([*[good] * 20, crash, *[good] * 600], once_more)]
+    assert items.index(crash) < 300
+
+
 @pytest.fixture
 def two_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A software driver that is installed twice gives a machine with two devices (of one UUID)."""
