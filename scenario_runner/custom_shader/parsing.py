@@ -39,7 +39,7 @@ def parse_attributes(
 def examine_attributes(
     text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
 ) -> tuple[Attributes | None, list[Diagnostic]]:
-    """The same with the warnings: the attributes, None where something is wrong, and all findings."""
+    """Read attributes as `parse_attributes` does: they are None where something is wrong. Gives all findings too."""
     path = path or place_of(operation)
     tree, problems = load(text, path)
     if problems:
@@ -50,7 +50,7 @@ def examine_attributes(
 def examine_tree(
     tree: Any, origin: Origin, *, operation: str, operands: int | None = None, results: int | None = None
 ) -> tuple[Attributes | None, list[Diagnostic]]:
-    """The same for a part of a text that is parsed already."""
+    """Examine attributes that stand in a part of a text, which is parsed already."""
     reader = Reader(operation)
     attributes = reader.read(tree, operands, results)
     findings = placed(reader.findings, origin)
@@ -76,7 +76,7 @@ def placed(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
         pointer = f"{origin.pointer}{finding.pointer or ''}"
         line, column = places.find(pointer, key=finding.code in _ABOUT_KEYS)
         result.append(finding._replace(path=origin.path, pointer=pointer or None, line=line, column=column))
-    return sorted(result, key=lambda each: (each.path != origin.path, each.line or 0, each.column or 0))
+    return sorted(result, key=lambda finding: (finding.path != origin.path, finding.line or 0, finding.column or 0))
 
 
 def load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
@@ -122,19 +122,19 @@ def _entry(tree: Any, origin: Origin, name: str) -> Examined:
     if not isinstance(tree, dict) or _ATTRIBUTES not in tree:
         return Examined(name, *examine_tree(tree, origin, operation=name))
     entry_name = tree.get(_NAME)
-    wrong: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     if _NAME in tree and not isinstance(entry_name, str):
-        wrong.append(error("SR-JSON-005", f"/{_NAME}", f"expected a string, got {shown(entry_name)}"))
+        problems.append(error("SR-JSON-005", f"/{_NAME}", f"expected a string, got {shown(entry_name)}"))
     elif entry_name:
         name = entry_name
     if tree.get(_DOMAIN, DOMAIN) != DOMAIN:
         message = f"the domain is {shown(tree[_DOMAIN])}, not {DOMAIN!r}: the operation is not a Vulkan shader"
-        wrong.append(warning("SR-CUSTOM-035", f"/{_DOMAIN}", message))
-        return Examined(name, None, placed(wrong, origin), is_shader=False)
+        problems.append(warning("SR-CUSTOM-035", f"/{_DOMAIN}", message))
+        return Examined(name, None, placed(problems, origin), is_shader=False)
     attributes = tree[_ATTRIBUTES]
     if isinstance(attributes, str):  # as in the model, where it is text
-        read, found = examine_attributes(attributes, operation=name, path=f"{origin.path}: {place_of(name)}")
+        read, findings = examine_attributes(attributes, operation=name, path=f"{origin.path}: {place_of(name)}")
     else:
         inner = origin._replace(pointer=f"{origin.pointer}/{_ATTRIBUTES}")
-        read, found = examine_tree(attributes, inner, operation=name)
-    return Examined(name, None if wrong else read, placed(wrong, origin) + found)
+        read, findings = examine_tree(attributes, inner, operation=name)
+    return Examined(name, None if problems else read, placed(problems, origin) + findings)

@@ -32,13 +32,13 @@ def join_by_number(vgf: Vgf) -> Vgf:
     old_groups = [row.alias_group for row in rows]
     groups = old_groups.copy()
     new = count(max((group for group in groups if group is not None), default=-1) + 1)
-    for one, other in _joins(vgf):
-        is_constant = "constant" in (rows[one].category, rows[other].category)
-        if is_constant or resource_size_bytes(rows[one]) != resource_size_bytes(rows[other]):
+    for row, listed in _joins(vgf):
+        is_constant = "constant" in (rows[row].category, rows[listed].category)
+        if is_constant or resource_size_bytes(rows[row]) != resource_size_bytes(rows[listed]):
             continue
-        group = next(new) if groups[other] is None else groups[other]
-        joined = groups[one]
-        groups[one] = groups[other] = group
+        group = next(new) if groups[listed] is None else groups[listed]
+        joined = groups[row]
+        groups[row] = groups[listed] = group
         if joined not in (None, group):
             groups = [group if known == joined else known for known in groups]
     if groups == old_groups:

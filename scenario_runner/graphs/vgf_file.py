@@ -207,7 +207,7 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
 
 
 def read_open_vgf(file: SourceFile) -> Vgf:
-    """As `read_vgf`, of a file that is open. Of an ExecuTorch program these are the models that it calls, as one."""
+    """Read an open file as `read_vgf` does; the models that an ExecuTorch program calls become one."""
     if not is_program(file):
         return _parsed(_on_disk(file, 0, file.size_bytes), file.path)
     program = read_program(file)
