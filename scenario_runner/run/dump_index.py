@@ -82,10 +82,13 @@ class GrowingIndex:
                 return
         except OSError:
             pass
-        with suppress(OSError):  # what was there before has its room
-            self._file.truncate(self._end)
-            self._file.seek(self._end)
-            self._file.write(self._tail)
+        with suppress(OSError):
+            if self._end:  # what was there before has its room
+                self._file.truncate(self._end)
+                self._file.seek(self._end)
+                self._file.write(self._tail)
+            else:
+                os.unlink(self._file.name)
         self.close()
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ def test_a_process_that_is_killed(scene: Scene, shader_cache: Path, tmp_path: Pa
 
 
 def test_an_index_without_room(tmp_path: Path) -> None:
-    """What a growing index has no room for is not in it; it stays whole."""
+    """A growing index lists what it has room for and stays whole; where its beginning has no room, no file is left."""
     path = tmp_path / "index.json"
     index = GrowingIndex(str(path), {"scenario": "s", "device": None, "commands": []})
     entry = dict.fromkeys(DumpEntry._fields) | {"iteration": 0, "resource": "x", "file": "x.npy", "sha256": ""}
@@ -122,10 +122,12 @@ def test_an_index_without_room(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, before[1]))
     try:
         index.add([entry | {"resource": name} for name in "abcdef"])
+        GrowingIndex(str(tmp_path / "long"), {"scenario": "s" * 1000, "device": None, "commands": []}).close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     index.add([entry | {"resource": "later"}])
     assert [each.resource for each in read_index(str(tmp_path)).entries] == ["x"]
+    assert not (tmp_path / "long").exists()
 
 
 def test_folders_that_cannot_be_written_to(scene: Scene, program: Program, tmp_path: Path) -> None:
