@@ -270,7 +270,7 @@ class Dxc(Compiler):
     @classmethod
     def version_in(cls, answer: str) -> str | None:
         """Find the version of its library."""
-        match = re.search(r"dxcompiler\S*:? *(.{1,120})", answer)
+        match = re.search(r"^(?!error: ).*?dxcompiler\S*:? *(.{1,120})", answer, re.M)
         return " ".join(match[1].split()) if match else None
 
     def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
@@ -351,7 +351,7 @@ def _process(path: str) -> list[str]:
     # Without site-packages and the user's environment: nothing but the standard library is needed. As any module of
     # ours, the one that is imported is kept compiled, unless Python was told not to: compiling it takes 10 ms.
     flags = "-ISBc" if sys.dont_write_bytecode else "-ISc"
-    return [sys.executable, flags, _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]
+    return [sys.executable or "", flags, _PROGRAM, os.path.dirname(os.path.abspath(__file__)), path]
 
 
 def version_command(path: str) -> list[str]:

@@ -181,7 +181,7 @@ def _ask(path: str) -> tuple[str, str, str]:
         return "", "", f"it cannot be started: {(error.strerror or str(error)).lower()}"
     if done.failure:
         return "", "", f"--version {done.failure}"
-    for kind in COMPILERS if done.code == 0 else ():
+    for kind in COMPILERS:
         version = kind.version_in(done.output)
         if version is not None:
             return kind.flavour, version, ""

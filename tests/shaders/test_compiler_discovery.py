@@ -127,6 +127,24 @@ def test_dxc_comes_first_for_hlsl(program: MakeProgram, tmp_path: Path, monkeypa
         find_compilers(language="HLSL")
 
 
+def test_a_compiler_whose_question_for_its_version_fails(glslang: str, tmp_path: Path) -> None:
+    """A compiler that says its version and ends with another exit code than 0 is used."""
+    path = tmp_path / "compiler"
+    path.write_text(f'#!/bin/sh\n"{glslang}" "$@"\ncode=$?\n[ "$1" = --version ] && exit 1\nexit $code\n')
+    path.chmod(0o755)
+    assert compile_all([CompileRequest(source=MINIMAL)], compiler=str(path))[0][:4] == b"\x03\x02\x23\x07"
+
+
+@pytest.mark.parametrize("executable", ["", None])
+def test_without_a_python_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str | None) -> None:
+    """A library of dxc cannot be used where Python does not know its own program, as embedded in another one."""
+    (tmp_path / "libdxcompiler.so").touch()
+    monkeypatch.setenv("SCENARIO_RUNNER_DXC", str(tmp_path / "libdxcompiler.so"))
+    monkeypatch.setattr(sys, "executable", executable)
+    with pytest.raises(CompilerNotFoundError, match="it cannot be started: "):
+        find_compilers(language="HLSL")
+
+
 def test_arm_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Arm's glslc is looked for below the Python installation and below the user's data folder."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
