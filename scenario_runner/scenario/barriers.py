@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.scenario.model import (
@@ -35,19 +35,17 @@ SPELLINGS: dict[str, str] = {}
 """Values in the spelling of another dialect → ours."""
 
 
-def _or_upper_case(names: Any, prefix: str) -> BeforeValidator:
+def _or_upper_case(names: Any, prefix: str) -> tuple[BeforeValidator, WithJsonSchema]:
     """Let the spellings of another dialect, which are in upper case, stand for names."""
     others = {prefix + name.upper(): name for name in get_args(names)}
     SPELLINGS.update(others)
-    spellings = Literal[(*get_args(names), *others)]  # type: ignore[valid-type]
-    return BeforeValidator(
-        lambda value: others.get(value, value) if isinstance(value, str) else value, json_schema_input_type=spellings
-    )
+    validator = BeforeValidator(lambda value: others.get(value, value) if isinstance(value, str) else value)
+    return validator, WithJsonSchema({"enum": [*get_args(names), *others], "type": "string"})
 
 
-Access = Annotated[_AccessName, _or_upper_case(_AccessName, "ACCESS_")]
-Stages = Annotated[tuple[Annotated[_StageName, _or_upper_case(_StageName, "")], ...], Field(strict=False)]
-Layout = Annotated[_LayoutName, _or_upper_case(_LayoutName, "IMAGE_LAYOUT_")]
+Access = Annotated[_AccessName, *_or_upper_case(_AccessName, "ACCESS_")]
+Stages = Annotated[tuple[Annotated[_StageName, *_or_upper_case(_StageName, "")], ...], Field(strict=False)]
+Layout = Annotated[_LayoutName, *_or_upper_case(_LayoutName, "IMAGE_LAYOUT_")]
 
 
 class Barrier(Resource):
