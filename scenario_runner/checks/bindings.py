@@ -59,7 +59,7 @@ MOST_SETS: Final = 1024
 """Far above the maxBoundDescriptorSets of any device; layouts are made for every set below the highest one."""
 
 Stages = Sequence[tuple[str, Interface]]
-"""The shaders of one command: uid and interface of declared."""
+"""The shaders of one command: uid and interface of each."""
 
 
 class Slot(NamedTuple):
