@@ -56,28 +56,6 @@ _STAGES = {
 }
 
 
-def create_set_layout(device: Device, bindings: tuple[LayoutBinding, ...]) -> Any:
-    """A VkDescriptorSetLayout; an empty one stands for a set number that is not used."""
-    handle = ffi.new("VkDescriptorSetLayout*")
-    info = new(
-        "VkDescriptorSetLayoutCreateInfo",
-        pBindings=[
-            {
-                "binding": binding.binding,
-                "descriptorType": DESCRIPTOR_TYPES[binding.kind],
-                "descriptorCount": 1,
-                # graphs are not a shader stage: what they find in a set is there for all
-                "stageFlags": vk.SHADER_STAGE_ALL
-                if binding.kind == "tensor"
-                else sum(_STAGES[stage] for stage in binding.stages),
-            }
-            for binding in bindings
-        ],
-    )
-    check(device.fn.vkCreateDescriptorSetLayout(device.handle, info, ffi.NULL, handle), "vkCreateDescriptorSetLayout")
-    return handle[0]
-
-
 class Pipeline(NamedTuple):
     """A pipeline and the layout that its descriptor sets and push constants are bound with."""
 
@@ -90,6 +68,7 @@ class PipelineCache:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self._stack = ExitStack()  # of the layouts
         self._set_layouts: dict[tuple[LayoutBinding, ...], Any] = {}
         self._layouts: dict[tuple[tuple[tuple[LayoutBinding, ...], ...], int, int], Any] = {}
         self.shaders: Kept[Pipeline] = Kept(MAX_KEPT_PIPELINES)
@@ -133,22 +112,39 @@ class PipelineCache:
 
     def close(self) -> None:
         """Destroy everything; calling it again does nothing."""
-        fn, device = self.device.fn, self.device.handle
         self.graphs.close()
         self.shaders.close()
-        while self._layouts:
-            fn.vkDestroyPipelineLayout(device, self._layouts.popitem()[1], ffi.NULL)
-        while self._set_layouts:
-            fn.vkDestroyDescriptorSetLayout(device, self._set_layouts.popitem()[1], ffi.NULL)
+        self._layouts.clear()
+        self._set_layouts.clear()
+        self._stack.close()
 
     def set_layouts(self, sets: tuple[tuple[LayoutBinding, ...], ...]) -> list[Any]:
         """The VkDescriptorSetLayout of each set, from set 0 on, made now if it is new."""
         handles = []
         for bindings in sets:
             if bindings not in self._set_layouts:
-                self._set_layouts[bindings] = create_set_layout(self.device, bindings)
+                self._set_layouts[bindings] = self._create_set_layout(bindings)
             handles.append(self._set_layouts[bindings])
         return handles
+
+    def _create_set_layout(self, bindings: tuple[LayoutBinding, ...]) -> Any:
+        """A VkDescriptorSetLayout; an empty one stands for a set number that is not used."""
+        info = new(
+            "VkDescriptorSetLayoutCreateInfo",
+            pBindings=[
+                {
+                    "binding": binding.binding,
+                    "descriptorType": DESCRIPTOR_TYPES[binding.kind],
+                    "descriptorCount": 1,
+                    # graphs are not a shader stage: what they find in a set is there for all
+                    "stageFlags": vk.SHADER_STAGE_ALL
+                    if binding.kind == "tensor"
+                    else sum(_STAGES[stage] for stage in binding.stages),
+                }
+                for binding in bindings
+            ],
+        )
+        return self.device.create(self._stack, "set layout", "DescriptorSetLayout", info)
 
     def layout(
         self,
@@ -167,14 +163,9 @@ class PipelineCache:
             ranges = []
             if push_constants_size:
                 ranges = [{"stageFlags": stages, "offset": 0, "size": push_constants_size}]
-            handle = ffi.new("VkPipelineLayout*")
             info = new("VkPipelineLayoutCreateInfo", pSetLayouts=self.set_layouts(sets), pPushConstantRanges=ranges)
-            check(
-                self.device.fn.vkCreatePipelineLayout(self.device.handle, info, ffi.NULL, handle),
-                "vkCreatePipelineLayout",
-                label,
-            )
-            layout = self._layouts[key] = handle[0]
+            layout = self.device.create(self._stack, "pipeline layout", "PipelineLayout", info, label)
+            self._layouts[key] = layout
         return layout
 
 
