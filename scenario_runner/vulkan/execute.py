@@ -41,9 +41,7 @@ class DeviceObjects:
     @cached_property
     def submission(self) -> Submission:
         """Open the submission of the frames of one run."""
-        submission = Submission(self.device)
-        self._stack.callback(submission.close)
-        return submission
+        return Submission(self.device, self._stack)
 
     @cached_property
     def transfer(self) -> Transfer:

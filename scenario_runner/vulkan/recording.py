@@ -326,23 +326,18 @@ _GRACE_S = 2.0
 
 
 class Submission:
-    """One fence and the work it stands for; used again and again, one submission at a time."""
+    """One fence, destroyed with ``stack``, and the work it stands for; used again and again, one submission at a
+    time."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
-        handle = ffi.new("VkFence*")
-        check(device.fn.vkCreateFence(device.handle, new("VkFenceCreateInfo"), ffi.NULL, handle), "vkCreateFence")
-        self._fence = handle
+        self._fence = ffi.new("VkFence*", device.create(stack, "fence", "Fence", new("VkFenceCreateInfo")))
         self._buffers = ffi.new("VkCommandBuffer[1]")
         self._info = new("VkSubmitInfo")
         self._info.commandBufferCount = 1
         self._info.pCommandBuffers = self._buffers
         self._signalled = False
         self._pending = False
-
-    def close(self) -> None:
-        """Destroy the fence; the work must have finished."""
-        self._device.fn.vkDestroyFence(self._device.handle, self._fence[0], ffi.NULL)
 
     def submit(self, command_buffer: Any, extra: Any = None) -> None:
         """Submit one command buffer; ``extra`` is a structure for VkSubmitInfo::pNext."""

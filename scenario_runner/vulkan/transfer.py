@@ -52,18 +52,11 @@ class Transfer:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._stack = ExitStack()
-        self._submissions: list[Submission] = []
-        try:
-            self._pool = CommandPool(device, self._stack)
+        with ExitStack() as stack:
+            self._pool = CommandPool(device, stack)
             self._commands = [self._pool.allocate(), self._pool.allocate()]
-            for _ in range(2):
-                submission = Submission(device)
-                self._stack.callback(submission.close)
-                self._submissions.append(submission)
-        except BaseException:
-            self._stack.close()
-            raise
+            self._submissions = [Submission(device, stack), Submission(device, stack)]
+            self._stack = stack.pop_all()
         self._staging: tuple[Any, Any] = None, None  # VkBuffer and its memory, once there was need of it
         self._staging_stack = self._stack.enter_context(ExitStack())
         self._half_size_bytes = 0
