@@ -101,7 +101,7 @@ class Image(Resource):
         # OPTIMAL images that are filled change their layout in the commands that fill them: those that share memory are
         # alike, so that the layout of one is that of the other
         self.needs_preparation = tiling == "LINEAR" or not self._filled
-        self._layouts = [self.rest_layout] * plan.mips
+        self._layouts: int | list[int] = self.rest_layout
         self._views: dict[tuple[int, int], Any] = {}
         purpose = f"image {plan.uid!r}, {plan.width}x{plan.height} texels of {plan.format.name}"
         self.handle, self.needs = create_image(
@@ -171,8 +171,7 @@ class Image(Resource):
 
     def set_layouts(self, layouts: tuple[ImageLayout, ...] | None) -> None:
         """Tell which layout each level is in after the barriers of a frame; None: at rest."""
-        at_rest = [self.rest_layout] * self.plan.mips
-        self._layouts = at_rest if layouts is None else [self.layout_of(name) for name in layouts]
+        self._layouts = self.rest_layout if layouts is None else [self.layout_of(name) for name in layouts]
 
     def layout_of(self, name: ImageLayout) -> int:
         """The VkImageLayout that a scenario means."""
@@ -186,12 +185,7 @@ class Image(Resource):
 
     def record_prepare(self, commands: Any) -> None:
         layout = self._fill_layout if self._filled else self.rest_layout
-        self._change(
-            [vk.IMAGE_LAYOUT_UNDEFINED] * self.plan.mips,
-            [layout] * self.plan.mips,
-            commands,
-            before_copy=self._filled,
-        )
+        self._change(vk.IMAGE_LAYOUT_UNDEFINED, layout, commands, before_copy=self._filled)
 
     def record_clear(self, commands: Any) -> None:
         if not self.needs_preparation:
@@ -206,7 +200,7 @@ class Image(Resource):
         else:
             zero = ffi.new("VkClearDepthStencilValue*")
             fn.vkCmdClearDepthStencilImage(commands, self.handle, self._fill_layout, zero, 1, area)
-        self._to_rest([self._fill_layout] * self.plan.mips, commands)
+        self._change(self._fill_layout, self.rest_layout, commands, before_copy=False)
 
     def record_upload(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
         plan, fn = self.plan, self._device.fn
@@ -221,7 +215,7 @@ class Image(Resource):
         assert plan.source is not None
         if offset_bytes + size < plan.source.size_bytes:
             return
-        layouts = [self._fill_layout] * plan.mips
+        layouts: int | list[int] = self._fill_layout
         if plan.source_levels < plan.mips:
             features = format_features(self._device, plan.format.value, self.tiling)
             # of integers and depths no averages are allowed
@@ -230,17 +224,14 @@ class Image(Resource):
             layouts = record_mip_levels(
                 self._device, commands, self.handle, plan, self._fill_layout, interpolate=interpolate
             )
-        self._to_rest(layouts, commands)
+        self._change(layouts, self.rest_layout, commands, before_copy=False)
 
     def record_download(self, commands: Any, staging: Any, staging_offset: int, offset_bytes: int, size: int) -> None:
-        source = [
-            vk.IMAGE_LAYOUT_GENERAL if self.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
-        ] * self.plan.mips
+        source = vk.IMAGE_LAYOUT_GENERAL if self.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
         if offset_bytes == 0:
             self._change(self._layouts, source, commands, before_copy=True)
-        part = self._part_at(offset_bytes)
         region = self._region(staging_offset, offset_bytes, size)
-        self._device.fn.vkCmdCopyImageToBuffer(commands, self.handle, source[part.level], staging, 1, region)
+        self._device.fn.vkCmdCopyImageToBuffer(commands, self.handle, source, staging, 1, region)
         if offset_bytes + size == self.plan.size_bytes:
             self._change(source, self._layouts, commands, before_copy=False)
 
@@ -295,15 +286,14 @@ class Image(Resource):
         region.imageExtent.height = min(rows, part.height - first)
         return region
 
-    def _to_rest(self, layouts: list[int], commands: Any) -> None:
-        self._change(layouts, [self.rest_layout] * self.plan.mips, commands, before_copy=False)
-
-    def _change(self, old: list[int], new: list[int], commands: Any, *, before_copy: bool) -> None:
-        """Record the change of each level's layout, between a copy and whatever is on the other side of it."""
+    def _change(self, old: int | list[int], new: int | list[int], commands: Any, *, before_copy: bool) -> None:
+        """Record the change of layout, of all levels or of each, between a copy and whatever is on the other side of
+        it."""
+        before, after = ([layout] * self.plan.mips if isinstance(layout, int) else layout for layout in (old, new))
         changed = [
-            Transition(self.handle, self.aspect_mask, first, count, before, after)
-            for first, count, (before, after) in runs(list(zip(old, new, strict=True)))
-            if before != after
+            Transition(self.handle, self.aspect_mask, first, count, *layouts)
+            for first, count, layouts in runs(list(zip(before, after, strict=True)))
+            if layouts[0] != layouts[1]
         ]
         if not changed:
             return
