@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
-from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError, error_of
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.sources import ArraySource
@@ -176,7 +176,7 @@ class _Update:
             self._expectations, bound.output, bound.path, ArraySource(actual, bound.output.name), element
         )
         if rebound.misfits:
-            raise ExpectationError(rebound.misfits)
+            raise error_of(rebound.misfits)
         if rebound.expected.sha256 is None and (check := check_output(rebound, actual)).status == "Fail":
             message = f"this run would not pass even with its own content expected: {check.message}"
             help = "correct these keys of the expectation, or the scenario"

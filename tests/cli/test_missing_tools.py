@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.test_test_command import doubled, item
 from tests.program import Program, python_path
+from tests.scenes import Scene
 
 
 def test_a_machine_that_lacks_a_compiler(tmp_path: Path, program: Program) -> None:
@@ -41,6 +42,26 @@ def test_a_machine_that_lacks_a_compiler(tmp_path: Path, program: Program) -> No
     assert report.err == ended.err
     again = program("test", "suite", "-t", "[ab].json", "--results", "r", "--resume")
     assert (again.code, again.out.splitlines()[-1]) == (0, "suite passed: 2 items")
+
+
+def test_a_machine_that_lacks_the_package_of_a_metric(tmp_path: Path, program: Program) -> None:
+    """Items that need it are MissingTool, also for --update; all else that is wrong with them is an error."""
+    scene = Scene(tmp_path / "suite")
+    keys = {"dims": [1, 16, 16, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite", "dst": "i.png"}
+    scene.resource("image", uid="i", **keys).write("a.json")
+    check: dict[str, dict[str, object]] = {"i": {"values": 0, "metrics": {"flip": {"max": 0.1}}}}
+    scene.file("a.check.json", json.dumps({"outputs": check}))
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['flip_evaluator'] = None\n")
+    environment = {"PYTHONPATH": python_path(tmp_path)}
+    sentence = "needs the package 'flip-evaluator', which is not installed"
+    ended = program("test", "suite", env=environment)
+    assert (ended.code, ended.out.splitlines()[-1]) == (17, "suite incomplete: 0 of 1 item unexpected")
+    assert f"error: 1 item did not run, as this machine lacks a tool: {sentence} [SR-SUITE-016]" in ended.err
+    updated = program("test", "suite", "--update", env=environment).out
+    assert "no change: MissingTool: " in updated
+    assert sentence in updated
+    scene.file("a.check.json", json.dumps({"outputs": {"y": {}, **check}}))
+    assert program("test", "suite", env=environment).code == 1
 
 
 def test_a_strict_environment(tmp_path: Path, program: Program) -> None:

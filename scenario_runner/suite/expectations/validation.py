@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic, escape
-from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError
+from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError, error_of
 from scenario_runner.files.codec import all_codecs, is_known
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import Source
@@ -153,7 +153,7 @@ def bind(
         bounds[name] = bound
         problems += () if with_misfits else bound.misfits
     if problems:
-        raise ExpectationError(problems)
+        raise error_of(problems)
     return bounds
 
 
