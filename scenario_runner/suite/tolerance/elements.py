@@ -14,6 +14,8 @@ from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.viewing.content import Array, Element, distance, errors_of
 
 _NARROWER: Final = 1 - 1e-6  # keeps the rounding of bounds from making a wrong element right
+_DENORMAL_ROUNDING: Final = 1e-44  # seven of the least values of single precision
+_CERTAIN_ATOL_MAX: Final = 1e30  # the sum with any value of single precision is finite
 _TABLE_MIN: Final = 1 << 16  # elements; fewer take less time than a table of all pairs of bytes
 
 
@@ -65,12 +67,12 @@ def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rul
     """
     precision = "f8" if element.size_bytes == 8 else "f4"
     a, e = (element.numbers(raw).astype(precision, copy=False) for raw in (actual, expected))
-    with numpy.errstate(all="ignore"):  # infinite values, and bounds beyond those of the type
+    with numpy.errstate(all="ignore"):  # infinite values
         magnitudes = numpy.abs(e)
-        bounds = magnitudes * numpy.asarray(rule.rtol, precision)
-        bounds += numpy.asarray(rule.atol, precision)
-        bounds *= numpy.asarray(_NARROWER, precision)
-        right = numpy.abs(a - e) < bounds  # false for infinite values, and where a denormal bound was rounded up
+        bounds = magnitudes * numpy.asarray(min(rule.rtol, 1.0) * _NARROWER, precision)
+        bounds += numpy.asarray(min(rule.atol, _CERTAIN_ATOL_MAX) * _NARROWER - _DENORMAL_ROUNDING, precision)
+        right = numpy.abs(a - e) < bounds  # false for infinite values
+        right |= a == e
         if rule.ulp:
             near = element.steps(actual, expected) <= rule.ulp
             near &= numpy.isfinite(a) & numpy.isfinite(e)

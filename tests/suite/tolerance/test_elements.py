@@ -152,3 +152,18 @@ def test_rtol_of_denormal_values(name: str) -> None:
     steps = np.array([[3, 2], [5, 4], [0, 0]], f"<u{ELEMENTS[name].size_bytes}").T
     actual, expected = np.ascontiguousarray(steps).view(ELEMENTS[name].dtype)
     assert wrong(name, actual, expected, rtol=0.3) == [0]
+
+
+@pytest.mark.parametrize(
+    "actual, expected, atol, rtol",
+    [
+        (1.0, 2.0**-149, 0.0, 1e39),
+        (-9.2e33, 6.3e-22, 1.0, 4e38),
+        ((385945 + 292268) * 2.0**-149, 385945 * 2.0**-149, 5.395013100635189e-44, 0.7571791255276246),
+    ],
+)
+def test_bounds_that_single_precision_rounds(actual: float, expected: float, atol: float, rtol: float) -> None:
+    """No bound becomes infinite, or greater by one of the least values."""
+    pair = raw("float32", actual), raw("float32", expected)
+    assert not exact_verdict(*(float(side.view("f4")[0]) for side in pair), atol, rtol)
+    assert wrong("float32", *pair, atol=atol, rtol=rtol) == [0]
