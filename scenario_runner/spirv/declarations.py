@@ -8,6 +8,7 @@ Source: SPIR-V specification, "Type-Declaration Instructions" and "Constant-Crea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Final
 
 from scenario_runner.diagnostics import Diagnostic
@@ -87,17 +88,16 @@ _CONSTANTS: Final = frozenset(
 
 
 class Declarations:
-    """Types and constants of a module.
+    """Types and constants of a module, those with a SpecId at their defaults or as `specialized`.
 
-    ``specialization`` maps SpecId to a value; constants that it leaves out have their defaults, ids that the module
-    does not have are ignored. A declaration that is not valid raises `SpirvError` where somebody asks for it: a type
+    A declaration that is not valid raises `SpirvError` where somebody asks for it: a type
     that uses one declared after it (as a type that contains itself must), is nested deeper than `MAX_DEPTH` or has more
     than `MAX_PARTS` members; a value that does not fit its constant.
     """
 
-    def __init__(self, index: Index, specialization: Mapping[int, Literal] | None = None) -> None:
+    def __init__(self, index: Index) -> None:
         self.index = index
-        self.specialization = specialization or {}
+        self.specialization: Mapping[int, Literal] = {}
         self._types: dict[int, Type] = {}
         self._values: dict[int, Value] = {}
         self._depths: dict[int, int] = {}
@@ -105,15 +105,37 @@ class Declarations:
         self._nulls: dict[int, Value] = {}
         self._problems: dict[int, tuple[Diagnostic, ...]] = {}
         for id, at in index.definitions.items():
-            opcode = index.opcode(at)
-            try:
-                if opcode in _CONSTANTS:
-                    self._values[id] = self._constant(id, opcode, at)
-                elif opcode in op.TYPE_NAMES:
-                    self._measure(id, opcode, at)
-                    self._types[id] = self._build(id, opcode, at)
-            except SpirvError as error:
-                self._problems[id] = error.problems
+            self._declare(id, at)
+
+    def specialized(self, specialization: Mapping[int, Literal]) -> Declarations:
+        """Return the declarations under values of specialization constants; what these do not reach is not made again.
+
+        ``specialization`` maps SpecId to a value; constants that it leaves out have their defaults, ids that the module
+        does not have are ignored.
+        """
+        index, result = self.index, copy(self)
+        result.specialization, result._nulls = specialization, {}
+        result._types, result._values, result._problems = dict(self._types), dict(self._values), dict(self._problems)
+        reached = {id for id, known in index.decorations.items() if known.get(SPEC_ID) in specialization}
+        for id, at in index.definitions.items():
+            if not reached.isdisjoint(index.words[at + 1 : at + index.count(at)]):
+                reached.add(id)
+                for table in (result._types, result._values, result._problems):
+                    table.pop(id, None)
+                result._declare(id, at)
+        return result
+
+    def _declare(self, id: int, at: int) -> None:
+        """Build a type or compute a constant, or note what is wrong with it."""
+        opcode = self.index.opcode(at)
+        try:
+            if opcode in _CONSTANTS:
+                self._values[id] = self._constant(id, opcode, at)
+            elif opcode in op.TYPE_NAMES:
+                self._measure(id, opcode, at)
+                self._types[id] = self._build(id, opcode, at)
+        except SpirvError as error:
+            self._problems[id] = error.problems
 
     def type(self, id: int, user: int) -> Type:
         """Return the type ``id`` that the instruction at offset ``user`` names."""
@@ -383,4 +405,5 @@ class Declarations:
 
 def declarations_of(index: Index, specialization: Mapping[int, Literal] | None = None) -> Declarations:
     """Return the declarations of a module; those with all specialization constants at their defaults are kept."""
-    return Declarations(index, specialization) if specialization else index.once(Declarations)
+    default: Declarations = index.once(Declarations)
+    return default.specialized(specialization) if specialization else default
