@@ -228,14 +228,17 @@ def test_entry_points(scene: Scene) -> None:
 
 
 def test_layouts(scene: Scene) -> None:
-    """A missing Offset is an error, an unaligned one a warning."""
+    """A missing Offset is an error; one that is not aligned, or inside another member, is a warning."""
     scene.module("missing", assemble(LAYOUT.replace("OpMemberDecorate %block 1 Offset 6", "")))
     scene.module("unaligned", assemble(LAYOUT)).buffer("x", size=16)
-    scene.dispatch("missing", ["x"]).dispatch("unaligned", ["x"])
+    scene.module("overlapping", assemble(LAYOUT.replace("Offset 6", "Offset 0")))
+    scene.dispatch("missing", ["x"]).dispatch("unaligned", ["x"]).dispatch("overlapping", ["x"])
     assert findings(scene) == [
         "SR-LAYOUT-001 error /resources/0/shader: shader 'missing': 'Data.b' has no Offset decoration",
         "SR-LAYOUT-002 warning /resources/1/shader: shader 'unaligned': 'Data.b' of the type uint32 is at offset 6,"
         " which is not a multiple of its scalar alignment 4",
+        "SR-LAYOUT-003 warning /resources/3/shader: shader 'overlapping': 'Data.b' at offset 0 overlaps 'Data.a', which"
+        " takes bytes 0 to 3",
     ]
 
 

@@ -13,6 +13,9 @@ from xml.etree import ElementTree
 import numpy
 import pytest
 
+from scenario_runner.cli.options import parse
+from scenario_runner.cli.test import main
+from scenario_runner.errors import UsageError
 from scenario_runner.suite.journal import Journal
 from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl
@@ -116,6 +119,14 @@ def test_an_empty_suite_is_not_green(suite: Path, program: Program, arguments: s
     assert json.loads((suite.parent / "j.json").read_text())["results"]["summary"]["failed"] == 1
     assert f'"incomplete":"{message}' in (suite.parent / "j.html").read_text()
     assert program("test", *arguments.split(), "--list").code == 2
+
+
+def test_the_code_of_an_empty_suite(tmp_path: Path) -> None:
+    """An empty suite is an error of its own."""
+    with pytest.raises(UsageError) as caught:
+        main(parse("test", [str(tmp_path), "--list"]))
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.message) == ("SR-SUITE-009", f"no scenario was found in '{tmp_path}'")
 
 
 def test_a_share_may_be_empty(suite: Path, program: Program) -> None:
@@ -250,7 +261,7 @@ def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader:
     ended = program("test", ".", "--update", *options)
     assert (tmp_path / "file.npy").read_bytes() == before
     assert ended.code == 1
-    assert "file.npy: is an input of " in ended.out + ended.err
+    assert re.search(r"file.npy: is an input of '.*', and would be overwritten", ended.out + ended.err)
     count = 3 if reader == "mask" else 2
     changes = "would change" if options else "changed"
     assert ended.out.endswith(f"b/two.check.json\n1 expectation of {count} items {changes}\n")

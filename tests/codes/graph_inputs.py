@@ -17,14 +17,12 @@ TOSA = Path(__file__).resolve().parents[1] / "graphs" / "fixtures"
 OPEN = [-1, -1, -1, -1]
 
 
-def convolution(
-    *constants: str, change: dict[str, Any] | None = None, id: int = 1, access: str = "readwrite", **keys: Any
-) -> Input:
+def convolution(*constants: str, change: dict[str, Any] | None = None, id: int = 1, **keys: Any) -> Input:
     """A convolution whose weights are graph constant 0; the output has the shape [1, 8, 8, 2]."""
 
     def found(case: Case) -> Codes:
         scene = case.scene
-        scene.tensor("x", random((1, 8, 8, 4)), shader_access=access)
+        scene.tensor("x", random((1, 8, 8, 4)))
         scene.tensor("y", **{"dims": [1, 8, 8, 2], **(change or {})})
         scene.module("graph", (SPIRV / "graph_constant.spv").read_bytes(), **keys)
         for uid, shape in (("w", (2, 3, 3, 4)), ("other", (2, 3, 3, 3))):
@@ -123,7 +121,6 @@ INPUTS: dict[str, Input] = {
     "SR-TENSOR-002": convolution("w", change={"format": "VK_FORMAT_R16_SFLOAT"}),
     "SR-TENSOR-003": convolution("w", change={"dims": [1, 8, 8, 3]}),
     "SR-TENSOR-007": other_sign,
-    "SR-ACCESS-002": convolution("w", access="writeonly"),
     "SR-GRAPH-001": convolution("w", entry="main"),
     "SR-GRAPH-002": convolution(),
     "SR-GRAPH-003": convolution("other"),

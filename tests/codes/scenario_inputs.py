@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pytest
 
 from scenario_runner import Scenario, from_dict
 from scenario_runner.files.output import marker_path
+from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.shaders import compilers
 from scenario_runner.validation import Options
 from scenarios.generate import HERE
 from tests.codes.case import Case, Codes, Input
-from tests.scenes import glsl
+from tests.scenes import assemble, glsl, kernel
 
 Entries = list[dict[str, Any]]
 
@@ -64,6 +67,14 @@ BORDER = {"border_color": "INT_CUSTOM_EXT", "custom_border_color": [1, 1, 1, 1]}
 GROUP = {"id": "g"}
 CONSTANT = {"id": 0, "value": 1}
 X, IMAGE = {"resource_ref": "x"}, {"resource_ref": "i"}
+SAMPLED = [dispatch(IMAGE, {**X, "id": 1})]
+FIRST = "layout(binding = 0) buffer X { uint x[]; };"
+SECOND = "layout(binding = 0) uniform SAMPLER i; layout(binding = 1) buffer X { uint x[]; };"
+SHADERS = {
+    "s.comp": glsl("x[0] = 1;", FIRST),
+    "shadow.comp": glsl("x[0] = uint(texture(i, vec3(0)));", SECOND.replace("SAMPLER", "sampler2DShadow")),
+    "integers.comp": glsl("x[0] = texture(i, vec2(0)).x;", SECOND.replace("SAMPLER", "usampler2D")),
+}
 
 _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     "SR-JSON-003": ([buffer(sise=16)], []),
@@ -101,7 +112,6 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
         [image(format="VK_FORMAT_D32_SFLOAT_S8_UINT", memory_group=GROUP), tensor(memory_group=GROUP)],
         [],
     ),
-    "SR-MEMORY-009": ([image(tiling="OPTIMAL", memory_group=GROUP), tensor(memory_group=GROUP)], []),
     "SR-FILE-006": ([buffer(src="missing.npy")], []),
     "SR-FILE-002": ([buffer(size=8, src="16.npy")], []),
     "SR-FILE-003": ([buffer(src="16.npy", dst="16.npy")], []),
@@ -127,7 +137,12 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
     ),
     "SR-GRAPH-011": ([shader()], [{"dispatch_spirv_graph": {"graph_ref": "s", "bindings": []}}]),
     "SR-FRAME-001": ([], [{"mark_boundary": {"resources": [], "frame_id": 3}}] * 2),
-    "SR-PUSH-005": ([shader(), buffer()], [dispatch(X, push_data_ref="d")]),
+    "SR-PUSH-004": ([shader(push_constants_size=1 << 20), buffer()], [dispatch(X)]),
+    "SR-IMAGE-005": ([shader(src="shadow.comp"), image(), buffer()], SAMPLED),
+    "SR-IMAGE-012": (
+        [shader(src="integers.comp"), image(format="VK_FORMAT_R32_UINT", min_filter="LINEAR"), buffer()],
+        SAMPLED,
+    ),
 }
 
 
@@ -137,7 +152,8 @@ def entries(resources: Entries, commands: Entries) -> Input:
     def found(case: Case) -> Codes:
         scene = case.scene
         scene.npy("16.npy", numpy.zeros(16, "i1"))
-        scene.file("s.comp", glsl("x[0] = 1;", "layout(set = 0, binding = 0) buffer X { uint x[]; };"))
+        for name, source in SHADERS.items():
+            scene.file(name, source)
         scene.file("model.vgf", (HERE / "ml" / "classifier" / "model.vgf").read_bytes())
         scene.resources = [*resources, {"raw_data": {"uid": "d", "src": "16.npy"}}]
         scene.commands = commands
@@ -237,7 +253,35 @@ def a_call_that_cannot_be_understood(case: Case) -> Codes:
     return case.run(scenario, {"x": b"too short"})
 
 
+def later_version(case: Case) -> Codes:
+    """A module of SPIR-V 1.9."""
+    code = bytearray(assemble(kernel()))
+    code[4:8] = struct.pack("<I", 0x00010900)
+    case.scene.module("s", bytes(code)).dispatch("s", [])
+    return case.validated()
+
+
+def compiler_of_another_kind(case: Case) -> Codes:
+    """The compiler that is asked for is a program of another kind."""
+    other = case.scene.file("other", "#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    case.scene.shader("s", glsl("")).dispatch("s", [])
+    return case.validated(Options(CompilerOptions(str(other))))
+
+
+def hlsl_by_glslang(case: Case) -> Codes:
+    """There is no dxc."""
+    case.scene.file("s.hlsl", "[numthreads(1, 1, 1)] void main() {}")
+    case.scene.resource("shader", uid="s", src="s.hlsl", type="HLSL").dispatch("s", [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilers, "DXC_PLACE", "not-installed.so")
+        return case.validated(Options(CompilerOptions("glslangValidator")))
+
+
 INPUTS: dict[str, Input] = {
+    "SR-SHADER-011": compiler_of_another_kind,
+    "SR-SHADER-015": later_version,
+    "SR-SHADER-016": hlsl_by_glslang,
     "SR-JSON-001": text("{"),
     "SR-JSON-002": text('{"resources": [], "resources": [], "commands": []}'),
     "SR-JSON-007": text(b"\xff"),

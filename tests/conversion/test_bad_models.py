@@ -157,6 +157,13 @@ CASES = {
     "a FlatBuffer that was cut": (b"\x08\0\0\0TOSA\xc8\xff\xff\xff", "model.mlir: is damaged or was cut short"),
 }
 
+CODES = {
+    "an element type that is not lowered": "SR-CUSTOM-032",
+    "a dynamic shape": "SR-CUSTOM-034",
+    "a shader in a branch": "SR-CUSTOM-038",
+    "bytes": "SR-CUSTOM-030",
+}
+
 
 def matches(message: str, expected: str) -> bool:
     """Whether a message is what is expected, which may end with an ellipsis."""
@@ -172,6 +179,7 @@ def test_bad_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache
     with pytest.raises(ScenarioRunnerError) as caught:
         convert("model.mlir", "model.vgf")
     assert matches(str(caught.value), expected), str(caught.value)
+    assert caught.value.problems[0].code == CODES.get(name, caught.value.problems[0].code)
     assert os.listdir() == ["model.mlir"]
 
 
@@ -205,9 +213,9 @@ def test_another_domain(shader_cache: Path) -> None:
     )
     with pytest.raises(UnsupportedError) as caught:
         convert(text.encode())
-    refusal, reason = map(str, caught.value.problems)
-    assert refusal.startswith("<memory>: the converter cannot lower this model: failed to legalize operation")
-    assert reason == left
+    refusal, reason = caught.value.problems
+    assert (refusal.code, reason.code, str(reason)) == ("SR-CUSTOM-032", "SR-CUSTOM-035", left)
+    assert str(refusal).startswith("<memory>: the converter cannot lower this model: failed to legalize operation")
     options = ["--custom-op-domain-to-opcode", "com.arm.Other:7"]
     converted = convert(text.encode(), converter_options=options)
     assert [(each.severity, str(each)) for each in converted.findings] == [("warning", left)]
@@ -236,6 +244,7 @@ def test_views_of_different_sizes(shader_cache: Path) -> None:
     body = [custom("%1", ["%x"], attributes([TENSOR], [TENSOR], None, **formats)), add("%2", "%x", "%1")]
     with pytest.raises(ScenarioRunnerError) as caught:
         convert(function(["x"], body, ["%2"]).replace("f32", "i64").encode())
+    assert caught.value.problems[0].code == "SR-CUSTOM-036"
     assert str(caught.value).startswith("<memory>: the shaders do not fit together: /resources/")
 
 
@@ -243,8 +252,8 @@ def test_several_functions(shader_cache: Path) -> None:
     """Without a name the only function or main is converted, with a note about the others."""
     main, other = model(add("%1", "%x", "%x")), function(["a", "b"], [add("%1", "%a", "%b")], ["%1"], name="other")
     both = convert((other + main).encode())
-    assert [str(each) for each in both.findings] == [
-        "<memory>: only the function 'main' is converted, not 'other'",
+    assert [(each.code, str(each)) for each in both.findings] == [
+        ("SR-CUSTOM-037", "<memory>: only the function 'main' is converted, not 'other'")
     ]
     assert parse_vgf(both.content) == parse_vgf(convert(main.encode()).content)
     chosen = convert((other + main).encode(), function="other")
@@ -342,6 +351,7 @@ def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(UnsupportedError) as caught:
         convert(model(add("%1", "%x", "%x")).encode())
     (problem,) = caught.value.problems
+    assert problem.code == "SR-CUSTOM-031"
     assert str(problem) == (
         "<memory>: the converter of machine-learning operations (package ai_ml_sdk_model_converter) is not installed"
     )
@@ -363,6 +373,7 @@ def test_a_converter_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv(VARIABLE, fake_converter(tmp_path, program))
     with pytest.raises(ScenarioRunnerError) as caught:
         convert(model(add("%1", "%x", "%x")).encode())
+    assert (caught.value.problems[0].code, caught.value.exit_code) == ("SR-CUSTOM-033", 6)
     assert str(caught.value).startswith(expected)
 
 

@@ -113,10 +113,9 @@ def test_atomic_operations_on_an_image_of_another_format(scene: Scene, runner: R
     """Atomic operations need the format: the error has the place, and says what the shader does."""
     scene.shader("s", glsl("imageAtomicAdd(p, ivec2(0), 1u);", storage(0, "R32_UINT", "p")))
     scene.image("bytes", "R8_UINT", size=(2, 2)).dispatch("s", ["bytes"], (1, 1))
-    with pytest.raises(
-        ScenarioError, match="declared as R32ui; image 'bytes' is VK_FORMAT_R8_UINT, and the shader uses"
-    ):
-        runner.run(scene.write())
+    problem = scene.refusal(runner.run)
+    assert (problem.code, problem.pointer) == ("SR-IMAGE-003", "/commands/0/dispatch_compute/bindings/0")
+    assert "declared as R32ui; image 'bytes' is VK_FORMAT_R8_UINT, and the shader uses" in problem.message
 
 
 def test_another_kind_of_texels_stays_an_error(scene: Scene, runner: Runner) -> None:

@@ -38,6 +38,15 @@ def test_patterns_of_the_command_line(tmp_path: Path) -> None:
     assert [patterns.match(name) for name in ("xxy", "the only one", "z")] == [True, True, False]
 
 
+def test_a_wrong_pattern(tmp_path: Path) -> None:
+    """It is a problem at its line."""
+    problems = Collected()
+    path = written(tmp_path / "skips", "a\nbad(\n")
+    read_patterns([path], problems)
+    reason = "missing ), unterminated subpattern at position 3"
+    assert problems.shown == [f"SR-SUITE-001 {path}:2: the pattern 'bad(' is invalid: {reason}"]
+
+
 def test_lists_that_include_each_other(tmp_path: Path) -> None:
     """A circle is a problem at the line that closes it."""
     problems = Collected()
@@ -80,14 +89,15 @@ def test_a_known_flake_of_a_baseline(tmp_path: Path) -> None:
     assert [lists.expected(name) for name in "abc"] == [(None, True), (None, False), ("Fail", True)]
 
 
-LONG = [json.dumps(f"a,{'x' * 200000}"), "b:1: the line cannot be read: field larger than field limit (131072)"]
+LONG = json.dumps(f"a,{'x' * 200000}")
+TOO_LONG = [LONG, "SR-SUITE-002", "b:1: the line cannot be read: field larger than field limit (131072)"]
 
 
-@pytest.mark.parametrize("text, message", [*cases(__file__, "cases.txt", "BASELINES"), LONG])
-def test_a_wrong_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+@pytest.mark.parametrize("text, code, message", [*cases(__file__, "cases.txt", "BASELINES"), TOO_LONG])
+def test_a_wrong_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: str, message: str) -> None:
     """A line without a status and a name that stands there twice are errors with their place."""
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "b", json.loads(text))
     with pytest.raises(UsageError) as caught:
         read_baselines(["b"], Collected())
-    assert str(caught.value) == message
+    assert (caught.value.problems[0].code, str(caught.value)) == (code, message)

@@ -260,6 +260,27 @@ def test_values_without_a_type(scene: Scene, runners: Runners) -> None:
         update(checked(scene, {"outputs": {"x": {"values": 1}}}), runners)
 
 
+def test_an_input_is_not_overwritten(scene: Scene, runners: Runners) -> None:
+    """An expected file that the scenario reads stays."""
+    with pytest.raises(ExpectationError) as caught:
+        update(checked(scene, {"outputs": {"x": {"file": "x.npy"}}}), runners)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("SR-EXPECT-011", str(scene.folder / "x.npy"))
+    assert problem.message == "is an input of 'i', and would be overwritten"
+    assert np.load(scene.folder / "x.npy").tolist() == VALUES.tolist()
+
+
+def test_nan_that_are_an_error(scene: Scene, runners: Runners) -> None:
+    """No expectation of them can pass."""
+    scene.buffer("n", np.full(4, np.nan, "f4"))
+    given = {"x": {"unchecked": True}, "n": {"dtype": "float32", "nan": "error"}}
+    with pytest.raises(ExpectationError) as caught:
+        update(checked(scene, {"outputs": given}), runners)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.pointer) == ("SR-EXPECT-012", "/outputs/n")
+    assert problem.message.startswith("this run would not pass even with its own content expected: 4 of 4 elements")
+
+
 def test_nothing_is_half_written(scene: Scene, runners: Runners) -> None:
     """Where one of the files cannot be written, none is."""
     scene.buffer("y", VALUES)

@@ -135,6 +135,17 @@ def test_a_host_without_the_program(one_host: Cluster, items: list[Item], monkey
     assert len(suite.problems) == 1
 
 
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra is named."""
+    monkeypatch.setattr(workers, "find_spec", lambda name: None)
+    with pytest.raises(ScenarioRunnerError) as caught, connected("local:2"):
+        pass
+    (problem,) = caught.value.problems
+    assert problem.code == "SR-CLUSTER-001"
+    assert problem.message == "--cluster needs the package 'distributed', which is not installed"
+    assert problem.help == "pip install 'scenario-runner[cluster]'"
+
+
 def test_the_file_of_a_scheduler(one_host: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the address, once it is complete."""
     path = tmp_path / "scheduler.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from scenario_runner.errors import FileError
 from scenario_runner.suite.cluster_host import Layout, check_store, job_of, kept_path, missing, receive
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.verdicts import Expected
@@ -75,3 +76,26 @@ def test_absolute_paths_that_the_host_has(tmp_path: Path, store: None) -> None:
     assert job.absolute == (str(data.resolve()),)
     receive({hash: Path(path).read_bytes() for path, hash in job.files.items()})
     assert Layout(str(tmp_path / "scratch")).place(job).id == "a"
+
+
+@pytest.mark.parametrize(
+    "is_absolute, code, message",
+    [
+        (True, "SR-CLUSTER-005", "is an absolute path, and this host has no such file with the same content"),
+        (False, "SR-CLUSTER-006", "it changed while the suite ran, so that this host has not got it"),
+    ],
+)
+def test_files_that_the_host_lacks(tmp_path: Path, store: None, is_absolute: bool, code: str, message: str) -> None:
+    """A file that changed after its hash was sent is refused, with the scenario that names it or its own path."""
+    scene = Scene(tmp_path / "suite")
+    data = scene.file("data.npy", "data")
+    scene.resource("raw_data", uid="data", src=str(data) if is_absolute else "data.npy")
+    item = Item("a", str(scene.write()))
+    job = job_of(item, Expected())
+    receive({hash: Path(path).read_bytes() for path, hash in job.files.items() if path != str(data)})
+    data.write_text("changed")
+    with pytest.raises(FileError) as caught:
+        Layout(str(tmp_path / "scratch")).place(job)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == (code, item.path if is_absolute else str(data))
+    assert problem.message.endswith(message)

@@ -17,6 +17,7 @@ from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations.outputs import decoded, encoded, outputs_of_plan, outputs_of_scenario
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.records import Item
+from scenario_runner.suite.tolerance import metrics
 from scenario_runner.viewing.content import ELEMENTS
 from scenarios.generate import HERE
 from tests.image_files import write_dds
@@ -50,7 +51,7 @@ def found(scene: Scene, **outputs: Any) -> list[tuple[str, str]]:
     }
     problems = check(item(scene, {"outputs": given}))
     assert all(each.path and (each.line or not each.pointer) for each in problems)
-    return [(each.code.removeprefix("SR-EXPECT-"), each.message) for each in problems]
+    return [(each.code, each.message) for each in problems]
 
 
 @pytest.mark.parametrize("name", ["basics/add", "dialects/newest", "frames/boundaries", "images/mip_levels"])
@@ -109,7 +110,7 @@ def test_names_of_no_output(scene: Scene) -> None:
     """A misspelling, a resource without a dst, a frame that does not exist, and a file that nothing names."""
     scene.npy("expected/clor.npy", np.zeros(6, "f4"))
     problems = found(scene, y={}, inner={}, frame_1__x={})
-    assert [code for code, _ in problems] == ["004"] * 4
+    assert [code for code, _ in problems] == ["SR-EXPECT-004"] * 4
     assert [text for _, text in problems] == [
         "is the expectation of 'clor', which is no output of the scenario (did you mean 'color'?)",
         "'y' is no output of the scenario",
@@ -125,17 +126,19 @@ def test_outputs_of_which_nothing_is_said(scene: Scene) -> None:
         f"nothing is said about the output {name!r}" for name in ("color", "levels", "t")
     ]
     assert "expected/color.npy" in str(problems[0].help)
-    assert found(scene, frame_0__x={"unchecked": True}) == [("005", "nothing is said about the output 'frame_0/inner'")]
+    assert found(scene, frame_0__x={"unchecked": True}) == [
+        ("SR-EXPECT-005", "nothing is said about the output 'frame_0/inner'")
+    ]
     assert check(item(scene, {"repeat": 3})) == []
     assert found(scene, x={"atol": 1}) == [
-        ("005", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
+        ("SR-EXPECT-005", "has neither 'file', 'values' nor 'sha256', and no file in 'expected'")
     ]
 
 
 def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
     """A uid may have a slash, and is no captured frame for that."""
     scene.resource("buffer", uid="a/b", size=4, shader_access="readwrite", dst="a_b.npy")
-    assert found(scene) == [("005", "nothing is said about the output 'a/b'")]
+    assert found(scene) == [("SR-EXPECT-005", "nothing is said about the output 'a/b'")]
     assert found(scene, a__b={"unchecked": True}) == []
 
 
@@ -162,7 +165,14 @@ def test_everything_is_said_at_once(scene: Scene) -> None:
         "when": [{"type": "cpu", "outputs": {"y": {"atol": 1}}}, {"type": "other", "outputs": {"t": {"values": [1]}}}],
     }
     problems = check(item(scene, given))
-    assert [each.code.removeprefix("SR-EXPECT-") for each in problems] == ["007", "004", "008"]
+    assert [each.code for each in problems] == ["SR-EXPECT-007", "SR-EXPECT-004", "SR-EXPECT-008"]
+
+
+def test_a_metric_whose_package_is_missing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package is named before anything runs."""
+    monkeypatch.setattr(metrics, "find_spec", lambda name: None)
+    problems = found(scene, color={"values": 0, "metrics": {"flip": {"max": 0.1}}})
+    assert problems[-1] == ("SR-EXPECT-010", "needs the package 'flip-evaluator', which is not installed")
 
 
 def test_two_files_of_one_output(scene: Scene) -> None:
@@ -183,7 +193,7 @@ def test_a_file_and_a_key_for_one_output(scene: Scene, key: dict[str, Any]) -> N
     for name in ("expected/x.npy", "other.npy"):
         scene.npy(name, np.zeros(6, "f4"))
     (source, *_) = key
-    assert found(scene, x=key) == [("006", f"and the key {source!r} are both the expectation of 'x'")]
+    assert found(scene, x=key) == [("SR-EXPECT-006", f"and the key {source!r} are both the expectation of 'x'")]
     others = {name: {"unchecked": True} for name in ("color", "levels", "t")}
     assert check(item(scene, {"outputs": others, "when": [{"type": "cpu", "outputs": {"x": key}}]})) == []
 
@@ -211,7 +221,7 @@ def test_no_element_counts(scene: Scene) -> None:
     scene.npy("expected/color.npy", np.zeros((1, 11, 12, 4), "u1"))
     scene.npy("all.npy", np.ones((11, 12), bool))
     for keys in ({"border": 6}, {"mask": "all.npy"}):
-        assert found(scene, color=keys) == [("008", "no element of the output counts")]
+        assert found(scene, color=keys) == [("SR-EXPECT-008", "no element of the output counts")]
     assert found(scene, color={"border": 5}) == []
 
 
@@ -223,7 +233,7 @@ def test_blocks_that_are_not_decoded_to_numbers(scene: Scene, name: str) -> None
     write_dds(scene.folder / "b.dds", format_named(f"VK_FORMAT_{name}_BLOCK"), 4, 4, [bytes(8 if "4" in name else 16)])
     for keys in ({"atol": 1}, {"allowed_count": 1}, {"metrics": {"psnr": {"min": 30}}}):
         (problem,) = found(scene, b={"file": "b.dds", **keys})
-        assert problem[0] == "009"
+        assert problem[0] == "SR-EXPECT-009"
         assert f"blocks of VK_FORMAT_{name}_BLOCK are not decoded to numbers" in problem[1]
     assert found(scene, b={"file": "b.dds"}) == []
 
