@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from scenario_runner.cli.messages import show, write
 from scenario_runner.doctor import gather
 from scenario_runner.program import Program
+from scenario_runner.shaders.discovery import search_again
 
 _FIX_TIMEOUT_S = 1800.0
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -26,6 +27,7 @@ def main(options: argparse.Namespace) -> int:
     fixed = True
     if options.fix and any(finding["command"] for finding in report["findings"]):
         fixed = _fix(report)
+        search_again()
         report = gather(timeout_s=options.timeout, compiler=options.glslang)
     if options.json:
         print(json.dumps(report, indent=2))

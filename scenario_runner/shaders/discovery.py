@@ -68,6 +68,11 @@ def find_compilers(
     return list(_searches[key][1])
 
 
+def search_again() -> None:
+    """Forget what was found: compilers may just have been installed."""
+    _searches.clear()
+
+
 def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
     compilers: list[Compiler] = []
     for variable in _NAMING:

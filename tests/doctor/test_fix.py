@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import arm_glslc
+from scenario_runner.cli import main
+from scenario_runner.shaders import discovery
 
 pytestmark = pytest.mark.skipif(not arm_glslc.has_wheels(), reason="there are no wheels for this kind of machine")
 
@@ -95,6 +97,26 @@ def test_a_fix_that_fails_is_said(interpreter: Interpreter) -> None:
     assert done.stderr.splitlines()[-1].startswith("error: the command ended with exit code 1: ")
     assert "no GLSL compiler found knows GL_ARM_tensors" in done.stdout
     assert not interpreter.glslc.exists()
+
+
+def test_the_report_after_a_fix_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A compiler that is installed faster than searches are made again is in the report."""
+    found = tmp_path / "bin/glslang"
+    found.parent.mkdir()
+    python, compiler = tmp_path / "python", tmp_path / "glslang"
+    compiler.write_text("#!/bin/sh\necho 'Glslang Version: 11:99.1.0'\n")
+    python.write_text(f'#!/bin/sh\n[ "$2" = pip ] && exec cp "{compiler}" "{found}"\nexec "{sys.executable}" "$@"\n')
+    for program in (python, compiler):
+        program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{found.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", 60.0)
+    main(["doctor", "--fix"])
+    assert f"glslang 99.1.0, {found}" in capsys.readouterr().out
 
 
 def test_a_prefix_that_cannot_be_written_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
