@@ -80,7 +80,8 @@ def run_files(
         progress.doing("closing the device")
         runner.close()
         if options.gfxr is not None:
-            code = code or _check_capture(options.gfxr)
+            capture_code = _check_capture(options.gfxr)  # removes a capture that is not whole, also of a failed run
+            code = code or capture_code
         if options.pause_on_exit:
             wait_for_enter("press Enter to exit")
     if not has_captures and not code:

@@ -242,10 +242,14 @@ def test_tensors_under_gfxreconstruct(scene: Scene, program: Program) -> None:
 
 
 @gfxreconstruct
-def test_a_full_disk_under_gfxreconstruct(frames: Path, program: Program, scene: Scene) -> None:
-    """A capture that gfxreconstruct could not write as a whole is removed, and the call fails."""
+@pytest.mark.parametrize("others", [(), ("missing.json",)])
+def test_a_full_disk_under_gfxreconstruct(
+    frames: Path, program: Program, scene: Scene, others: tuple[str, ...]
+) -> None:
+    """A capture that gfxreconstruct could not write as a whole is removed, and the call fails; also after another
+    failure."""
     limit = ("bash", "-c", 'ulimit -f 8; exec "$@"', "-")
-    done = program("--gfxr", "a.gfxr", frames.name, launcher=limit)
+    done = program("--gfxr", "a.gfxr", frames.name, *others, launcher=limit)
     if done.code in (9, -signal.SIGBUS):
         pytest.skip("the memory of this driver is files, which the limit concerns as well")
     assert done.code == 4
