@@ -213,7 +213,7 @@ class Runner:
         if is_model(scenario):
             from scenario_runner.run.bare_model import BareModel
 
-            model = BareModel(str(scenario))
+            model = BareModel(str(_path_of(scenario)))
             uids = model.by_uid
             loaded = model.scenario_with(uids(arguments), to_files=output_dir is not None)
         else:

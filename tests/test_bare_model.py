@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,13 @@ def test_only_models_have_positions(runner: Runner) -> None:
     """The inputs of a scenario have no order."""
     with pytest.raises(UsageError, match="only the inputs of models have positions"):
         runner.run({"resources": [], "commands": []}, X)
+
+
+def test_a_model_by_its_entry_in_a_folder(runner: Runner, two: Path) -> None:
+    """A model may be any path-like object, such as an entry of os.scandir."""
+    with os.scandir(two.parent) as entries:
+        (entry,) = (entry for entry in entries if entry.name == two.name)
+    assert runner.run(entry, X, H).array("y", "f4").tolist() == (X - H).tolist()
 
 
 def test_a_runner_releases_what_it_keeps(two: Path, shader_cache: Path) -> None:
