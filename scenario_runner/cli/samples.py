@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Final, NamedTuple
 
-import numpy
 from pydantic import Field, FiniteFloat, TypeAdapter
 
 from scenario_runner.errors import FileError
@@ -136,9 +135,18 @@ class Summary(NamedTuple):
 
 def summary(samples: Sequence[float]) -> Summary:
     """Summarize at least one sample."""
-    median, p95 = numpy.percentile(samples, (50, 95)).tolist()
-    mad = numpy.median(numpy.abs(numpy.subtract(samples, median)))
-    return Summary(len(samples), min(samples), median, p95, float(mad))
+    ordered = sorted(samples)
+    median = _quantile(ordered, 0.5)
+    mad = _quantile(sorted(abs(time_ns - median) for time_ns in ordered), 0.5)
+    return Summary(len(ordered), ordered[0], median, _quantile(ordered, 0.95), mad)
+
+
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    """Interpolate between ordered samples. NumPy's function takes ten times as long for as few as they are."""
+    place = part * (len(ordered) - 1)
+    low = math.floor(place)
+    high = math.ceil(place)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
 class Change(NamedTuple):
