@@ -138,20 +138,24 @@ class Cursor:
         if self.match(_LOCATION):
             self.skip_brackets()
 
-    def attributes(self) -> dict[str, Any]:
-        """The dictionary of attributes that is next, with braces: strings as `Text`, dictionaries, None for others."""
+    def attributes(self, *, is_inner: bool = False) -> dict[str, Any]:
+        """The dictionary of attributes that is next: strings as `Text`, dictionaries of such, None for others.
+
+        Dictionaries in an inner one are others: they may be nested to any depth.
+        """
         self.expect("{")
         attributes: dict[str, Any] = {}
         for _ in self.entries("}"):
             match = self.match(_KEY)
             if match is None:
                 raise self.expected("the name of an attribute")
-            attributes[unescaped(match[0]) if match[1] else match[0]] = self._attribute() if self.take("=") else None
+            name = unescaped(match[0]) if match[1] else match[0]
+            attributes[name] = self._attribute(is_inner) if self.take("=") else None
         return attributes
 
-    def _attribute(self) -> Any:
-        if self.looks_at("{"):
-            return self.attributes()
+    def _attribute(self, is_inner: bool) -> Any:
+        if self.looks_at("{") and not is_inner:
+            return self.attributes(is_inner=True)
         match = self.match(_STRING)
         if match is not None and (self.looks_at(",") or self.looks_at("}")):
             return Text(unescaped(match[0]), match.span())
@@ -200,10 +204,12 @@ def tensor_type(text: str) -> ValueType:
 
 _RESULT = re.compile(rf"({VALUE})(?::([0-9]{{1,6}}))?")
 _CUSTOM = r'(?:"tosa\.custom"|tosa\.custom(?![\w.$]))'
-# What the search stops at: custom operations, strings and comments (which may hold anything), braces, and what else
-# matters. Most alternatives begin with one character, which Python's engine looks at first.
+# What the search stops at: values with the custom operation that defines them, strings and comments (which may hold
+# anything), braces, and what else matters. Most alternatives begin with one character, which Python's engine looks at
+# first. All values of a list are taken at once, whatever follows: an operation may have thousands.
 _STOP = re.compile(
-    rf"(?P<results>{_RESULT.pattern}(?:\s*,\s*{_RESULT.pattern})*)\s*=\s*{_CUSTOM}|{STRING}|//[^\n]*|[{{}}]|"
+    rf"(?P<results>{_RESULT.pattern}(?:\s*,\s*{_RESULT.pattern})*)(?:\s*=\s*(?P<custom>{_CUSTOM}))?|"
+    rf"{STRING}|//[^\n]*|[{{}}]|"
     r"(?<![\w.$%@#!^])(?:tosa\.custom|func\.func|(?:func\.)?return)(?![\w.$])",
     re.DOTALL,
 )
@@ -295,7 +301,7 @@ def _with_body(function: Function, text: str, at: int) -> Function:
             raise NotUnderstoodError("a function without an end")
         at, token = match.end(), match[0]
         depth += (token == "{") - (token == "}")
-        if match["results"] or token.strip('"') == "tosa.custom":
+        if match["custom"] or token.strip('"') == "tosa.custom":
             line += text.count("\n", counted, at)
             counted = at
             operation = _custom(text, match, line)

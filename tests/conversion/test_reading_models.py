@@ -89,6 +89,23 @@ def test_elements_of_48_bits(shaders: int) -> None:
     assert (y.format, y.shape) == (format_named("VK_FORMAT_R64_SINT").value, (3,))
 
 
+def test_many_operands() -> None:
+    """The time for a list of values grows with its length, not with the square of it."""
+    names = [f"x{number}" for number in range(20_000)]
+    operands, types = ", ".join(f"%{name}" for name in names), ", ".join([GRID] * len(names))
+    joined = f"%1 = tosa.concat {operands} {{axis = 0 : i32}} : ({types}) -> tensor<80000x16xf32>"
+    (main,) = read(function(names, [shader("%0", ["%x0"], [2, 1]), joined], ["%0"])).functions
+    assert (len(main.arguments), len(main.operations), main.is_only_shaders) == (20_000, 1, False)
+
+
+def test_deep_attributes() -> None:
+    """Attributes of a function may be nested to any depth: what is not read is skipped."""
+    text = function(["x"], [shader("%0", ["%x"], [2, 1])], ["%0"])
+    deep = f"{'{a = ' * 5000}1 : i32{'}' * 5000}"
+    (main,) = read(text.replace("attributes {tf", f"attributes {{other = {deep}, tf")).functions
+    assert (main.input_names, main.output_names) == (("x",), ("out0",))
+
+
 def test_damaged_text() -> None:
     """Text that is cut anywhere gives an error of ours."""
     text = (FIXTURES / "mixed.mlir").read_text()
