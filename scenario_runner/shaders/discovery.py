@@ -34,8 +34,8 @@ _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
 _SEARCHED_EVERY_S = 1.0  # a suite asks for each of its scenarios
 
-_searches: dict[tuple[object, ...], tuple[float, list[Compiler]]] = {}
-"""The time of the last search and the compilers that it found, by its arguments and surroundings."""
+_searches: dict[tuple[object, ...], tuple[list[Compiler], float]] = {}
+"""The compilers that the last search found, and the time of its end, by its arguments and surroundings."""
 
 _VERSIONS = "compilers-2.tsv"  # in the folder of the caches; a line is a key of `_answers`, flavour and version
 _MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
@@ -63,9 +63,9 @@ def find_compilers(
     if compiler or any(map(os.environ.get, _NAMING)):
         return _search(compiler, language, cache)
     key = (language, cache_dir, use_cache, *map(os.environ.get, _VARIABLES), *sys.path)
-    if key not in _searches or time.monotonic() - _searches[key][0] > _SEARCHED_EVERY_S:
-        _searches[key] = time.monotonic(), _search(None, language, cache)
-    return list(_searches[key][1])
+    if key not in _searches or time.monotonic() - _searches[key][1] > _SEARCHED_EVERY_S:
+        _searches[key] = _search(None, language, cache), time.monotonic()
+    return list(_searches[key][0])
 
 
 def search_again() -> None:

@@ -113,6 +113,19 @@ def test_compilers_that_come_and_change(program: MakeProgram, tmp_path: Path, mo
     assert [one.version for one in find_compilers(language="GLSL")] == ["14.0"]
 
 
+def test_a_slow_search_is_used_for_a_second_after_it(
+    program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second in which found compilers are used again begins when the search ends, however long it took."""
+    path = program("a/glslang", "Glslang Version: 11:15.4.0")
+    path.write_text(path.read_text() + "sleep 0.5\n")
+    monkeypatch.setenv("PATH", str(path.parent) + os.pathsep + os.environ["PATH"])
+    monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", 0.4)
+    first = found(language="GLSL")
+    path.unlink()
+    assert str(path) in first == found(language="GLSL")
+
+
 def test_dxc_comes_first_for_hlsl(program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """dxc is taken for HLSL only, from the variable or PATH."""
     dxc = program("a/dxc", "libdxcompiler.so: 1.8(dev;5066-aaaa) - 1.8.0.5066 (aaaa)")
