@@ -31,6 +31,11 @@ ASSERTED = {
     "SUITE": "suite/test_lists.py suite/cases.txt suite/test_discovery.py suite/test_journal.py"
     " cli/test_test_command.py cli/test_missing_tools.py",
     "EXPECT": "suite/expectations/test_validation.py suite/expectations/wrong.txt suite/test_update.py",
+    "LIMIT": "plan/test_limits.py",
+    "LIMIT-010 FEATURE-003": "gpu/test_fragment_order.py",
+    "FEATURE-002": "checks/test_drawings.py",
+    "FEATURE-005": "graphs/test_vgf_reader.py",
+    "DEVICE": "robustness/test_faults.py suite/running/test_troubles.py",
     "MEMORY-009 MEMORY-010": "gpu/test_tensors_groups.py",
 }
 

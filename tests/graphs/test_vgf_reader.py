@@ -221,11 +221,11 @@ def test_without_the_library_the_error_says_what_to_install() -> None:
         "from scenario_runner.errors import UnsupportedError\n"
         "from scenario_runner.graphs import read_vgf\n"
         "try: read_vgf(sys.argv[1])\n"
-        "except UnsupportedError as error: print(error, error.problems[0].help, sep='|')\n"
+        "except UnsupportedError as error: print(error.problems[0].code, error, error.problems[0].help, sep='|')\n"
     )
     path = FIXTURES / "conv.vgf"
     out = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True).stdout
     assert out == (
-        "reading VGF files needs the package ai_ml_sdk_vgf_library, which is not installed|"
+        "SR-FEATURE-005|reading VGF files needs the package ai_ml_sdk_vgf_library, which is not installed|"
         "install it with 'scenario-runner doctor --fix', or: pip install ai_ml_sdk_vgf_library\n"
     )

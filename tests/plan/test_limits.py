@@ -1,121 +1,147 @@
-"""A plan against the limits of a device: one sentence for each thing that is too much."""
+"""Scenarios against the limits of a reported device: one finding for each thing that is too much."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
-from scenario_runner.plan.limits import NAMES, exceeded_limits
-from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.plan.records import (
-    BufferPlan,
-    Descriptor,
-    DescriptorList,
-    Dispatch,
-    LayoutBinding,
-    PipelinePlan,
-    Requirements,
-    Specialization,
-)
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.doctor import gather
+from scenario_runner.plan.limits import NAMES
+from scenario_runner.reported_device import read_device
+from scenario_runner.validation import Options, validate_file
+from tests.scenes import Scene, glsl
 
-# Exactly what the plan below needs.
-ENOUGH: dict[str, Any] = {
+NOTHING: dict[str, Any] = {name: 0 for name in NAMES if name.startswith("max")}
+# Exactly what the scenario below needs.
+ENOUGH = NOTHING | {
     "maxBoundDescriptorSets": 3,
-    "maxColorAttachments": 0,
     "maxComputeSharedMemorySize": 4096,
-    "maxComputeWorkGroupCount": (10, 20, 30),
+    "maxComputeWorkGroupCount": [10, 20, 30],
     "maxComputeWorkGroupInvocations": 2 * 3 * 4,
-    "maxComputeWorkGroupSize": (2, 3, 4),
-    "maxFragmentInputComponents": 0,
-    "maxFragmentOutputAttachments": 0,
-    "maxFramebufferHeight": 0,
-    "maxFramebufferWidth": 0,
-    "maxImageDimension2D": 1,
-    "maxPerStageDescriptorSampledImages": 0,
-    "maxPerStageDescriptorSamplers": 0,
+    "maxComputeWorkGroupSize": [2, 3, 4],
+    "maxImageDimension2D": 7,
     "maxPerStageDescriptorStorageBuffers": 2,
-    "maxPerStageDescriptorStorageImages": 0,
     "maxPerStageDescriptorUniformBuffers": 1,
     "maxPerStageResources": 3,
     "maxPushConstantsSize": 128,
     "maxStorageBufferRange": 1000,
     "maxUniformBufferRange": 500,
-    "maxVertexOutputComponents": 0,
 }
-
-STORAGE, UNIFORM = LayoutBinding(0, "storage_buffer"), LayoutBinding(1, "uniform_buffer")
-LAYOUTS = ((STORAGE, UNIFORM), (), (STORAGE,))
-
-
-def plan() -> Plan:
-    """A plan with one dispatch that uses a bit of everything."""
-    pipeline = PipelinePlan(b"", "main", Specialization(), LAYOUTS, 128, "s", "/resources/0/shader", (2, 3, 4), 4096)
-    buffers = {
-        "big": BufferPlan("big", "/resources/1/buffer", 1000),
-        "uni": BufferPlan("uni", "/resources/2/buffer", 500),
-    }
-    descriptors = (
-        Descriptor(0, 0, "storage_buffer", "big"),
-        Descriptor(0, 1, "uniform_buffer", "uni"),
-        Descriptor(2, 0, "storage_buffer", "big"),
-    )
-    dispatches = (Dispatch(0, 0, (10, 20, 30), bytes(128), True, 0), Dispatch(0, 0, (10, 20, 30), bytes(128), True, 1))
-    frame = FramePlan(dispatches, (), 0, False, "/commands")
-    return Plan("p", buffers, (pipeline,), (DescriptorList(LAYOUTS, descriptors),), (frame,), (), Requirements({}, {}))
+DECLARED = """
+layout(local_size_y = 3, local_size_z = 4) in;
+layout(set = 0, binding = 0) buffer Data { uint data[]; };
+layout(set = 0, binding = 1) uniform Uniform { uint first; };
+layout(set = 2, binding = 0) buffer More { uint more[]; };
+layout(push_constant) uniform Push { uint pushed[32]; };
+shared uint table[1024];
+"""
+BODY = "table[gl_LocalInvocationIndex] = more[0]; barrier(); data[0] = table[1] + first + pushed[31];"
 
 
-def test_exactly_enough() -> None:
-    """A plan that needs exactly what the device has is fine, and so is a device that reports no limits."""
-    assert set(ENOUGH) == {name for name in NAMES if name.startswith("max")}
-    assert exceeded_limits(plan(), ENOUGH, "card") == []
-    assert exceeded_limits(plan(), {}, "card") == []
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    """The doctor's report of this machine, whose first device is called "card"."""
+    content: dict[str, Any] = json.loads(json.dumps(gather()))
+    content["devices"] = content["devices"][:1]
+    content["devices"][0]["name"] = "card"
+    return content
+
+
+@pytest.fixture
+def scene(scene: Scene, shader_cache: Path) -> Scene:
+    """One dispatch that uses a bit of everything."""
+    scene.shader("s", glsl(BODY, DECLARED, local_size=2), push_constants_size=128)
+    scene.buffer("big", size=1000).buffer("uni", size=500).image("i", "R8G8B8A8_UNORM", size=(5, 7))
+    scene.raw_data("pushed", numpy.zeros(32, "u4"))
+    bindings = {(0, 0): "big", (0, 1): "uni", (2, 0): "big"}
+    return scene.dispatch("s", bindings, [10, 20, 30], push_data_ref="pushed")
+
+
+def findings(scene: Scene, report: dict[str, Any], limits: dict[str, Any]) -> tuple[Diagnostic, ...]:
+    """The findings about the scenario on a device with these limits."""
+    report["devices"][0]["limits"] = limits
+    path = scene.file("doctor.json", json.dumps(report))
+    return validate_file(scene.write(), Options(device=read_device(str(path)))).findings
+
+
+def test_exactly_enough(scene: Scene, report: dict[str, Any]) -> None:
+    """A scenario that needs exactly what the device has is fine, and so is a device that reports no limits."""
+    assert findings(scene, report, ENOUGH) == ()
+    assert findings(scene, report, {}) == ()
+
+
+SHADER = "/resources/0/shader"
 
 
 @pytest.mark.parametrize(
-    "name, limit, pointer, words",
+    "code, name, limit, pointer, words",
     [
-        ("maxBoundDescriptorSets", 2, "/resources/0/shader", "shader 's' uses descriptor set 2"),
-        ("maxComputeSharedMemorySize", 4095, "/resources/0/shader", "shader 's' has 4096 bytes of shared memory"),
-        ("maxComputeWorkGroupCount[1]", 19, "/commands/0/dispatch_compute/rangeND", "20 workgroups along y"),
-        ("maxComputeWorkGroupInvocations", 23, "/resources/0/shader", "shader 's' has 24 invocations a workgroup"),
-        ("maxComputeWorkGroupSize[2]", 3, "/resources/0/shader", "shader 's' has a workgroup of 4 along z"),
-        ("maxPerStageDescriptorStorageBuffers", 1, "/resources/0/shader", "shader 's' uses 2 storage buffers"),
-        ("maxPerStageDescriptorUniformBuffers", 0, "/resources/0/shader", "shader 's' uses 1 uniform buffers"),
-        ("maxPerStageResources", 2, "/resources/0/shader", "shader 's' uses 3 resources"),
-        ("maxPushConstantsSize", 124, "/resources/0/shader/push_constants_size", "push_constants_size is 128"),
+        ("SR-LIMIT-001", "maxComputeWorkGroupSize[2]", 3, SHADER, "shader 's' has a workgroup of 4 along z"),
+        ("SR-LIMIT-002", "maxComputeWorkGroupInvocations", 23, SHADER, "shader 's' has 24 invocations a workgroup"),
         (
+            "SR-LIMIT-003",
+            "maxComputeWorkGroupCount[1]",
+            19,
+            "/commands/0/dispatch_compute/rangeND",
+            "20 workgroups along y",
+        ),
+        ("SR-LIMIT-004", "maxComputeSharedMemorySize", 4095, SHADER, "shader 's' has 4096 bytes of shared memory"),
+        ("SR-LIMIT-005", "maxBoundDescriptorSets", 2, SHADER, "shader 's' uses descriptor set 2"),
+        ("SR-LIMIT-006", "maxPerStageDescriptorStorageBuffers", 1, SHADER, "shader 's' uses 2 storage buffers"),
+        ("SR-LIMIT-006", "maxPerStageDescriptorUniformBuffers", 0, SHADER, "shader 's' uses 1 uniform buffers"),
+        ("SR-LIMIT-006", "maxPerStageResources", 2, SHADER, "shader 's' uses 3 resources"),
+        ("SR-LIMIT-007", "maxPushConstantsSize", 124, f"{SHADER}/push_constants_size", "push_constants_size is 128"),
+        (
+            "SR-LIMIT-008",
             "maxUniformBufferRange",
             499,
             "/resources/2/buffer/size",
             "buffer 'uni' of 500 bytes is bound as a uniform buffer",
         ),
+        # drivers work beyond it as a rule
+        (
+            "SR-LIMIT-008",
+            "maxStorageBufferRange",
+            999,
+            "/resources/1/buffer/size",
+            "buffer 'big' of 1000 bytes is bound as a storage buffer",
+        ),
+        ("SR-LIMIT-009", "maxImageDimension2D", 6, "/resources/3/image/dims", "image 'i' has 5 x 7 texels"),
     ],
 )
-def test_one_too_little(name: str, limit: int, pointer: str, words: str) -> None:
-    """Whatever goes beyond a limit is one error, with the limit's name, both numbers and the place."""
-    limits = dict(ENOUGH)
+def test_one_too_little(
+    scene: Scene, report: dict[str, Any], code: str, name: str, limit: int, pointer: str, words: str
+) -> None:
+    """Whatever goes beyond a limit is one finding, with the limit's name, both numbers and the place."""
     member, _, axis = name.removesuffix("]").partition("[")
+    limits = dict(ENOUGH)
     if axis:
-        limits[member] = tuple(limit if str(each) == axis else most for each, most in enumerate(ENOUGH[member]))
+        limits[member] = [limit if str(number) == axis else most for number, most in enumerate(ENOUGH[member])]
     else:
         limits[member] = limit
-    (finding,) = exceeded_limits(plan(), limits, "card")
-    message = f"{words}; {name} of 'card' is {limit}"
-    assert (finding.severity, finding.pointer, finding.message) == ("error", pointer, message)
+    (finding,) = findings(scene, report, limits)
+    assert (finding.code, finding.pointer) == (code, pointer)
+    assert finding.message == f"{words}; {name} of 'card' is {limit}"
+    assert finding.severity == ("warning" if name == "maxStorageBufferRange" else "error")
 
 
-def test_storage_buffer_range_is_tolerated() -> None:
-    """Storage buffers beyond maxStorageBufferRange are a warning: drivers work with them as a rule."""
-    (finding,) = exceeded_limits(plan(), {**ENOUGH, "maxStorageBufferRange": 999}, "card")
-    assert finding.severity == "warning"
+def test_misaligned_members_of_a_group(scene: Scene, report: dict[str, Any]) -> None:
+    """An offset must suit storage and uniform buffers."""
+    scene.buffer("x", size=64, memory_group={"id": "g"}).buffer("y", size=64, memory_group={"id": "g", "offset": 64})
+    limits = {"minStorageBufferOffsetAlignment": 32, "minUniformBufferOffsetAlignment": 256}
+    (finding,) = findings(scene, report, ENOUGH | limits)
+    assert (finding.code, finding.pointer) == ("SR-LIMIT-012", "/resources/6/buffer/memory_group/offset")
     assert finding.message == (
-        "buffer 'big' of 1000 bytes is bound as a storage buffer; maxStorageBufferRange of 'card' is 999"
+        "memory group 'g' places 'y' at offset 64, which is not a multiple of the alignment 256 that 'card' needs"
     )
 
 
-def test_all_at_once() -> None:
+def test_all_at_once(scene: Scene, report: dict[str, Any]) -> None:
     """Everything that is too much is reported together."""
-    nothing = {name: (0, 0, 0) if isinstance(limit, tuple) else 0 for name, limit in ENOUGH.items()}
-    findings = exceeded_limits(plan(), nothing, "card")
-    assert len(findings) == 15  # three axes twice, and nine limits of one number
+    nothing = {name: [0] * 3 if isinstance(ENOUGH[name], list) else 0 for name in NOTHING}
+    assert len(findings(scene, report, nothing)) == 16  # three axes twice, and ten limits of one number

@@ -28,7 +28,7 @@ def one(path: Path, log: Path, number: int) -> dict[str, Any]:
         try:
             runner.run_to_files(path, repeat=2, capture_dir=folder / "frames")
         except ScenarioRunnerError as error:
-            report["error"] = [type(error).__name__, error.exit_code, str(error)]
+            report["error"] = [type(error).__name__, error.problems[0].code, str(error)]
             report["left"] = sorted(entry.name for entry in set(folder.iterdir()) - before if entry.name != "frames")
             report["left"] += sorted(entry.name for entry in folder.rglob("*.tmp"))
         report["calls"] = len(log.read_text().splitlines())

@@ -65,8 +65,8 @@ def walked(scene: Scene, environment: dict[str, str]) -> list[dict[str, Any]]:
 
 
 Failure = tuple[str, str, str]
-NO_MEMORY = (DEVICE_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY", "OutOfMemoryError")
-LOST = (DEVICE_LOST, "VK_ERROR_DEVICE_LOST", "DeviceLostError")
+NO_MEMORY = (DEVICE_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY", "SR-DEVICE-003")
+LOST = (DEVICE_LOST, "VK_ERROR_DEVICE_LOST", "SR-DEVICE-005")
 
 
 # Each kind of memory and each error once; the other two pairs take as long.
@@ -83,7 +83,7 @@ def test_every_call_fails_once(
     everything: Scene, shader_cache: Path, fault_layer: dict[str, str], memory: str, failure: Failure
 ) -> None:
     """Whichever call fails: the error names it, no file and no object is left, and the Runner works again."""
-    result, name, error = failure
+    result, name, expected_code = failure
     environment = {**fault_layer, "FAULT_RESULT": result, **({"FAULT_TYPE": DISCRETE} if memory == "staged" else {})}
     whole, *reports = walked(everything, environment)
     step = numpy.array([5], numpy.uint32)
@@ -93,9 +93,9 @@ def test_every_call_fails_once(
         assert (report["alive"], report["live"], report["ended"]) == ([], {}, True), report
         if report is not whole:
             assert report["error"], report
-            kind, _, message = report["error"]
+            _, code, message = report["error"]
             assert report["failed"] is not None
-            assert kind == error, report
+            assert code == expected_code, report
             # the loader asks for the extensions itself, inside of vkCreateDevice
             callers = {report["failed"], report["failed"].replace("EnumerateDeviceExtensionProperties", "CreateDevice")}
             assert any(f"{caller} failed with {name}" in message for caller in callers)

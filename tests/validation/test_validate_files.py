@@ -6,7 +6,6 @@ import json
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,16 +33,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the doctor says of this machine, written to a file."""
     path = tmp_path_factory.mktemp("doctor") / "doctor.json"
     path.write_text(json.dumps(gather()), encoding="utf-8")
-    return path
-
-
-def edited(report: Path, folder: Path, **limits: Any) -> Path:
-    """The report with other limits."""
-    content = json.loads(report.read_text(encoding="utf-8"))
-    for device in content["devices"]:
-        device["limits"].update(limits)
-    path = folder / "other.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
 
@@ -131,32 +120,6 @@ def test_against_the_device_that_is_here(report: Path) -> None:
             else:
                 lacking = []
             assert (found, validation.exit_code) == (lacking, 6 if lacking else 0), case
-
-
-def test_against_smaller_limits(report: Path, scene: Scene) -> None:
-    """What goes beyond the limits of a reported device is found, each with its place."""
-    small = edited(
-        report, scene.folder, maxComputeWorkGroupSize=[4, 4, 4], maxComputeWorkGroupCount=[2, 2, 2],
-        maxComputeSharedMemorySize=16, maxStorageBufferRange=8,
-    )  # fmt: skip
-    body = "table[gl_LocalInvocationIndex] = 1; barrier(); data[0] = table[1];"
-    scene.shader("s", glsl(body, DATA + "shared uint table[8];", local_size=8))
-    scene.buffer("x", size=16).dispatch("s", ["x"], [3])
-    validation = validate_file(scene.write(), Options(device=read_device(str(small))))
-    name = repr(json.loads(report.read_text(encoding="utf-8"))["devices"][0]["name"])
-    found = [(each.code, each.severity, each.pointer) for each in validation.findings]
-    assert found == [
-        ("SR-LIMIT-001", "error", "/resources/0/shader"),
-        ("SR-LIMIT-004", "error", "/resources/0/shader"),
-        ("SR-LIMIT-008", "warning", "/resources/1/buffer/size"),
-        ("SR-LIMIT-003", "error", "/commands/0/dispatch_compute/rangeND"),
-    ]
-    assert [each.message for each in validation.findings] == [
-        f"shader 's' has a workgroup of 8 along x; maxComputeWorkGroupSize[0] of {name} is 4",
-        f"shader 's' has 32 bytes of shared memory; maxComputeSharedMemorySize of {name} is 16",
-        f"buffer 'x' of 16 bytes is bound as a storage buffer; maxStorageBufferRange of {name} is 8",
-        f"3 workgroups along x; maxComputeWorkGroupCount[0] of {name} is 2",
-    ]
 
 
 def test_reports_that_are_none(report: Path, tmp_path: Path) -> None:
