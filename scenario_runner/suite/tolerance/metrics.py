@@ -47,6 +47,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy
@@ -54,6 +55,8 @@ import numpy
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.text import distinct
 from scenario_runner.viewing.content import Array
+
+_PIECE: Final = 1 << 16  # elements; with what is computed of them, they stay in the caches of the processor
 
 
 class Pair(NamedTuple):
@@ -70,11 +73,12 @@ class Pair(NamedTuple):
     shape: tuple[int, ...]
     counts: Array | None = None
 
-    @property
-    def numbers(self) -> tuple[Array, Array]:
-        """The elements that count, actual and expected, in double precision."""
-        counts = slice(None) if self.counts is None else self.counts
-        return self.actual[counts].astype("f8"), self.expected[counts].astype("f8")
+    def pieces(self) -> Iterator[tuple[Array, Array]]:
+        """The elements that count, actual and expected, in double precision and in pieces of bounded size."""
+        for start in range(0, self.actual.size, _PIECE):
+            part = slice(start, start + _PIECE)
+            counts = slice(None) if self.counts is None else self.counts[part]
+            yield self.actual[part][counts].astype("f8"), self.expected[part][counts].astype("f8")
 
 
 def pairs_of(
@@ -123,10 +127,10 @@ def _mean_square(pairs: Sequence[Pair], *, relative: bool) -> float:
     total, count = 0.0, 0
     with numpy.errstate(all="ignore"):  # infinity less infinity
         for pair in pairs:
-            actual, expected = pair.numbers
-            error = actual - expected
-            total += float(error @ error) / (pair.peak**2 if relative else 1)
-            count += error.size
+            for actual, expected in pair.pieces():
+                error = actual - expected
+                total += float(error @ error) / (pair.peak**2 if relative else 1)
+                count += error.size
     return total / count if count else 0.0
 
 
@@ -169,6 +173,13 @@ def _ratio(error: float, magnitude: float) -> float:
     return error / magnitude if magnitude else math.inf if error else 0.0
 
 
+def _pieces(pairs: Sequence[Pair]) -> Iterator[tuple[Array, Array]]:
+    """The pieces of all channels. Raises ValueError for values that are not finite."""
+    for actual, expected in chain.from_iterable(pair.pieces() for pair in pairs):
+        _check(actual, expected)
+        yield actual, expected
+
+
 def _check(actual: Array, expected: Array) -> None:
     for what, values in (("the output", actual), ("what is expected", expected)):
         if not numpy.isfinite(values).all():
@@ -177,16 +188,18 @@ def _check(actual: Array, expected: Array) -> None:
 
 def _sums(pairs: Sequence[Pair]) -> tuple[float, float, float, float]:
     """Sums of the squared errors, of the squares of both, and of their products. Raises ValueError."""
-    actual, expected = _values(pairs)
-    error = actual - expected
-    return float(error @ error), float(actual @ actual), float(expected @ expected), float(actual @ expected)
+    sums = [0.0, 0.0, 0.0, 0.0]
+    for actual, expected in _pieces(pairs):
+        error = actual - expected
+        products = (error @ error, actual @ actual, expected @ expected, actual @ expected)
+        sums = [total + float(product) for total, product in zip(sums, products, strict=True)]
+    return sums[0], sums[1], sums[2], sums[3]
 
 
 def _values(pairs: Sequence[Pair]) -> tuple[Array, Array]:
     """All elements that count, actual and expected. Raises ValueError."""
-    numbers = [(numpy.zeros(0), numpy.zeros(0)), *(pair.numbers for pair in pairs)]
-    actual, expected = map(numpy.concatenate, zip(*numbers, strict=True))
-    _check(actual, expected)
+    pieces = [(numpy.zeros(0), numpy.zeros(0)), *_pieces(pairs)]
+    actual, expected = map(numpy.concatenate, zip(*pieces, strict=True))
     return actual, expected
 
 
@@ -199,13 +212,15 @@ def histogram_emd(pairs: Sequence[Pair]) -> float:
 
 
 def _distance(pair: Pair) -> float:
-    actual, expected = pair.numbers
-    if numpy.isnan(actual).any() or numpy.isnan(expected).any():
-        return math.nan
     least = -pair.peak - 1 if pair.actual.dtype.kind == "i" and pair.peak > 1 else 0.0
     width = (pair.peak - least + (pair.actual.dtype.kind in "iu")) / _BINS
-    difference = _histogram(actual, least, width) - _histogram(expected, least, width)
-    return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * actual.size) if actual.size else 0.0
+    difference, count = numpy.zeros(_BINS, numpy.int64), 0
+    for actual, expected in pair.pieces():
+        if numpy.isnan(actual).any() or numpy.isnan(expected).any():
+            return math.nan
+        difference += _histogram(actual, least, width) - _histogram(expected, least, width)
+        count += actual.size
+    return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * count) if count else 0.0
 
 
 def _histogram(values: Array, least: float, width: float) -> Array:

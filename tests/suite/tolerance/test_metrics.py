@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,18 @@ def test_values_that_are_not_finite_are_errors(name: str, value: float) -> None:
         metric(name, values([1.0], [value]))
 
 
+@pytest.mark.parametrize("name", ["rmse", "psnr", "rel_l2", "cosine", "scale_error", "histogram_emd"])
+def test_memory_for_a_large_output(name: str) -> None:
+    """No copies of all values in double precision are made."""
+    actual, expected = np.ones(1 << 21, "f4"), np.full(1 << 21, 0.5, "f4")
+    tracemalloc.start()
+    value = metric(name, [Pair("", actual, expected, 1.0, actual.shape)])
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert value == pytest.approx(metric(name, [Pair("", actual[:1], expected[:1], 1.0, (1,))]))
+    assert most_bytes < expected.nbytes
+
+
 def test_flip() -> None:
     """It is that of NVIDIA's package: 0 for equal pictures, more for black against white than for noise."""
     actual, expected = noisy(16, 16)
@@ -232,5 +245,5 @@ def test_channels_of_an_image_that_do_not_count() -> None:
     pairs = pairs_of(planes, memoryview(actual).cast("B"), memoryview(expected).cast("B"), ignored.reshape(-1))
     assert [pair.name for pair in pairs] == ["R", "G", "B", "A"]
     assert [int(pair.actual.max()) for pair in pairs] == [30, 0, 0, 0]
-    assert [pair.numbers[0].size for pair in pairs] == [4, 3, 3, 3]
+    assert [actual.size for pair in pairs for actual, _ in pair.pieces()] == [4, 3, 3, 3]
     assert metric("rmse", pairs) == pytest.approx(math.sqrt(30**2 / 13))
