@@ -17,6 +17,7 @@ from scenario_runner.shaders import compilers
 from scenario_runner.validation import Options
 from scenarios.generate import HERE
 from tests.codes.case import Case, Codes, Input
+from tests.gpu.ml_scenes import HEAD
 from tests.scenes import assemble, glsl, kernel
 
 Entries = list[dict[str, Any]]
@@ -61,7 +62,6 @@ def flow(**keys: Any) -> dict[str, Any]:
 
 
 BARRIER = {"dispatch_barrier": {"image_barrier_refs": ["b"]}}
-PUSHED = [{"push_data_ref": "d", "shader_target": "nothing"}]
 LEVEL = {"subresource_range": {"base_mip_level": 1}}
 BORDER = {"border_color": "INT_CUSTOM_EXT", "custom_border_color": [1, 1, 1, 1]}
 GROUP = {"id": "g"}
@@ -70,9 +70,11 @@ X, IMAGE = {"resource_ref": "x"}, {"resource_ref": "i"}
 SAMPLED = [dispatch(IMAGE, {**X, "id": 1})]
 FIRST = "layout(binding = 0) buffer X { uint x[]; };"
 SECOND = "layout(binding = 0) uniform SAMPLER i; layout(binding = 1) buffer X { uint x[]; };"
+READ = "tensorReadARM(t, uint[](0, 0, 0), x); tensorWriteARM(t, uint[](0, 0, 1), x);"
 SHADERS = {
     "s.comp": glsl("x[0] = 1;", FIRST),
     "shadow.comp": glsl("x[0] = uint(texture(i, vec3(0)));", SECOND.replace("SAMPLER", "sampler2DShadow")),
+    "tensor.comp": f"{HEAD}layout(binding = 0) uniform tensorARM<uint8_t, 3> t;\nvoid main() {{ uint8_t x; {READ} }}",
     "integers.comp": glsl("x[0] = texture(i, vec2(0)).x;", SECOND.replace("SAMPLER", "usampler2D")),
 }
 
@@ -128,13 +130,10 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
         [shader("v", stage="vertex"), shader("f", stage="fragment")],
         [{"dispatch_fragment": {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "bindings": []}}],
     ),
-    "SR-TENSOR-004": ([tensor(format="VK_FORMAT_R8G8B8A8_UNORM")], []),
+    "SR-TENSOR-001": ([shader(src="tensor.comp"), tensor()], [dispatch({"resource_ref": "t"})]),
     "SR-TENSOR-005": ([tensor(dims=[2**62, 2**62])], []),
     "SR-TENSOR-006": ([tensor(dims=[-1, 4])], []),
-    "SR-GRAPH-008": (
-        [{"graph": {"uid": "g", "src": "model.vgf"}}],
-        [{"dispatch_graph": {"graph_ref": "g", "bindings": [], "push_constants": PUSHED}}],
-    ),
+    "SR-TENSOR-007": ([tensor(src="16.npy")], []),
     "SR-GRAPH-011": ([shader()], [{"dispatch_spirv_graph": {"graph_ref": "s", "bindings": []}}]),
     "SR-FRAME-001": ([], [{"mark_boundary": {"resources": [], "frame_id": 3}}] * 2),
     "SR-PUSH-004": ([shader(push_constants_size=1 << 20), buffer()], [dispatch(X)]),
@@ -154,7 +153,6 @@ def entries(resources: Entries, commands: Entries) -> Input:
         scene.npy("16.npy", numpy.zeros(16, "i1"))
         for name, source in SHADERS.items():
             scene.file(name, source)
-        scene.file("model.vgf", (HERE / "ml" / "classifier" / "model.vgf").read_bytes())
         scene.resources = [*resources, {"raw_data": {"uid": "d", "src": "16.npy"}}]
         scene.commands = commands
         return case.validated(placed=True)

@@ -12,7 +12,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner, load
-from scenario_runner.errors import OutOfMemoryError, ScenarioError, ShaderError, SpirvError, UnsupportedError
+from scenario_runner.errors import OutOfMemoryError, SpirvError, UnsupportedError, error_class
 from scenario_runner.graphs import read_vgf
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
 from tests.graphs.graph_words import Graph
@@ -261,7 +261,9 @@ def test_from_a_spirv_module(ml: Runner, scene: Scene) -> None:
 def test_shapes_that_do_not_fit(any_size: Scene, x: list[int] | None, y: list[int], message: str) -> None:
     """The message has the shape that the model makes, the operator that cannot, or the input that is the cause."""
     any_size.tensor("x", None if x is None else random(x), **({} if x else {"dims": OPEN})).tensor("y", dims=y)
-    assert re.search(message, str(dispatch(any_size, "any", "x", "y").refusal(Runner().plan)))
+    problem = dispatch(any_size, "any", "x", "y").refusal(Runner().plan)
+    assert re.search(message, str(problem))
+    assert (problem.code == "SR-GRAPH-012") == ("the operator" in problem.message)
 
 
 def test_a_value_between_operators_that_is_too_large(ml: Runner, scene: Scene) -> None:
@@ -306,54 +308,56 @@ def test_a_graph_with_a_constant(ml: Runner, scene: Scene, keys: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    "keys, kind, message",
+    "keys, code, message",
     [
         (
             {"constants": ()},
-            ScenarioError,
+            "SR-GRAPH-002",
             "/commands/0/dispatch_spirv_graph/graph_constants: graph 'graph': the graph constant 0, which is"
             " tensor<2x3x3x4xfloat32>, is missing",
         ),
         (
             {"constants": ("w", "w2")},
-            ScenarioError,
+            "SR-GRAPH-004",
             "/commands/0/dispatch_spirv_graph/graph_constants: graph 'graph': the graph has no constant 1;"
             " its constants are: 0",
         ),
         (
             {"constants": ("w2",)},
-            ScenarioError,
+            "SR-GRAPH-003",
             "/commands/0/dispatch_spirv_graph/graph_constants: graph 'graph': the graph constant 0 is"
             " tensor<2x3x3x4xfloat32>; what is given for it has the shape [2, 3, 3, 3]",
         ),
         (
             {"entry": "main"},
-            ShaderError,
+            "SR-GRAPH-001",
             "shader 'graph' has no graph entry point 'main'; its graph entry points are: 'graph_partition_0'",
         ),
         (
             {"dims": [1, 8, 8, 3]},
-            ScenarioError,
+            "SR-TENSOR-003",
             "graph 'graph': the graph's output 'graph_partition_0_res_0' at set 0, binding 1 is"
             " tensor<1x8x8x2xfloat32>; tensor 'y' has the shape [1, 8, 8, 3]",
         ),
         (
             {"bound": {0: "x"}},
-            ScenarioError,
+            "SR-BIND-001",
             "graph 'graph': nothing is bound to the graph's output 'graph_partition_0_res_0' at set 0, binding 1,"
             " which is tensor<1x8x8x2xfloat32>",
         ),
         (
             {"bound": {0: "x", 5: "y"}},
-            ScenarioError,
+            "SR-GRAPH-005",
             "graph 'graph' has nothing at set 0, binding 5; it has: set 0, binding 0, set 0, binding 1",
         ),
     ],
 )
-def test_what_does_not_fit_the_graph(scene: Scene, keys: dict[str, Any], kind: type[Exception], message: str) -> None:
+def test_what_does_not_fit_the_graph(scene: Scene, keys: dict[str, Any], code: str, message: str) -> None:
     """Constants (missing, one too many, of another shape), entry point, a tensor's shape, bindings: the graph's own
     declarations decide, and the message lists what there is."""
-    assert str(convolution(scene, **keys).refusal(Runner().plan, kind)).endswith(message)
+    problem = convolution(scene, **keys).refusal(Runner().plan, error_class(code))
+    assert problem.code == code
+    assert str(problem).endswith(message)
 
 
 def test_a_variable_that_is_named_twice(scene: Scene) -> None:
@@ -363,6 +367,8 @@ def test_a_variable_that_is_named_twice(scene: Scene) -> None:
     (entry,) = module.of(4182)
     entry[-1] = entry[-2]
     scene.file("graph.spv", module.bytes())
-    assert str(scene.refusal(Runner().plan, SpirvError)).endswith(
+    problem = scene.refusal(Runner().plan, SpirvError)
+    assert problem.code == "SR-GRAPH-014"
+    assert problem.message.endswith(
         f"the graph entry point 'graph_partition_0' names the interface variable {entry[-2]} twice"
     )

@@ -13,7 +13,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import CompileError, FileError, ScenarioError, UnsupportedError
+from scenario_runner.errors import CompileError, FileError, ScenarioError, UnsupportedError, error_class
 from scenario_runner.formats import find_format
 from scenario_runner.graphs import parse_vgf
 from scenario_runner.graphs.model import STORAGE_BUFFER, UNIFORM_BUFFER, Slot, Vgf
@@ -41,52 +41,60 @@ def ends(scene: Scene, places: dict[int, str | None] | None = None, **sizes: Any
 
 
 @pytest.mark.parametrize(
-    "places, sizes, message",
+    "places, sizes, code, message",
     [
         (
             {},
             {"right": {"dims": [4, 8]}},
+            "SR-TENSOR-003",
             "bindings/1/resource_ref: input 'right' (binding 1) of graph 'graph' has the shape [4, 16];"
             " tensor 'right' has [4, 8]",
         ),
         (
             {},
             {"sum": {"dims": [64]}},
+            "SR-TENSOR-003",
             "bindings/2/resource_ref: output 'sum' (binding 2) of graph 'graph' has the shape [4, 16];"
             " tensor 'sum' has [64]",
         ),
         (
             {},
             {"left": {"format": "VK_FORMAT_R16_SFLOAT"}},
+            "SR-TENSOR-002",
             "bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' has the format VK_FORMAT_R32_SFLOAT;"
             " tensor 'left' has VK_FORMAT_R16_SFLOAT",
         ),
         (
             {2: None},
             {},
+            "SR-BIND-001",
             "bindings: nothing is bound to the output 'sum' (binding 2) of graph 'graph', which has the shape [4, 16]"
             " and the format VK_FORMAT_R32_SFLOAT",
         ),
         (
             {7: "sum"},
             {},
+            "SR-GRAPH-005",
             "bindings/4/id: graph 'graph' has no input or output 7; it has: input 'left' (binding 0), input 'right'"
             " (binding 1), output 'sum' (binding 2), output 'difference' (binding 3), output 'same' (binding 0)",
         ),
         (
             {0: "other"},
             {},
+            "SR-BIND-003",
             "bindings/0/resource_ref: input 'left' (binding 0) of graph 'graph' is a tensor of"
             " the shape [4, 16], VK_FORMAT_R32_SFLOAT; 'other' is a buffer",
         ),
     ],
 )
 def test_a_binding_that_does_not_fit(
-    scene: Scene, places: dict[int, str | None], sizes: dict[str, Any], message: str
+    scene: Scene, places: dict[int, str | None], sizes: dict[str, Any], code: str, message: str
 ) -> None:
     """Shape, format, a missing and an unknown binding, another kind; the message has the model's name of the slot."""
     scene.buffer("other", size=256)
-    assert problem(ends(scene, places, **sizes)).endswith(f"/commands/0/dispatch_graph/{message}")
+    finding = ends(scene, places, **sizes).refusal(Runner().plan)
+    assert finding.code == code
+    assert str(finding).endswith(f"/commands/0/dispatch_graph/{message}")
 
 
 COPY = """#version 450
@@ -119,20 +127,23 @@ def placeholder(scene: Scene, *, size: int = 256, **command: Any) -> Scene:
 
 
 @pytest.mark.parametrize(
-    "keys, message",
+    "keys, code, message",
     [
         (
             {},
+            "SR-GRAPH-009",
             "/commands/0/dispatch_graph: the shader 'graph_partition_1' of graph 'graph' is a placeholder without code,"
             " and nothing is substituted for it",
         ),
         (
             {"size": 128, "shader_substitutions": substituted("copy")},
+            "SR-GRAPH-013",
             "bindings/1/resource_ref: output 'shaded' (binding 2) of graph 'graph' takes 256 bytes (shape [4, 16],"
             " VK_FORMAT_R32_SFLOAT); buffer 'shaded' has 128",
         ),
         (
             {"shader_substitutions": [*substituted("copy"), *substituted("copy", "conv")]},
+            "SR-GRAPH-008",
             "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'",
         ),
         (
@@ -140,24 +151,29 @@ def placeholder(scene: Scene, *, size: int = 256, **command: Any) -> Scene:
                 "shader_substitutions": substituted("copy"),
                 "push_constants": [{"push_data_ref": "data", "shader_target": "conv"}],
             },
+            "SR-GRAPH-008",
             "the graph 'graph' has no shader 'conv'; its shaders are: 'graph_partition_1'",
         ),
         (
             {"shader_substitutions": substituted("greedy")},
+            "SR-BIND-001",
             "/commands/0/dispatch_graph: segment 'compute_segment_0' of graph 'graph': nothing is bound to storage"
             " buffer 'C' at set 0, binding 2, which shader 'greedy' uses",
         ),
         (
             {"shader_substitutions": substituted("scaled"), "push_constants": PUSHED},
+            "SR-PUSH-002",
             "push_constants/0/push_data_ref: raw_data 'data' holds 4 bytes, but 8 bytes of push constants"
             " are read by shader 'graph_partition_1'",
         ),
     ],
 )
-def test_a_shader_of_a_model(scene: Scene, shader_cache: object, keys: dict[str, Any], message: str) -> None:
+def test_a_shader_of_a_model(scene: Scene, shader_cache: object, keys: dict[str, Any], code: str, message: str) -> None:
     """No substitute, a buffer of another size, targets that do not exist, a binding that the segment does not have
     (an unwritten descriptor would give garbage), push constants of another size than the shader declares."""
-    assert problem(placeholder(scene, **keys)).endswith(message)
+    finding = placeholder(scene, **keys).refusal(Runner().plan)
+    assert finding.code == code
+    assert str(finding).endswith(message)
 
 
 def test_a_substitute_that_does_not_compile(scene: Scene, shader_cache: object) -> None:
@@ -217,16 +233,44 @@ def test_what_is_wrong_inside_of_a_model_is_said_at_its_graph(scene: Scene) -> N
     )
 
 
-def test_a_view_of_an_unknown_kind(scene: Scene) -> None:
-    """A value that shaders see as something that this program does not know is reported in one sentence."""
-    x, view = (row("input", 4, 16, type=type, group=0) for type in (1000460000, 1000460008))
-    scene.file("model.vgf", one_segment([x, view], [1], {0: 1}, ends=({0: 0}, {})))
-    scene.tensor("x", dims=[4, 16])
-    scene.resource("graph", uid="graph", src="model.vgf")
-    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(["x"]))
-    assert problem(scene, UnsupportedError).endswith(
-        "graph 'graph' has a value that is seen as VkDescriptorType(1000460008), which this program does not know"
-    )
+X = row("input", 4, 16, group=0)
+
+
+@pytest.mark.parametrize(
+    "model, places, code, message",
+    [
+        (
+            one_segment([X, X._replace(descriptor_type=1000460008)], [1], {0: 1}, ends=({0: 0}, {})),
+            {0: "x"},
+            "SR-RUN-003",
+            "graph 'graph' has a value that is seen as VkDescriptorType(1000460008), which this program does not know",
+        ),
+        (
+            one_segment([X, row("intermediate", -1, 16)], [0, 1], {0: 0}),
+            {0: "x"},
+            "SR-GRAPH-007",
+            "graph 'graph' has a value of the shape [-1, 16] between its segments, and nothing says what its dynamic"
+            " dimensions are",
+        ),
+        (
+            one_segment([X, row("output", 4, 16, group=0)], [0], {0: 0}, {1: 1}),
+            {0: "x", 1: "y"},
+            "SR-GRAPH-010",
+            "(binding 1) of graph 'graph' is the value that 'x' is bound to; bind 'x' here as well",
+        ),
+    ],
+    ids=["unknown kind", "open shape between segments", "two tensors for one value"],
+)
+def test_values_that_cannot_be_placed(
+    scene: Scene, model: bytes, places: dict[int, str], code: str, message: str
+) -> None:
+    """Views of a kind that this program does not know, shapes that nothing says, and one value in two tensors."""
+    scene.file("model.vgf", model)
+    scene.tensor("x", dims=[4, 16]).tensor("y", dims=[4, 16]).resource("graph", uid="graph", src="model.vgf")
+    scene.command("dispatch_graph", graph_ref="graph", bindings=bindings(places))
+    finding = scene.refusal(Runner().plan, error_class(code))
+    assert finding.code == code
+    assert finding.message.endswith(message)
 
 
 BINDING, DESCRIPTOR_SET = 33, 34  # decorations
