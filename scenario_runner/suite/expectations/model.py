@@ -67,7 +67,7 @@ def shape_of(values: Any) -> tuple[int, ...]:
     array = numpy.array(values, object)  # holds lists where their lengths differ
     if array.size > _MOST_VALUES:
         raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
-    for entry in array.flat:
+    for entry in array.reshape(-1):  # its own iterator has no more than 32 axes
         if isinstance(entry, str):
             if entry not in ("nan", "inf", "-inf") and not (entry.startswith("0x") and _is_hexadecimal(entry[2:])):
                 raise wrong("expected a number, 'nan', 'inf', '-inf' or bits such as '0x7fc00000'")
