@@ -27,7 +27,7 @@ from scenario_runner.suite.expectations.reading import Expectations
 from scenario_runner.suite.expectations.validation import Bound as Expectation
 from scenario_runner.viewing.content import ELEMENTS
 
-BOUND = Bound(must=30.0)
+BOUND = Bound(must=3.0)
 
 # What is compared, by name: the type, and the keys of the expectation. All elements differ where there are any keys.
 CASES: tuple[tuple[str, str, dict[str, Any]], ...] = (
