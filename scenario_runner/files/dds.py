@@ -22,7 +22,7 @@ from typing import NamedTuple
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import Codec, ImageHeader, ImageReader, ImageWriter, check_extent, mismatch
 from scenario_runner.files.output import CreateOutput
-from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.files.source import SourceFile, file_error, read_start
 from scenario_runner.formats import Format, find_format, format_named, format_of_dxgi, full_mip_count
 
 MAGIC = b"DDS "
@@ -224,11 +224,7 @@ def format_header(format: Format, width: int, height: int, mip_count: int) -> by
 
 def parse_header(source: SourceFile) -> DdsHeader:
     """Read and check the header of an open .dds file. Raises `FileError`, also when the texels do not fit exactly."""
-    start = source.read(_DX10_SIZE_BYTES)
-    if not start:
-        raise _damaged(source.path, "is empty, expected a .dds file")
-    if start[:4] != MAGIC:
-        raise _damaged(source.path, f"is not a .dds file: it begins with {start[:4]!r}, expected {MAGIC!r}")
+    start = read_start(source, _DX10_SIZE_BYTES, MAGIC, "a .dds file", _damaged)
     if len(start) < _LEGACY_SIZE_BYTES:
         raise _truncated_header(source, _LEGACY_SIZE_BYTES)
     size, flags, height, width, pitch, depth, mip_count = struct.unpack_from("<7I", start, 4)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import ContentWriter, part_to_fill
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.files.source import SourceFile, file_error, read_start
 
 if TYPE_CHECKING:
     import numpy
@@ -128,11 +128,7 @@ def format_header(descr: str, shape: tuple[int, ...]) -> bytes:
 
 def parse_header(source: SourceFile) -> NpyHeader:
     """Read and check the header of an open .npy file. Raises `FileError`, also when the payload's size does not fit."""
-    start = source.read(12)
-    if not start:
-        raise _damaged(source.path, "is empty, expected a .npy file")
-    if start[:6] != MAGIC:
-        raise _damaged(source.path, f"is not a .npy file: it begins with {start[:6]!r}, expected {MAGIC!r}")
+    start = read_start(source, 12, MAGIC, "a .npy file", _damaged)
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):
         shown = ".".join(map(str, version))

@@ -9,7 +9,7 @@ import struct
 from functools import partial
 from typing import NamedTuple
 
-from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.files.source import SourceFile, file_error, read_start
 
 damaged = partial(file_error, code="SR-FILE-011")
 unsupported = partial(file_error, code="SR-FILE-012")
@@ -45,11 +45,7 @@ class PngHeader(NamedTuple):
 
 def parse_header(source: SourceFile) -> PngHeader:
     """Read and check the header of an open PNG file; nothing is decoded. Raises `FileError`."""
-    start = source.read(33)
-    if not start:
-        raise damaged(source.path, "is empty, expected a PNG file")
-    if start[:8] != SIGNATURE:
-        raise damaged(source.path, f"is not a PNG file: it begins with {start[:8]!r}, expected {SIGNATURE!r}")
+    start = read_start(source, 33, SIGNATURE, "a PNG file", damaged)
     if len(start) < 33:
         raise damaged(source.path, f"ends after {len(start)} bytes, within its PNG header (truncated?)")
     length, kind, width, height, bits, color, compression, filtering, interlace = struct.unpack(

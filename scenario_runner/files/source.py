@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -86,7 +86,7 @@ def check_opened(path: str, descriptor: int) -> None:
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 _CLOCK_STEP_NS = 20_000_000  # file systems take times from a clock that moves in steps of up to 10 ms
-# What goes through memory of our own at once, where mapped memory is out of the system's reach.
+# Bytes that go through memory of our own at once, where mapped memory is out of the system's reach.
 GUARDED_CHUNK_SIZE_BYTES = 1 << 20
 _HAS_PREADV = hasattr(os, "preadv")
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -128,6 +128,22 @@ def _identity(status: os.stat_result) -> Identity:
 def file_error(path: str, message: str, *, help: str | None = None, code: str | None = None) -> FileError:
     """The `FileError` that says ``message`` about ``path``."""
     return FileError(Diagnostic(code or FileError.code, "error", None, message, help, path=path))
+
+
+def read_start(
+    source: SourceFile, size_bytes: int, signature: bytes, kind: str, damaged: Callable[[str, str], FileError]
+) -> bytes:
+    """Read the first bytes of a file of this kind, such as "a PNG file", and check its signature.
+
+    They are fewer than ``size_bytes`` where the file is shorter. Raises what ``damaged`` makes of path and message.
+    """
+    start = source.read(size_bytes)
+    if not start:
+        raise damaged(source.path, f"is empty, expected {kind}")
+    begin = start[: len(signature)]
+    if begin != signature:
+        raise damaged(source.path, f"is not {kind}: it begins with {begin!r}, expected {signature!r}")
+    return start
 
 
 def reason_of(error: OSError | ValueError) -> str:
