@@ -1,7 +1,5 @@
 """``python -m benchmarks``: measure the workloads, print a table, write JSON."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -18,13 +18,12 @@ import numpy as np
 from benchmarks.bounds import Bound, ratio
 from benchmarks.turns import in_turns, judged, shown
 from scenario_runner.plan.records import BufferPlan
-from scenario_runner.plan.sources import NpySource
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.model import Check
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
 from scenario_runner.suite.expectations.reading import Expectations
-from scenario_runner.suite.expectations.validation import Bound as Expectation
+from scenario_runner.suite.expectations.validation import bind_output
 from scenario_runner.viewing.content import ELEMENTS
 
 BOUND = Bound(must=3.0)
@@ -82,8 +81,9 @@ def _case(path: Path, size: int, dtype: str, keys: dict[str, Any]) -> tuple[Call
     output = Output("x", "x", BufferPlan("x", "", size), size)
     # compared with a denormal value a step is much
     allowed: dict[str, Any] = {"allowed_share": 0.02} if list(keys) == ["rtol"] else {}
-    check = Check(outputs={"x": Expected(**keys, **allowed)})
-    expectation = Expectation(Expectations(check, check, "", ""), output, str(path), NpySource(str(path)), element)
+    check = Check(outputs={"x": Expected(**keys, **allowed, dtype=dtype)} if keys else {})
+    expectation = bind_output(Expectations(check, check, "", ""), output, str(path))
+    assert not expectation.misfits
 
     def compare() -> None:
         result = check_output(expectation, actual.data.cast("B"))

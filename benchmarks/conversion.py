@@ -4,8 +4,6 @@ Four ways, in turns: the command of the package ai_ml_sdk_model_converter; `scen
 ``scenario-runner convert``; and that without the check of the shaders. The shaders differ; all are in the cache.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

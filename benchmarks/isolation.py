@@ -21,10 +21,11 @@ from typing import NamedTuple
 import numpy
 
 from scenario_runner.suite.evaluation import run_item
-from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.verdicts import Rules
 from scenario_runner.system_limits import processors
 
 _DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
@@ -118,17 +119,13 @@ def in_workers(
     hangs: int = 0,
 ) -> Measured:
     """Run items, or the first ``most`` of them; what crashes runs once more. All others must pass."""
-
-    def again(item: Item, attempts: tuple[Outcome, ...]) -> bool:
-        return attempts[-1].status == "Crash" and len(attempts) < 2
-
     statuses: Counter[str] = Counter()
     children = _cpu(resource.RUSAGE_CHILDREN)
     own, started = time.process_time(), time.perf_counter()
     times: list[float] = []
     reason = ""
-    with Workers(options) as workers:
-        for finished in workers.run(items, again):
+    with Workers(options._replace(rules=Rules(retries=1))) as workers:
+        for finished in workers.run(items):
             times.append(time.perf_counter() - started)
             last = finished.attempts[-1]
             statuses[last.status] += 1

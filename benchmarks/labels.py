@@ -1,7 +1,5 @@
 """``python -m benchmarks.labels``: the cost of labels for capture tools."""
 
-from __future__ import annotations
-
 import sys
 
 from benchmarks.turns import many_dispatches, show_cost

@@ -1,7 +1,5 @@
 """The machine that the numbers were measured on."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

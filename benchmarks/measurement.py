@@ -1,7 +1,5 @@
 """Running one workload with several programs in turns, and keeping what each run took."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Where the time of one small scenario goes: commands that each do a little more than the one before."""
 
-from __future__ import annotations
-
 import statistics
 import sys
 

@@ -1,7 +1,5 @@
 """The programs that are compared, and how a user starts each."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The results as a table and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """``python -m benchmarks.timestamps``: the cost of timestamps."""
 
-from __future__ import annotations
-
 import sys
 
 from benchmarks.turns import many_dispatches, show_cost

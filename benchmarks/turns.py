@@ -1,7 +1,5 @@
 """Several ways to do the same work, measured in turns in one process."""
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

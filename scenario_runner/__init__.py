@@ -11,34 +11,22 @@ from typing import TYPE_CHECKING
 from scenario_runner.kinds import lazy_names
 
 if TYPE_CHECKING:
-    from scenario_runner.conversion.convert import ConvertedModel, convert
-    from scenario_runner.diagnostics import Diagnostic
-    from scenario_runner.errors import ScenarioRunnerError
-    from scenario_runner.run.pipeline_caching import PipelineCaching
-    from scenario_runner.run.report_files import GraphReportFiles
-    from scenario_runner.run.result import Frame, Prepared, Result
-    from scenario_runner.runner import Runner
-    from scenario_runner.scenario import Scenario, from_dict, load, loads
+    from scenario_runner.conversion.convert import ConvertedModel as ConvertedModel
+    from scenario_runner.conversion.convert import convert as convert
+    from scenario_runner.diagnostics import Diagnostic as Diagnostic
+    from scenario_runner.errors import ScenarioRunnerError as ScenarioRunnerError
+    from scenario_runner.run.pipeline_caching import PipelineCaching as PipelineCaching
+    from scenario_runner.run.report_files import GraphReportFiles as GraphReportFiles
+    from scenario_runner.run.result import Frame as Frame
+    from scenario_runner.run.result import Prepared as Prepared
+    from scenario_runner.run.result import Result as Result
+    from scenario_runner.runner import Runner as Runner
+    from scenario_runner.scenario import Scenario as Scenario
+    from scenario_runner.scenario import from_dict as from_dict
+    from scenario_runner.scenario import load as load
+    from scenario_runner.scenario import loads as loads
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "ConvertedModel",
-    "Diagnostic",
-    "Frame",
-    "GraphReportFiles",
-    "PipelineCaching",
-    "Prepared",
-    "Result",
-    "Runner",
-    "Scenario",
-    "ScenarioRunnerError",
-    "__version__",
-    "convert",
-    "from_dict",
-    "load",
-    "loads",
-]
 
 _HOME = {
     "ConvertedModel": "conversion.convert",
@@ -57,8 +45,9 @@ _HOME = {
     "loads": "scenario",
 }
 
+__all__ = sorted(["__version__", *_HOME])
 __getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

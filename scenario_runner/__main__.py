@@ -1,7 +1,5 @@
 """``python -m scenario_runner`` and the ``scenario-runner`` command."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -5,15 +5,13 @@ installed into a folder of its own, which is searched for the program only. Stan
 checkout uses this before anything is installed.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys
 
 WHEEL = "ai_ml_sdk_scenario_runner>=0.11"
+# In an environment; without ``share``, in the user's data folder.
 FOLDER = os.path.join("share", "scenario-runner", "glslc")
-"""In an environment; without ``share``, in the user's data folder."""
 PROGRAM = os.path.join("scenario_runner", "binaries", "bin", "glslc.exe" if sys.platform == "win32" else "glslc")
 
 
@@ -50,7 +48,7 @@ def pip_arguments(folder: str) -> list[str]:
 
 
 def install_command() -> list[str]:
-    """The command that installs it where it is found: into the first folder that this user can write."""
+    """The command that installs the compiler into the first of `folders` that this user can write."""
     candidates = folders()
     folder = next((candidate for candidate in candidates if _can_be_made(candidate)), candidates[-1])
     return [sys.executable, "-m", "pip", "install", *pip_arguments(folder)]

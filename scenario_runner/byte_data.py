@@ -51,7 +51,7 @@ _Owner = TypeVar("_Owner")
 
 
 def overlap(one: Span, other: Span) -> bool:
-    """Return whether both have a byte in common."""
+    """Return whether two spans share a byte."""
     return max(one[0], other[0]) < min(one[1], other[1])
 
 

@@ -25,8 +25,8 @@ class Code(NamedTuple):
 
 _TABLE: Final = tomllib.loads((files(__package__) / "codes.toml").read_text(encoding="utf-8"))
 
+# The middle part of a code → the subject of its family, in the order of the documentation.
 FAMILIES: Final[dict[str, str]] = _TABLE.pop("families")
-"""The middle part of a code → the subject of its family, in the order of the documentation."""
 
+# All codes, in the order of their families.
 CODES: Final = {code: Code(code, **texts) for code, texts in _TABLE.items()}
-"""All codes, in the order of their families."""

@@ -10,8 +10,6 @@ forgery. So only folders and files are used that belong to this user and that no
 Entry: 8 bytes magic, u64 key size, u64 value size, u32 CRC-32 of the value (little endian), the key, the value.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -33,6 +31,7 @@ class Kind(NamedTuple):
     most_bytes: int
 
 
+# Each kind of file, by the name of its folder.
 KINDS = {
     # those of a suite must all fit: of one that is a little larger none would be found again
     "plans": Kind(".entry", 16384, 256 << 20),
@@ -41,7 +40,6 @@ KINDS = {
     "pipelines": Kind(".cache", 2048, 256 << 20),
     "contents": Kind(".content", 100_000, 8 << 30),
 }
-"""Each kind of file, by the name of its folder."""
 
 LIMIT_VARIABLE = "SCENARIO_RUNNER_CACHE_SIZE"
 _SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -123,7 +121,7 @@ def limit_bytes() -> int | None:
 
 
 _MAGIC = b"SRCACHE1"
-_HEADER = 28
+_HEADER_BYTES = 28
 _TOUCH_AFTER_S = 24 * 3600
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -169,33 +167,33 @@ def is_trusted(folder: str) -> bool:
         return True  # whoever wants to use it will see
     if not reason:
         _trusted.add(folder)
-    elif folder not in _warned:
-        _warned.add(folder)
-
-        log.warning(
-            __name__,
-            "the cache folder %r is ignored: %s (remove it, chmod it to 700, or name another by SCENARIO_RUNNER_CACHE)",
-            folder,
-            reason,
-        )
+    else:
+        advice = "remove it, chmod it to 700, or name another by SCENARIO_RUNNER_CACHE"
+        _warn_once(folder, "the cache folder %r is ignored: %s (%s)", folder, reason, advice)
     return not reason
 
 
-def read_own(path: str, most_bytes: int) -> tuple[bytes, float] | str:
+def _warn_once(folder: str, message: str, *arguments: object) -> None:
+    if folder not in _warned:
+        _warned.add(folder)
+        log.warning(__name__, message, *arguments)
+
+
+def read_own(path: str, most_bytes: int) -> tuple[bytes, float]:
     """The content of a file that only this user can have written, and when that was (seconds since 1970).
 
-    Another file is not read; the result says why. Raises OSError or ValueError for one that cannot be opened.
+    Raises OSError or ValueError for one that cannot be opened, and OSError for another file.
     """
     descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return "it is not a regular file"
+            raise OSError("it is not a regular file")
         if status.st_size > most_bytes:
-            return f"it has {status.st_size} bytes, of {most_bytes} at most"
+            raise OSError(f"it has {status.st_size} bytes, of {most_bytes} at most")
         reason = distrust(status)
         if reason:
-            return reason
+            raise OSError(reason)
         return os.read(descriptor, status.st_size), status.st_mtime
     finally:
         os.close(descriptor)
@@ -222,6 +220,12 @@ def replace_own(path: str, data: bytes) -> None:
         temporary.remove(new)
 
 
+def _head(key: bytes, value: bytes) -> bytes:
+    """The part of an entry before the value."""
+    sizes = len(key).to_bytes(8, "little") + len(value).to_bytes(8, "little")
+    return _MAGIC + sizes + zlib.crc32(value).to_bytes(4, "little") + key
+
+
 class ContentCache:
     """Values of one of `KINDS` below ``root`` (by default `default_cache_dir`).
 
@@ -246,15 +250,8 @@ class ContentCache:
         if entry is None:
             return None
         data, modified_s = entry
-        start = _HEADER + len(key)
-        value = data[start:]
-        if (
-            data[:8] != _MAGIC
-            or int.from_bytes(data[8:16], "little") != len(key)
-            or int.from_bytes(data[16:24], "little") != len(value)
-            or data[_HEADER:start] != key
-            or int.from_bytes(data[24:28], "little") != zlib.crc32(value)
-        ):
+        value = data[_HEADER_BYTES + len(key) :]
+        if data[: len(data) - len(value)] != _head(key, value):
             return None
         touch(path, modified_s)
         return value
@@ -267,15 +264,13 @@ class ContentCache:
         if not (is_trusted(self.root) and is_trusted(os.path.dirname(path))):
             return None
         try:
-            content = read_own(path, most_bytes)
+            return read_own(path, most_bytes)
         except (OSError, ValueError):
             return None
-        return content if isinstance(content, tuple) else None
 
     def store(self, key: bytes, value: bytes) -> None:
         """Keep ``value`` as what ``key`` makes."""
-        sizes = len(key).to_bytes(8, "little") + len(value).to_bytes(8, "little")
-        self.write(self.path(key), _MAGIC + sizes + zlib.crc32(value).to_bytes(4, "little") + key + value)
+        self.write(self.path(key), _head(key, value) + value)
 
     def write(self, path: str, data: bytes) -> None:
         """Replace the file ``path`` under the root as a whole."""
@@ -286,19 +281,12 @@ class ContentCache:
                     return
             replace_own(path, data)
         except (OSError, ValueError) as error:
-            self._warn(error)
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            _warn_once(self.root, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)
 
     def evict(self) -> None:
         """Drop the entries used longest ago while there are too many, down to three quarters. Called after writing."""
         bound(self.root, self._kind)
-
-    def _warn(self, error: Exception) -> None:
-        if self.root in _warned:
-            return
-        _warned.add(self.root)
-
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        log.warning(__name__, "nothing is kept for the next run: cannot write %r: %s", self.root, reason)
 
 
 _PACKAGE = os.path.dirname(__file__)  # scenario_runner/

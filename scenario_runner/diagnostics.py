@@ -1,7 +1,5 @@
 """`Diagnostic`: one thing that is wrong, probably not meant, or worth knowing, with its place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 

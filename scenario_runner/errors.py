@@ -44,8 +44,8 @@ from scenario_runner.diagnostics import Diagnostic
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE of sysexits.h
 
+# A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this.
 _CLASSES: Final[dict[str, type[ScenarioRunnerError]]] = {}
-"""A code, or its family → the error that a diagnostic of it becomes. Each code's exit code follows from this."""
 
 
 class ScenarioRunnerError(Exception):
@@ -78,20 +78,14 @@ class ScenarioRunnerError(Exception):
         return type(self), (self.problems,)
 
     def at(
-        self,
-        *,
-        path: str | None = None,
-        line: int | None = None,
-        column: int | None = None,
-        pointer: str | None = None,
+        self, *, path: str | None = None, line: int | None = None, pointer: str | None = None
     ) -> ScenarioRunnerError:
         """Attach a place to every problem that lacks one (on the way up, the innermost place wins); returns self."""
         self.problems = tuple(
             problem._replace(
-                path=problem.path if problem.path is not None else path,
-                line=problem.line if problem.line is not None or problem.path is not None else line,
-                column=problem.column if problem.column is not None or problem.path is not None else column,
-                pointer=problem.pointer if problem.pointer is not None else pointer,
+                path=path if problem.path is None else problem.path,
+                line=line if problem.line is None and problem.path is None else problem.line,
+                pointer=pointer if problem.pointer is None else problem.pointer,
             )
             for problem in self.problems
         )
@@ -178,7 +172,7 @@ class MissingFileError(FileError, FileNotFoundError):
 
 
 def file_error_code(error: OSError | ValueError) -> str:
-    """The code that says what the operating system said about a file."""
+    """The code for an error of the operating system about a file."""
     return MissingFileError.code if isinstance(error, FileNotFoundError) else FileError.code
 
 
@@ -197,7 +191,7 @@ class CompileError(ShaderError):
 
 
 class CompilerNotFoundError(ShaderError, MissingToolError):
-    """No compiler for this language was found; the message says where one comes from."""
+    """There is no compiler for the language of a shader; the help names packages that have one."""
 
     code = "SR-SHADER-011"
 

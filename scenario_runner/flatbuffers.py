@@ -1,7 +1,5 @@
 """Read FlatBuffers: a table begins with the distance to the table of the offsets of its fields."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 
@@ -16,22 +14,17 @@ class DamagedError(Exception):
 class Tables:
     """A FlatBuffer. Every offset is checked; the position of an absent field, table, vector or string is 0."""
 
-    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int) -> None:
-        """``read`` is given a size and a position, which lie within ``size_bytes``."""
-        self._read = read
+    def __init__(self, part: Callable[[int, int], bytes | memoryview], size_bytes: int) -> None:
+        """``part`` gives so many bytes from an offset on, which lie within ``size_bytes``."""
+        self._part = part
         self._size_bytes = size_bytes
         self._elements_left = size_bytes  # damaged vectors may overlap
-
-    @classmethod
-    def of(cls, content: bytes) -> Tables:
-        """The tables of a FlatBuffer in memory."""
-        return cls(lambda size, at: content[at : at + size], len(content))
 
     def part(self, at: int, size: int) -> bytes:
         """``size`` bytes at a position."""
         if not 0 <= at <= self._size_bytes - size:
             raise DamagedError
-        return self._read(size, at)
+        return bytes(self._part(at, size))
 
     def number(self, at: int, format: str = "I") -> int:
         """The number at a position; ``format`` is a letter of `struct`."""
@@ -87,9 +80,3 @@ class Tables:
     def texts(self, table: int, index: int) -> tuple[str, ...]:
         """A vector of strings."""
         return tuple(self.text(string) for string in self.elements(table, index))
-
-    def table(self, at: int) -> tuple[bytes, bytes]:
-        """The bytes of a table, and of its table of offsets."""
-        vtable = at - self.number(at, "i")
-        sizes = self.number(vtable, "H"), self.number(vtable + 2, "H")
-        return self.part(at, sizes[1]), self.part(vtable, sizes[0])

@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
 from scenario_runner.text import close_names
@@ -203,15 +203,10 @@ BorderColor = Literal[
     "FLOAT_CUSTOM_EXT",
 ]
 
+# VkFilter, and VkSamplerMipmapMode, which has the same numbers.
 FILTERS: Final[dict[Filter, int]] = {"NEAREST": 0, "LINEAR": 1}
-"""VkFilter, and VkSamplerMipmapMode, which has the same numbers."""
 
-ADDRESS_MODES: Final[dict[AddressMode, int]] = {
-    "REPEAT": 0,
-    "MIRRORED_REPEAT": 1,
-    "CLAMP_EDGE": 2,
-    "CLAMP_BORDER": 3,
-}
+ADDRESS_MODES: Final[dict[AddressMode, int]] = {"REPEAT": 0, "MIRRORED_REPEAT": 1, "CLAMP_EDGE": 2, "CLAMP_BORDER": 3}
 
 BORDER_COLORS: Final[dict[str, int]] = {
     "FLOAT_TRANSPARENT_BLACK": 0,
@@ -226,5 +221,15 @@ BORDER_COLORS: Final[dict[str, int]] = {
 
 FILTER_NAMES: Final = {number: name for name, number in FILTERS.items()}
 ADDRESS_MODE_NAMES: Final = {number: name for name, number in ADDRESS_MODES.items()}
+# Names by the numbers of VGF files, which cannot say what a custom color is.
 STANDARD_COLOR_NAMES: Final = {number: name for name, number in BORDER_COLORS.items() if "CUSTOM" not in name}
-"""Names by the numbers of VGF files, which cannot say what a custom color is."""
+
+# The types of ml_dtypes by the numeric formats, which are the encodings of SPIR-V without underscores.
+ML_DTYPES: Final = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
+
+
+def ml_dtype(numeric: str) -> Any:
+    """The type of ml_dtypes that computes with a numeric format of `ML_DTYPES`."""
+    import ml_dtypes
+
+    return getattr(ml_dtypes, ML_DTYPES[numeric])

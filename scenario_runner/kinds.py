@@ -32,24 +32,24 @@ class Kind(NamedTuple):
     """A kind of resource or command, its ``key`` in the JSON, and the names of what deals with it (see `load`)."""
 
     key: str
+    # The pydantic model.
     model: str
-    """The pydantic model."""
 
+    # The `ResourceResolver` or `CommandResolver` that plans what is of this kind; empty where nothing is planned.
     resolver: str = ""
-    """The `ResourceResolver` or `CommandResolver` that plans what is of this kind; empty where nothing is planned."""
 
+    # Of a resource: the function that creates all of the kind, see `vulkan.resources`. Of a command: the
+    # `vulkan.recording.Recorder` of its operations. Empty for kinds that only others look at.
     device: str = ""
-    """Of a resource: the function that creates all of the kind, see `vulkan.resources`. Of a command: the
-    `vulkan.recording.Recorder` of its operations. Empty for kinds that only others look at."""
 
+    # The ``kind`` of the operations that commands become; that of a planned resource is its key.
     operation: str = ""
-    """The ``kind`` of the operations that commands become; that of a planned resource is its key."""
 
+    # Of a command: what profiles call its operations, empty for those whose time is not measured.
     measured: str = ""
-    """Of a command: what profiles call its operations, empty for those whose time is not measured."""
 
+    # Older spellings of the key.
     older: tuple[str, ...] = ()
-    """Older spellings of the key."""
 
 
 _RESOURCES = (
@@ -60,10 +60,10 @@ _RESOURCES = (
     Kind("shader", "scenario.shaders:Shader"),
     Kind("graph", "scenario.shaders:Graph"),
     Kind("graph_constant", "scenario.shaders:GraphConstant"),
-    Kind("memory_barrier", "scenario.barriers:MemoryBarrier"),
-    Kind("buffer_barrier", "scenario.barriers:BufferBarrier"),
-    Kind("image_barrier", "scenario.barriers:ImageBarrier"),
-    Kind("tensor_barrier", "scenario.barriers:TensorBarrier"),
+    Kind("memory_barrier", "scenario.storage:MemoryBarrier"),
+    Kind("buffer_barrier", "scenario.storage:BufferBarrier"),
+    Kind("image_barrier", "scenario.storage:ImageBarrier"),
+    Kind("tensor_barrier", "scenario.storage:TensorBarrier"),
 )
 
 _GRAPHS = Kind(
@@ -106,26 +106,26 @@ _COMMANDS = (
     ),
     Kind(
         "dispatch_barrier",
-        "scenario.barriers:DispatchBarrier",
-        "plan.commands:Barriers",
+        "scenario.commands:DispatchBarrier",
+        "plan.barriers:Barriers",
         "vulkan.recorders:BarrierRecorder",
         operation="barrier",
         older=("pipeline_barrier",),
     ),
-    Kind("mark_boundary", "scenario.commands:MarkBoundary", "plan.commands:Boundaries", older=("frame_boundary",)),
+    Kind("mark_boundary", "scenario.commands:MarkBoundary", "plan.barriers:Boundaries", older=("frame_boundary",)),
 )
 
+# The kinds of resources by their keys in the JSON.
 RESOURCES = {kind.key: kind for kind in _RESOURCES}
-"""The kinds of resources by their keys in the JSON."""
 
+# The kinds of commands by their keys in the JSON, old and new ones alike.
 COMMANDS = {key: kind for kind in _COMMANDS for key in (kind.key, *kind.older)}
-"""The kinds of commands by their keys in the JSON, old and new ones alike."""
 
+# A kind of command that becomes operations, by the ``kind`` of these.
 OPERATIONS = {kind.operation: kind for kind in _COMMANDS if kind.operation}
-"""A kind of command that becomes operations, by the ``kind`` of these."""
 
+# The ``kind`` of an operation whose time is measured → what profiles call it: the reference runner's names.
 MEASURED = {kind.operation: kind.measured for kind in _COMMANDS if kind.measured}
-"""The ``kind`` of an operation whose time is measured → what profiles call it: the reference runner's names."""
 
 
 @cache

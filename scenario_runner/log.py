@@ -3,8 +3,6 @@
 Importing it takes a twentieth of a small run, and most runs have nothing to say.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

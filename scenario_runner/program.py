@@ -1,16 +1,14 @@
 """Programs that this one starts: each has a time limit, and none outlives the process that started it. Those that
 compile and check shaders, many at a time, are bounded in memory and output too."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 from scenario_runner import progress, system_limits
@@ -204,32 +202,17 @@ def _limit(pid: int) -> None:
 def work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, processes: Processes) -> None:
     """Do the tasks in ``count`` threads, each with the name of a folder that it may make. Ends all ``processes`` when
     Ctrl-C comes."""
-    waiting = deque(enumerate(tasks))
-    crashes: list[Exception] = []
-
-    def work() -> None:
-        while not processes.stopped:
-            try:
-                index, task = waiting.popleft()
-            except IndexError:
-                return
-            try:
-                task(f"{prefix}-{index}")
-            except Exception as error:  # a defect of ours, to be seen by the caller's thread
-                crashes.append(error)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(count, len(tasks)))]
+    pool = ThreadPoolExecutor(count)
     try:
-        for thread in threads:
-            system_limits.start(thread)
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.2)  # with a limit: a signal to another thread does not wake this one
-    except BaseException:
+        futures = [pool.submit(task, f"{prefix}-{index}") for index, task in enumerate(tasks)]
+        while wait(futures, 0.2).not_done:
+            pass  # with a limit: a signal to another thread does not wake this one
+    except BaseException as error:
         processes.stop()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join(5.0)
+        pool.shutdown(cancel_futures=True)
+        if isinstance(error, RuntimeError):  # a thread that could not be started
+            raise system_limits.refusal("thread") from error
         raise
-    if crashes:
-        raise crashes[0]
+    pool.shutdown()
+    for future in futures:
+        future.result()  # raises a defect of ours

@@ -1,6 +1,6 @@
 """Progress of a call: kept for the explanation of a crash, and timed where somebody asked for it.
 
-`share` keeps notes in memory that outlives the process. Without it noting costs nothing: programs that use the library
+`share` keeps notes in memory that outlives the process. Without it texts are not kept: programs that use the library
 need none. `measuring` sets a `Clock` for this thread (its context), and `phase` is a block of one phase. Phases are as
 coarse as frames and files, not commands.
 """
@@ -47,23 +47,19 @@ _LEAST_MORE_S = 2.0
 _MORE = 0.1
 
 _page: mmap | None = None
-_numbers: memoryview[int] | None = None
+numbers: memoryview[int] | list[int] = [0] * 7
+"""The numbers above."""
 
 
 def share(descriptor: int = -1) -> None:
     """Keep progress from now on, for this process and its forks, in the file of a descriptor or in anonymous memory."""
-    global _page, _numbers
+    global _page, numbers
     from mmap import mmap
 
     if descriptor >= 0:
         os.ftruncate(descriptor, _SIZE_BYTES)
     _page = mmap(descriptor, _SIZE_BYTES)
-    _numbers = memoryview(_page)[:TEXT].cast("i")
-
-
-def number(which: int) -> int:
-    """Return one of the numbers above; 0 if nothing is kept."""
-    return 0 if _numbers is None else _numbers[which]
+    numbers = memoryview(_page)[:TEXT].cast("i")
 
 
 def work() -> tuple[str, str]:
@@ -78,41 +74,26 @@ def read(descriptor: int) -> tuple[int, str, str]:
 
 
 def _texts(page: bytes) -> tuple[str, str]:
-    what, _, rest = page.partition(b"\0")
-    return what.decode("utf-8", "replace"), rest.partition(b"\0")[0].decode("utf-8", "replace")
-
-
-def files(total: int) -> None:
-    """Note the number of files that will be run."""
-    if _numbers is not None:
-        _numbers[TOTAL] = total
+    what, pointer, _ = (page + b"\0\0").decode("utf-8", "replace").split("\0", 2)
+    return what, pointer
 
 
 def started(number: int) -> None:
     """Note that this worker has begun with the item of this number."""
-    if _numbers is not None:
-        _numbers[STARTED] = number
-        doing("")
+    numbers[STARTED] = number
+    doing("")
 
 
 def ended(code: int) -> None:
     """Note that one file has ended, with this exit code."""
-    if _numbers is not None:
-        _numbers[CODE] = _numbers[CODE] or code
-        _numbers[ENDED] += 1
-        doing("")
-
-
-def measured(count: int) -> None:
-    """Note the number of runs in the file of shader instrumentation."""
-    if _numbers is not None:
-        _numbers[MEASURED] = count
+    numbers[CODE] = numbers[CODE] or code
+    numbers[ENDED] += 1
+    doing("")
 
 
 def limit(seconds: float) -> None:
     """Set the time limit of the process."""
-    if _numbers is not None:
-        _numbers[LIMIT_MS] = min(round(seconds * 1000), _MOST_MS)
+    numbers[LIMIT_MS] = min(round(seconds * 1000), _MOST_MS)
 
 
 def ended_after_s(limit_s: float) -> float:
@@ -123,8 +104,8 @@ def ended_after_s(limit_s: float) -> float:
 
 def doing(what: str, pointer: str = "") -> None:
     """Note the current work, as it follows "while" in a message, and the JSON pointer that it is for."""
-    if _page is not None and _numbers is not None:
-        _numbers[CHANGES] = _numbers[CHANGES] + 1 & _MOST_MS
+    if _page is not None:
+        numbers[CHANGES] = numbers[CHANGES] + 1 & _MOST_MS
         text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 2] + b"\0\0"
         _page[TEXT : TEXT + len(text)] = text
 
@@ -171,15 +152,6 @@ class Clock:
         self._inner_ns: list[int] = []  # of each span that is open: what the spans inside of it took
 
     @contextmanager
-    def measuring(self) -> Iterator[None]:
-        """Measure what is called in this block."""
-        token = _current.set(self)
-        try:
-            yield
-        finally:
-            _current.reset(token)
-
-    @contextmanager
     def span(self, phase: str, what: str, subject: str) -> Iterator[None]:
         """Measure the block."""
         self._inner_ns.append(0)
@@ -210,6 +182,11 @@ def phase(name: str, what: str = "", subject: str = "") -> Any:
     return _NOT_MEASURED if clock is None else clock.span(name, what, subject)
 
 
-def measuring(clock: Clock | None) -> Any:
-    """Return a context manager whose block ``clock`` measures; with None it does nothing."""
-    return _NOT_MEASURED if clock is None else clock.measuring()
+@contextmanager
+def measuring(clock: Clock | None) -> Iterator[None]:
+    """Have ``clock`` measure the block; with None it does nothing."""
+    token = _current.set(clock or _current.get())
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -47,9 +47,8 @@ def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dic
     if len(matches) == 1:
         return matches[0]
     if not devices:
-        raise UsageError(
-            f"{path}: the report lists no devices", help="'scenario-runner doctor' says why there are none"
-        )
+        help = "'scenario-runner doctor' says why there are none"
+        raise UsageError(f"{path}: the report lists no devices", help=help)
     there_are = ", ".join(repr(device.get("name")) for device in devices) or "none"
     raise UsageError(f"{path}: {'several devices match' if matches else 'no device is called'} {wanted!r}: {there_are}")
 

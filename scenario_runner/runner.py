@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
-from scenario_runner.errors import ScenarioRunnerError, UsageError, ValidationLayerError, error_of
+from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.source import confined
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
@@ -23,7 +23,8 @@ from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
 from scenario_runner.vulkan.device import InstanceStart
 from scenario_runner.vulkan.execute import RunOptions, execute
 from scenario_runner.vulkan.ml_emulation import Mode
-from scenario_runner.vulkan.physical_device import PhysicalDevice, checked_names
+from scenario_runner.vulkan.physical_device import checked_names
+from scenario_runner.vulkan.transfer import Pieces
 
 if TYPE_CHECKING:
     from scenario_runner.run.capture_tools import RenderDocCaptures
@@ -71,13 +72,15 @@ def _of_scenario(method: _Method) -> _Method:
             with self._confined(scenario, kwargs):
                 return method(self, scenario, *args, **kwargs)
         except ScenarioRunnerError as error:
+            if not isinstance(scenario, Mapping):
+                _place_problems(error, scenario)
             error.at(path=_path_of(scenario))
             raise
 
     return named  # type: ignore[return-value]
 
 
-class Runner:
+class Runner(OpenedDevice):
     """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
 
     ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
@@ -153,7 +156,7 @@ class Runner:
             labels=debug_labels,
             graphics=capture_frame is not None,
         )
-        self._opened = OpenedDevice(options, starting)
+        super().__init__(options, starting)
         self.timeout_s = timeout_s
         self.compiler = CompilerOptions(compiler, cache_dir, use_cache)
         self.sandbox = sandbox
@@ -167,10 +170,10 @@ class Runner:
         if kind is None:
             self.close()
         else:  # whatever ends the block matters more
-            self._opened.close()
+            self._destroy()
 
     def __repr__(self) -> str:
-        name = self._opened.opened_name
+        name = self._opened_name
         return "<Runner, no device opened>" if name is None else f"<Runner on {name!r}>"
 
     @_of_scenario
@@ -227,7 +230,7 @@ class Runner:
             with progress.phase("plan"):
                 return self.plan(loaded, {**own, **changed}, outputs=outputs, output_dir=output_dir)
 
-        return Prepared(loaded, plan_with({}), plan_with, partial(self._execute, loaded), uids)
+        return Prepared(loaded, plan_with({}), plan_with, self._execute, uids)
 
     @_of_scenario
     def run(
@@ -291,39 +294,30 @@ class Runner:
 
         ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands."""
         progress.doing("reading it")
-        options: dict[str, Any] = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": timings}
+        options = RunOptions(repeat, keep_state, dry_run)
         with progress.measuring(timings.clock if timings else None):
             with progress.phase("plan"):
                 plan = self._plan_for_files(scenario, output_dir)
-            try:
-                if dump is not None:
-                    from scenario_runner.run.dump_files import run_with_dump
-                    from scenario_runner.scenario.loader import as_scenario
+            if dump is None:
+                self._execute(plan, (FileWriter(plan),), options, timings, capture_dir)
+                return plan
+            from scenario_runner.run.dump_files import DumpFiles
+            from scenario_runner.scenario.loader import as_scenario
 
-                    model, device = as_scenario(scenario), lambda: self._opened.opened_name
-                    return run_with_dump(partial(self._execute, model), model, plan, dump, capture_dir, device, options)
-                with FileWriter(plan, capture_dir=capture_dir, repeat=repeat) as writer:
-                    self._execute(scenario, plan, (writer,), **options)
-            except ScenarioRunnerError as error:
-                _place_problems(error, scenario)
-                raise
+            files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self._opened_name)
+            self._execute(files.plan, (FileWriter(files.whole), files), options, timings, capture_dir)
         return plan
 
     @_of_scenario
     def run_into(
-        self,
-        scenario: AnyScenario,
-        receive: Callable[[Plan], Sink],
-        *,
-        repeat: int = 1,
-        keep_state: bool = False,
+        self, scenario: AnyScenario, receive: Callable[[Plan], Sink], *, repeat: int = 1, keep_state: bool = False
     ) -> Plan:
         """Run a scenario and hand what it gives, piece by piece, to what ``receive`` makes of the plan before it runs.
 
         No file is written. The other arguments, what is returned and the errors are those of `run_to_files`.
         """
         plan = self._plan_for_files(scenario, None)
-        self._execute(scenario, plan, (receive(plan),), repeat=repeat, keep_state=keep_state, dry_run=False)
+        self._execute(plan, (receive(plan),), RunOptions(repeat, keep_state))
         return plan
 
     def _plan_for_files(self, scenario: AnyScenario, output_dir: StrPath | None) -> Plan:
@@ -350,94 +344,62 @@ class Runner:
 
     def _execute(
         self,
-        scenario: AnyScenario,
         plan: Plan,
         sinks: tuple[Sink, ...],
-        *,
-        repeat: int,
-        keep_state: bool,
-        dry_run: bool,
+        options: RunOptions,
         timings: Timings | None = None,
+        capture_dir: StrPath | None = None,
     ) -> None:
-        if repeat < 1:
-            raise UsageError(f"repeat is {repeat}, expected 1 or more")
+        """Carry out a plan. The sinks get its results, and captured frames become files in ``capture_dir``."""
+        if options.repeat < 1:
+            raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
         if self.strict and plan.warnings:
             raise error_of(warning._replace(severity="error") for warning in plan.warnings)
         for warning in plan.warnings:
             log.warning(__name__, "%s", warning)
         measured, caching, reports = self._measured, self._pipeline_caching, self._graph_reports
-        try:
+        if capture_dir is not None:
+            from scenario_runner.run.capture_files import CaptureFiles
+
+            sinks += (CaptureFiles(plan, os.fspath(capture_dir), options.repeat),)
+        for sink in sinks:
+            sink.check()
+        with progress.phase("device"):
+            objects = self._device_for(plan, None if timings is None else timings.required)
+        device = objects.device
+        if timings is not None:
+            timings.starting(plan, device, options.repeat, options.dry_run)
+        if reports is not None:
+            reports.announce(plan)
+
+        def on_frame(iteration: int, frame: FramePlan, pieces: Pieces) -> None:
+            share(pieces, [sink.frame(iteration, frame) for sink in sinks if sink.captures])
+
+        options = options._replace(
+            timeout_s=self.timeout_s,
+            capture=None if self.renderdoc is None else self.renderdoc.of(plan),
+            on_frame=on_frame if any(sink.captures for sink in sinks) else None,
+            on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
+            on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),
+            on_timed=None if timings is None else timings.take,
+            on_graphs=None if reports is None else partial(reports.write, device, plan),
+        )
+        with ExitStack() as stack:
             for sink in sinks:
-                if isinstance(sink, FileWriter):
-                    sink.check()
-            with progress.phase("device"):
-                objects = self._opened.device_for(plan, None if timings is None else timings.required)
-            device = objects.device
-            if timings is not None:
-                timings.starting(plan, device, repeat, dry_run)
-            if reports is not None:
-                reports.announce(plan)
-
-            def on_frame(iteration: int, frame: FramePlan, pieces: Any) -> None:
-                share(pieces, [sink.frame(iteration, frame) for sink in sinks])
-
-            options = RunOptions(
-                repeat,
-                keep_state,
-                dry_run,
-                self.timeout_s,
-                None if self.renderdoc is None else self.renderdoc.of(plan),
-                on_frame=on_frame if any(sink.captures for sink in sinks) else None,
-                on_outputs=lambda pieces: share(pieces, [sink.outputs() for sink in sinks]),
-                on_measured=None if measured is None else partial(measured.add, plan.name, device.physical.name),
-                on_timed=None if timings is None else timings.take,
-                on_graphs=None if reports is None else partial(reports.write, device, plan),
-            )
+                stack.enter_context(sink)
             with nullcontext() if caching is None else caching.used(device, plan):
                 execute(objects, plan, options)
-            self._opened.raise_validation_errors()
-        except ScenarioRunnerError as error:
-            _place_problems(error, scenario)
-            if isinstance(error, ValidationLayerError):
-                self._opened.close()  # the layer says the same thing a few times only in the life of an instance
-                raise error.at(path=plan.name) from None
-            raise
-
-    @property
-    def physical_device(self) -> PhysicalDevice:
-        """The chosen physical device. Raises NoDeviceError."""
-        return self._opened.physical_device
-
-    @property
-    def validation_messages(self) -> list[str]:
-        """Messages of the validation layer so far (empty without ``validation``)."""
-        return self._opened.messages
+            self._raise_validation_errors(close=True)
 
     @property
     def frame_captures(self) -> list[str]:
         """The files that RenderDoc captured so far (none without ``capture_frame``)."""
         return [] if self.renderdoc is None else list(self.renderdoc.files)
 
-    @property
-    def live_objects(self) -> dict[str, int]:
-        """The number of device objects of each kind that exist now; all zero after `close`.
-
-        What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
-        memory', 'memory block'.
-        """
-        return self._opened.live_objects
-
-    def release(self) -> None:
-        """Free what is kept for later runs, such as the pipelines and constants of models; the next run makes it anew.
-
-        The instance stays open, and what was prepared can still run.
-        """
-        self._opened.release()
-
     def close(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.
 
         Raises ValidationLayerError for what the validation layer has to say about that.
         """
-        self._opened.close()
-        self._opened.raise_validation_errors()
+        self._destroy()
+        self._raise_validation_errors()

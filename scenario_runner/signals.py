@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+# The signals that interrupt a run, and their names.
 INTERRUPTING: dict[int, str] = {
     getattr(_signal, name): name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)
 }
-"""The signals that interrupt a run, and their names."""
+# The handler that ends the process, without a word.
 END = _signal.SIG_DFL
-"""The handler that ends the process, without a word."""
 # A shell's exit status for a process that a signal ended.
 EXIT_CODE_BASE = 128
 # One Ctrl-C comes twice, from the terminal and from the process that waits for this one.
 _SAME_SIGNAL_S = 0.25
 
+# The latest interrupt: foreign code may make another exception of it, or none.
 arrived: Interrupted | None = None
-"""The latest interrupt: foreign code may make another exception of it, or none."""
 _last: tuple[int, float] = 0, 0.0
 _held = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from scenario_runner.errors import LimitError
 
@@ -12,15 +12,6 @@ if TYPE_CHECKING:
     import threading
 
 _FILES_OF_PROCESS = 6  # the pipes to a process while it is started
-
-
-class Limit(NamedTuple):
-    """A limit that a new thread or process counts against: ``used`` of ``most``, and the new one needs ``more``."""
-
-    name: str
-    used: int
-    most: int
-    more: int = 1
 
 
 def start(thread: threading.Thread) -> None:
@@ -48,42 +39,38 @@ def refusal(what: str) -> LimitError:
     """The error for a ``what`` ('thread', 'process') that could not be started: it names the limit that was met, or all
     known limits where none of them seems to be."""
     known = list(_limits())
-    limits = [limit for limit in known if limit.used + limit.more > limit.most] or known
-    named = "; ".join(
-        f"{limit.name}: {limit.used} of {limit.most} in use, {limit.more} more asked for" for limit in limits
-    )
+    limits = [limit for limit in known if limit[1] + limit[3] > limit[2]] or known
+    named = "; ".join(f"{name}: {used} of {most} in use, {more} more asked for" for name, used, most, more in limits)
     return LimitError(
         f"the system refuses to start another {what}" + (f" ({named})" if named else ""),
         help="raise the limit, or end other programs",
     )
 
 
-def _limits() -> Iterator[Limit]:
-    """The limits of this process that can be read on this system, a stack being what a thread asks for."""
+def _limits() -> Iterator[tuple[str, int, int, int]]:
+    """The limits that a new thread or process counts against, as far as this system tells: the name, what is used, the
+    most, and what the new one needs, which is a stack for a thread."""
     try:
         import resource
     except ImportError:  # not on this system
         return
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files != resource.RLIM_INFINITY:
-        yield Limit("open files (ulimit -n)", _open_files(files), files, _FILES_OF_PROCESS)
+        yield "open files (ulimit -n)", _open_files(files), files, _FILES_OF_PROCESS
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
     used = _number("/proc/self/statm")
     if address_space != resource.RLIM_INFINITY and used is not None:
         # a thread's stack is as large as this limit, and a few MiB where there is none
         stack = 2 << 20 if stack == resource.RLIM_INFINITY else stack
-        yield Limit("bytes of address space (ulimit -v)", used * resource.getpagesize(), address_space, stack)
+        yield "bytes of address space (ulimit -v)", used * resource.getpagesize(), address_space, stack
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if processes != resource.RLIM_INFINITY:
-        yield Limit("processes and threads of this user (ulimit -u)", _threads(os.getuid()), processes)
+        yield "processes and threads of this user (ulimit -u)", _threads_of_user(), processes, 1
     for folder in control_groups("pids"):
         used, most = _number(f"{folder}/pids.current"), _number(f"{folder}/pids.max")
         if used is not None and most is not None:
-            yield Limit(f"processes and threads of the control group ({folder}/pids.max)", used, most)
-    most = _number("/proc/sys/kernel/threads-max")
-    if most is not None:
-        yield Limit("processes and threads of this machine (kernel.threads-max)", _threads(None), most)
+            yield f"processes and threads of the control group ({folder}/pids.max)", used, most, 1
 
 
 def _number(path: str) -> int | None:
@@ -103,21 +90,19 @@ def _open_files(most: int) -> int:
         return most
 
 
-def _threads(user: int | None) -> int:
-    """The number of threads in the processes that this one can see: all, or those of a (real) user id."""
+def _threads_of_user() -> int:
+    """The number of threads of this user (by the real id) in the processes that this one can see."""
+    from glob import glob  # only for the message of an error
+
     count = 0
-    try:
-        entries = os.listdir("/proc")
-    except OSError:
-        entries = []
-    for entry in entries:
+    for path in glob("/proc/[0-9]*/status"):
         try:
-            with open(f"/proc/{entry}/status", encoding="utf-8", errors="replace") as file:
+            with open(path, encoding="utf-8", errors="replace") as file:
                 fields = dict(line.split(":", 1) for line in file)
-            if user is None or int(fields["Uid"].split()[0]) == user:
+            if int(fields["Uid"].split()[0]) == os.getuid():
                 count += int(fields["Threads"])
         except (OSError, ValueError, KeyError):
-            continue  # it is not a process, or it has ended
+            continue  # it has ended
     return count
 
 

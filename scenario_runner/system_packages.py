@@ -3,8 +3,6 @@
 Standard library only: the set-up of a checkout reads this before anything is installed.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable

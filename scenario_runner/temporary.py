@@ -6,8 +6,6 @@ boot of one machine and one PID namespace of it, so that containers and other ma
 told apart; the start time tells a process from a later one with the same id.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import stat
@@ -15,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# What another machine made, or this one before it was started again, is left alone for so long: its process may live.
+# Age at which files of another machine, or of this one before its last start, are removed: their process may live.
 _FOREIGN_AGE_S = 24 * 3600
 _UNKNOWN = "0"
 
@@ -25,8 +23,8 @@ _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 
 _owner: tuple[int, str] = 0, ""
 _cleaned: set[tuple[str, str]] = set()
+# The paths to remove when this process ends, in the order in which they were made, and the function for each.
 _made: dict[str, Callable[[str], object]] = {}
-"""The paths to remove when this process ends, in the order in which they were made, and the function for each."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_made.clear)
@@ -128,7 +126,8 @@ def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
         try:
             status = os.stat(path, follow_symlinks=False)
             # Only our own: other users' processes may be hidden from us, and would look dead.
-            if status.st_uid == _user_id() and _is_over(name[len(prefix) :], status.st_mtime):
+            user = os.geteuid() if hasattr(os, "geteuid") else 0  # as os.stat has it on Windows
+            if status.st_uid == user and _is_over(name[len(prefix) :], status.st_mtime):
                 (_remove_folder if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
         except OSError:
             pass  # another process removes it as well
@@ -168,10 +167,6 @@ def _start_of(process_id: int) -> str:
     except OSError:
         return ""
     return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
-
-
-def _user_id() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else 0  # as os.stat has it on Windows
 
 
 def _remove_folder(path: str) -> None:

@@ -5,15 +5,13 @@ sends all that it prints through `visible`. Names inside a line go through `one_
 not look like the next message.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from itertools import islice
 from typing import TypeAlias
 
+# A text, or a text and its style on a terminal.
 Span: TypeAlias = "str | tuple[str, str]"
-"""A text, or a text and its style on a terminal."""
 
 # Of what `str.isprintable` refuses, these spaces are harmless.
 _SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"

@@ -9,26 +9,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from urllib.parse import quote
 
-from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work, find_hazards
+from scenario_runner.checks.hazards import Barriers, Covered, Step, Use, Work, find_hazards
 from scenario_runner.codes import CODES, Code
 from scenario_runner.diagnostics import Diagnostic, Severity, warnings_as_errors
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class, exit_code_of
 from scenario_runner.files.source import confined
+from scenario_runner.plan.accesses import Accesses, ResourceAccess
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.plan import AnyBarrier, Operation, Plan, ResourcePlan
-from scenario_runner.plan.records import CompilerOptions, Descriptor, Dispatch
+from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resolve import Examination, examine
-from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.sources import ImageFileSource
-from scenario_runner.plan.special_records import Draw, GraphDispatch, OpticalFlowDispatch
 from scenario_runner.scenario import Scenario, load
-from scenario_runner.spirv import DescriptorBinding
 
 if TYPE_CHECKING:
     from scenario_runner.reported_device import ReportedDevice
@@ -138,9 +135,6 @@ def _undecodable(plan: Plan) -> Iterator[Diagnostic]:
                     yield at_pointer(problem, f"{resource.pointer}/src")
 
 
-_STAGES = {"GLCompute": "compute", "Vertex": "vertex", "Fragment": "fragment"}
-
-
 def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
     """Every command as a step, nothing where there is no plan.
 
@@ -154,20 +148,29 @@ def steps_of(scenario: Scenario, examination: Examination) -> Iterator[Step]:
         for operation in frame.operations:
             planned.setdefault(operation.command, []).append(operation)
     memory = _Memory(scenario, plan.resources)
-    uses = _Uses(plan, examination.shaders, memory)
+    accesses = Accesses(plan, examination.shaders)
     for index, scenario_command in enumerate(scenario.commands):
         command: Any = scenario_command
         pointer = scenario.command_pointer(index)
         operations = planned.get(index, ())
-        if command.kind == "mark_boundary":
-            yield Boundary()
+        if command.kind == "mark_boundary":  # everything before it is finished
+            yield Work(pointer, command.kind, (), True)
         elif command.kind != "dispatch_barrier" and not operations:
-            yield Work(pointer, command.work, (), command.implicit_barrier)
+            yield Work(pointer, _name(command), (), command.implicit_barrier)
         for operation in operations:
             if operation.kind != "barrier":
-                yield Work(pointer, command.work, uses.of(operation), operation.barrier_after)
+                uses = tuple(map(memory.use, accesses.of(operation)))
+                yield Work(pointer, _name(command), uses, operation.barrier_after)
             elif command.kind == "dispatch_barrier":
                 yield Barriers(pointer, tuple(map(memory.covered, operation.barriers)))
+
+
+def _name(command: Any) -> str:
+    """The name of a command's work in messages."""
+    for key, kind in (("shader_ref", "shader"), ("fragment_shader_ref", "shader"), ("graph_ref", "graph")):
+        if hasattr(command, key):
+            return f"{kind} {getattr(command, key)!r}"
+    return "the optical flow"
 
 
 class _Memory:
@@ -179,29 +182,27 @@ class _Memory:
         self._uids = {resource.uid for resource in scenario.resources}
         # A value of a model may be seen in several ways; messages name the resource that the scenario binds for it.
         self._declared: dict[tuple[str, int], ResourcePlan] = {}
-        for resource in scenario.resources:
-            plan = resources.get(resource.uid)
-            if plan is not None and plan.group is not None:
+        for uid, plan in resources.items():
+            if uid in self._uids and plan.group is not None:
                 self._declared.setdefault((plan.group, plan.offset_bytes), plan)
 
-    def use(
-        self, uid: str, level: int | None, stage: str, reads: bool, writes: bool, atomic: bool = False
-    ) -> list[Use]:
-        """The use of a resource, of an image one mip level or all (None); none for one that is not planned."""
-        plan = self._resources.get(uid)
-        if plan is None:
-            return []
-        part, unit = self._part(plan, None if level is None else (level, level + 1))
+    def use(self, access: ResourceAccess) -> Use:
+        """The part of memory that an access of an operation is to."""
+        uid, level, stage, reads, writes, atomic, extent_bytes = access
+        plan = self._resources[uid]
+        (memory, first, end), unit = self._part(plan, None if level is None else (level, level + 1))
         base = 0
         if plan.group is not None:
             base = plan.offset_bytes
             if uid not in self._uids:
                 plan = self._declared.get((plan.group, base), plan)
-        return [Use(plan.uid, plan.kind, *part, stage, reads, writes, atomic, unit, base)]
+        if extent_bytes is not None and plan.kind == "buffer":
+            end = min(end, first + extent_bytes)
+        return Use(plan.uid, plan.kind, memory, first, end, stage, reads, writes, atomic, unit, base)
 
     def covered(self, barrier: AnyBarrier) -> Covered:
         """A barrier with the part of memory that it is about."""
-        words = (barrier.src_stages, barrier.dst_stages, barrier.src_access, barrier.dst_access)
+        words = barrier[:4]
         if barrier.kind == "memory":
             return Covered(*words)
         plan = self._resources[barrier.uid]
@@ -234,73 +235,6 @@ class _Memory:
         if plan.group is None:
             return (f"uid {plan.uid}", first, end), "byte"
         return (f"group {plan.group}", plan.offset_bytes + first, plan.offset_bytes + end), "byte"
-
-
-class _Uses:
-    """The accesses of a plan's operations to memory."""
-
-    def __init__(self, plan: Plan, shaders: Mapping[str, LoadedShader], memory: _Memory) -> None:
-        self._plan = plan
-        self._shaders = shaders
-        self._memory = memory
-        self._known: dict[Hashable, tuple[Use, ...]] = {}
-
-    def of(self, operation: Dispatch | GraphDispatch | OpticalFlowDispatch | Draw) -> tuple[Use, ...]:
-        """The uses of a dispatch; those of a draw are its shaders' and its attachments."""
-        targets = operation.targets if operation.kind == "draw" else ()
-        key = (operation.kind, operation.pipeline, operation.descriptors, targets)
-        if key not in self._known:
-            descriptors = self._plan.descriptor_lists[operation.descriptors].descriptors
-            if operation.kind == "dispatch":
-                uses = self._of_shaders([self._plan.pipelines[operation.pipeline].label], descriptors)
-            elif operation.kind == "draw":
-                stages = self._plan.graphics_pipelines[operation.pipeline][:2]
-                uses = self._of_shaders([stage.label for stage in stages], descriptors)
-            else:
-                uses = self._of_graph(operation.pipeline, descriptors)
-            attached = (self._memory.use(target.uid, target.level, "attachment", False, True) for target in targets)
-            self._known[key] = (*uses, *chain.from_iterable(attached))
-        return self._known[key]
-
-    def _of_shaders(self, uids: Iterable[str], descriptors: Iterable[Descriptor]) -> Iterator[Use]:
-        tables: list[tuple[str, dict[tuple[int, int], list[DescriptorBinding]]]] = []
-        for uid in uids:
-            shader = self._shaders[uid]
-            table: dict[tuple[int, int], list[DescriptorBinding]] = {}
-            for variable in shader.interface.bindings:
-                if variable.reads or variable.writes:
-                    table.setdefault((variable.set, variable.binding), []).append(variable)
-            tables.append((_STAGES.get(shader.entry.execution_model, "compute"), table))
-        for descriptor in descriptors:
-            for stage, table in tables:
-                variables = table.get((descriptor.set, descriptor.binding))
-                if variables:
-                    reads = any(variable.reads for variable in variables)
-                    writes = any(variable.writes and variable.writable for variable in variables)
-                    atomic = all(variable.atomic for variable in variables)
-                    extent_bytes = _extent(variables)
-                    for use in self._memory.use(descriptor.uid, descriptor.level, stage, reads, writes, atomic):
-                        if extent_bytes is not None and use.what == "buffer":
-                            use = use._replace(end=min(use.end, use.first + extent_bytes))
-                        yield use
-
-    def _of_graph(self, pipeline: int, descriptors: Iterable[Descriptor]) -> Iterator[Use]:
-        resources = self._plan.graph_pipelines[pipeline].resources
-        by_place = {(resource.set, resource.binding): resource for resource in resources}
-        for descriptor in descriptors:
-            resource = by_place.get((descriptor.set, descriptor.binding))
-            if resource is not None:
-                yield from self._memory.use(descriptor.uid, descriptor.level, "graph", resource.reads, resource.writes)
-
-
-def _extent(variables: Iterable[DescriptorBinding]) -> int | None:
-    """The bytes of a buffer that variables can touch: those of their blocks, unless one ends in a runtime array."""
-    greatest = 0
-    for variable in variables:
-        if variable.block is None or variable.block.runtime_stride_bytes is not None:
-            return None
-        greatest = max(greatest, variable.block.size_bytes)
-    return greatest
 
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"

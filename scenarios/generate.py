@@ -7,8 +7,6 @@ Each case has an `expected.py` with two functions: ``inputs()`` returns the arra
 Running this again changes nothing, which the tests check.
 """
 
-from __future__ import annotations
-
 import argparse
 import runpy
 from pathlib import Path

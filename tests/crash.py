@@ -1,7 +1,5 @@
 """A shader that ends the process that runs it, by a real fault of a driver."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.scenes import glsl

@@ -1,7 +1,5 @@
 """Scenarios that draw, for the rules about vertex and fragment shaders and what they draw into."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scenario_runner.reported_device import ReportedDevice

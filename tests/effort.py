@@ -1,7 +1,5 @@
 """What work costs, counted and not timed: the same on a slow machine, and beside other programs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import FrameType

@@ -6,8 +6,6 @@ What a start of Python reads from its surroundings is that of the process it is 
 call is such that this makes no difference.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -1,7 +1,5 @@
 """Image files for tests: written and read by the front of files/, or damaged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import zip_longest
 from os import PathLike

@@ -1,7 +1,5 @@
 """Real Vulkan layers between the program and the driver, built from C where the tests run."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Runs the real program in a process of its own."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tables of cases beside a test: texts in which each line is one case."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

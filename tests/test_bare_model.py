@@ -1,7 +1,5 @@
 """Models that run without a scenario, from Python."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

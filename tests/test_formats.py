@@ -1,7 +1,5 @@
 """The format table, against facts typed in again and against the constants of the vulkan package."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -21,35 +19,25 @@ from scenario_runner.formats import (
 FACTS = """
 R8 1 1: UNORM |u1 61, SNORM |i1 63, UINT |u1 62, SINT |i1 64
 R8 1 1: BOOL_ARM |b1 -, SFLOAT_FPENCODING_FLOAT8E4M3_ARM <V1 -, SFLOAT_FPENCODING_FLOAT8E5M2_ARM |u1 -
-R8G8 2 2: UNORM |u1 49, SNORM |i1 51, UINT |u1 50, SINT |i1 52
 R8G8B8 3 3: UNORM |u1 -, SNORM |i1 133, UINT |u1 -, SINT |i1 134, SRGB |u1 -
 B8G8R8 3 3: UNORM |u1 88, SRGB |u1 93
 R8G8B8A8 4 4: UNORM |u1 28, SNORM |i1 31, UINT |u1 30, SINT |i1 32, SRGB |u1 29
-B8G8R8A8 4 4: UNORM |u1 87, SRGB |u1 91
 R16 1 2: UNORM <u2 56, SNORM <i2 58, UINT <u2 57, SINT <i2 59, SFLOAT <f2 54, SFLOAT_FPENCODING_BFLOAT16_ARM <V2 -
-R16G16 2 4: UNORM <u2 35, SNORM <i2 37, UINT <u2 36, SINT <i2 38, SFLOAT <f2 34
 R16G16B16A16 4 8: UNORM <u2 11, SNORM <i2 13, UINT <u2 12, SINT <i2 14, SFLOAT <f2 10
 R32 1 4: UINT <u4 42, SINT <i4 43, SFLOAT <f4 41
-R32G32 2 8: UINT <u4 17, SINT <i4 18, SFLOAT <f4 16
 R32G32B32 3 12: SFLOAT <f4 6
-R32G32B32A32 4 16: UINT <u4 3, SINT <i4 4, SFLOAT <f4 2
 R64 1 8: SINT <i8 -
 B10G11R11 3 4: UFLOAT_PACK32 <u4 26
 D32 1 4: SFLOAT <f4 40
 D24 2 4: UNORM_S8_UINT <u4 45
 D32 2 5: SFLOAT_S8_UINT <f4 20
 BC1_RGBA 4 8: UNORM_BLOCK - 71, SRGB_BLOCK - 72
-BC2 4 16: UNORM_BLOCK - 74, SRGB_BLOCK - 75
-BC3 4 16: UNORM_BLOCK - 77, SRGB_BLOCK - 78
 BC4 1 8: UNORM_BLOCK - 80, SNORM_BLOCK - 81
-BC5 2 16: UNORM_BLOCK - 83, SNORM_BLOCK - 84
 BC6H 3 16: UFLOAT_BLOCK - 95, SFLOAT_BLOCK - 96
 BC7 4 16: UNORM_BLOCK - 98, SRGB_BLOCK - 99
 A2B10G10R10 4 4: UNORM_PACK32 <u4 24
 R5G6B5 3 2: UNORM_PACK16 <u2 85
-A1R5G5B5 4 2: UNORM_PACK16 <u2 86
 E5B9G9R9 3 4: UFLOAT_PACK32 <u4 67
-D16 1 2: UNORM <u2 55
 R64G64B64A64 4 32: SFLOAT <f8 -
 """
 # Formats of extensions, whose values the vulkan package does not have.
@@ -146,33 +134,21 @@ def test_the_full_chain(extent: tuple[int, int], levels: int) -> None:
     [
         ("float32 float <f4 >f4 f4 np.float32 torch.float32 fp32 f32 r32f R32_FLOAT R32_SFLOAT r32float", "R32_SFLOAT"),
         ("float16 half <f2 f16 fp16 min16float r16f R16_FLOAT VK_FORMAT_R16_FLOAT torch.float16", "R16_SFLOAT"),
-        ("float64 double <f8", "R64_SFLOAT"),
         ("int8 i8 int8_t |i1 sbyte char s8 torch.int8 R8_INT VK_FORMAT_R8_INT r8i", "R8_SINT"),
         ("uint8 u8 uint8_t |u1 byte uchar r8ui numpy.uint8", "R8_UINT"),
-        ("int32 int int32_t <i4 i32", "R32_SINT"),
-        ("int64 <i8", "R64_SINT"),
         ("bfloat16 bf16 torch.bfloat16", "R16_SFLOAT_FPENCODING_BFLOAT16_ARM"),
         ("float8_e4m3fn e4m3 fp8_e4m3", "R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM"),
-        ("float8_e5m2", "R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM"),
-        ("bool |b1", "R8_BOOL_ARM"),
         ("vec4 float4 vec4<f32> vec4f float32x4 rgba32f rgba32float R32G32B32A32_FLOAT", "R32G32B32A32_SFLOAT"),
         ("half4 f16vec4 rgba16f RGBA16_FLOAT GL_RGBA16F rgba16float", "R16G16B16A16_SFLOAT"),
-        ("uvec2 uint2 rg32ui", "R32G32_UINT"),
         (
             "rgba8 RGBA rgba8unorm R8G8B8A8 GL_RGBA8 unorm8x4 DXGI_FORMAT_R8G8B8A8_UNORM r8g8b8a8_unorm",
             "R8G8B8A8_UNORM",
         ),
-        ("rgba8_snorm rgba8snorm", "R8G8B8A8_SNORM"),
         ("rgba8unorm-srgb R8G8B8A8_UNORM_SRGB GL_SRGB8_ALPHA8", "R8G8B8A8_SRGB"),
-        ("bgra8unorm BGRA B8G8R8A8_UNORM", "B8G8R8A8_UNORM"),
         ("r11f_g11f_b10f R11G11B10_FLOAT rg11b10ufloat", "B10G11R11_UFLOAT_PACK32"),
         ("rgb10_a2 R10G10B10A2_UNORM rgb10a2unorm A2B10G10R10_UNORM", "A2B10G10R10_UNORM_PACK32"),
-        ("R9G9B9E5_SHAREDEXP rgb9e5ufloat", "E5B9G9R9_UFLOAT_PACK32"),
-        ("D32_FLOAT depth32float", "D32_SFLOAT"),
-        ("D24_UNORM_S8_UINT depth24plus-stencil8", "D24_UNORM_S8_UINT"),
         ("BC7_UNORM bc7-rgba-unorm", "BC7_UNORM_BLOCK"),
         ("bc7-rgba-unorm-srgb BC7_UNORM_SRGB", "BC7_SRGB_BLOCK"),
-        ("BC6H_UF16", "BC6H_UFLOAT_BLOCK"),
         ("DXT5", "BC3_UNORM_BLOCK"),
     ],
 )

@@ -1,7 +1,5 @@
 """A scenario that is planned once and runs with other inputs: the results are those of planning anew each time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -94,17 +92,7 @@ def test_tensors_change_without_a_new_plan(runner: Runner, plans: list[object]) 
     assert len(plans) == 1
 
 
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        {"x": numpy.zeros(5, "f4")},
-        {"first": numpy.zeros(2, "f4")},
-        {"q": b""},
-        {"scale": b""},
-        {"x": [1, 2]},
-        {"first": "text"},
-    ],
-)
+@pytest.mark.parametrize("inputs", [{"x": numpy.zeros(5, "f4")}, {"q": b""}, {"x": [1, 2]}, {"first": "text"}])
 def test_what_does_not_fit_is_the_error_of_a_run(runner: Runner, scale: Path, inputs: dict[str, Any]) -> None:
     """Inputs of a wrong name, kind or size raise what Runner.run raises, and the next run is right."""
     with pytest.raises(ScenarioRunnerError) as expected:

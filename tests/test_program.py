@@ -1,7 +1,5 @@
 """Programs that are started have a time limit, and end with the process that started them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What a run hands back, as people meet it in a notebook."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

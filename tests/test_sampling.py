@@ -1,7 +1,5 @@
 """The names of filters, address modes and border colors, against the constants of the vulkan package."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of the distributions' packages, and the commands made from it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -43,14 +41,10 @@ def test_sudo_is_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
     "os_release, family",
     [
         ('PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n', "debian"),
-        ("ID=ubuntu\nID_LIKE=debian\n", "debian"),
         ('ID=linuxmint\nID_LIKE="ubuntu debian"\n', "debian"),
-        ("ID=fedora\n", "fedora"),
         ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "fedora"),
-        ("ID=arch\n", "arch"),
         ("ID=manjaro\nID_LIKE=arch\n", "arch"),
         ("ID=alpine\n", "alpine"),
-        ("ID=nixos\n", None),
         ("garbage\x00\n=\n", None),
         ("", None),
     ],

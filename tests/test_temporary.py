@@ -1,7 +1,5 @@
 """What killed runs left behind is removed by later ones; what belongs to anybody else stays."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

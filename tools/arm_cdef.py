@@ -4,8 +4,6 @@ Enumerations and flags become plain integers of their size, so that the module n
 structures and handles of the package are named as external types, which is what lets both modules' types mix.
 """
 
-from __future__ import annotations
-
 import re
 from importlib.util import find_spec
 from pathlib import Path

@@ -6,8 +6,6 @@
 are sorted or in the registry's order, and the header of every file says which package versions it was made from.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

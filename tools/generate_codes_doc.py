@@ -1,7 +1,5 @@
 """Write docs/codes.md from scenario_runner/codes.toml: ``python tools/generate_codes_doc.py``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from scenario_runner.codes import CODES, FAMILIES

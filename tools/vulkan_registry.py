@@ -5,8 +5,6 @@ other APIs (Vulkan SC) or to extensions that were never released is left out. So
 document, "The Khronos Vulkan API Registry".
 """
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The workloads by name, in the order in which they are measured."""
 
-from __future__ import annotations
-
 from benchmarks.workloads.changed import Changed
 from benchmarks.workloads.dispatches import Dispatches
 from benchmarks.workloads.drawings import Drawings, Fill

@@ -1,7 +1,5 @@
 """Any workload with scenario files that no run before has seen, as when a user edits them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks.programs import Program

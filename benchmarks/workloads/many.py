@@ -1,7 +1,5 @@
 """Many small scenarios: one process of ours, one process each for a program that takes a single scenario."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks.bounds import Bound

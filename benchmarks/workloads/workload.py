@@ -1,7 +1,5 @@
 """What a workload is: files that it makes, processes that it starts, results that it knows."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

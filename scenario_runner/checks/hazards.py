@@ -91,11 +91,7 @@ class Barriers(NamedTuple):
     barriers: tuple[Covered, ...]
 
 
-class Boundary(NamedTuple):
-    """The end of a frame: everything before it is finished."""
-
-
-Step = Work | Barriers | Boundary
+Step = Work | Barriers
 
 
 @dataclass(slots=True)
@@ -253,9 +249,7 @@ def find_hazards(steps: Iterable[Step]) -> list[Diagnostic]:
     """The hazards between the commands of a scenario, at most `MOST_FINDINGS`; alike ones are told once."""
     follower = _Follower()
     for step in steps:
-        if isinstance(step, Boundary):
-            follower.pending.clear()
-        elif isinstance(step, Barriers):
+        if isinstance(step, Barriers):
             follower.take_barriers(step)
         else:
             follower.take_work(step)
@@ -345,9 +339,8 @@ class _Follower:
             pair = (use.resource, first.pointer, before.resource)
             if pair not in pairs:
                 pairs.add(pair)
-                message = (
-                    f"{step.name} {later} {use.what} {use.resource!r}, {_as_before(access, earlier, use)}; {reason}"
-                )
+                what = f"{step.name} {later} {use.what} {use.resource!r}"
+                message = f"{what}, {_as_before(access, earlier, use)}; {reason}"
                 finding = warning(code or _CODES[f"{later}-{earlier}"], step.pointer, message, help)
                 self._tell((step.name, later, use.resource, first.name, earlier, before.resource), finding)
             return True

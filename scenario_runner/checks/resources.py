@@ -4,10 +4,8 @@ Source: Vulkan specification, "Images", section "Image Format and Type Matching"
 Format Compatibility"; SPV_ARM_tensors; VK_ARM_tensors, the formats of VkTensorDescriptionARM.
 """
 
-from __future__ import annotations
-
 from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.formats import Format, find_format
+from scenario_runner.formats import ML_DTYPES, Format, find_format
 from scenario_runner.spirv import DescriptorBinding, Image, Scalar, Tensor
 from scenario_runner.spirv._generated.enumerants import IMAGE_FORMATS
 
@@ -102,7 +100,6 @@ def format_of(name: str) -> Format | None:
     return find_format(f"VK_FORMAT_{channels}_{suffix}")
 
 
-_ENCODINGS = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3", "float8e5m2": "float8_e5m2"}
 _WHOLE = frozenset({"int", "uint", "bool"})
 
 
@@ -116,10 +113,8 @@ def check_tensor(
     findings = []
     dims = shape or (1,)  # a scalar is bound as a tensor of rank 1
     if declared.rank is not None and declared.rank != len(dims):
-        message = (
-            f"{what} has the rank {declared.rank}; tensor {uid!r} has the shape {list(shape)},"
-            f" which is of rank {len(dims)}"
-        )
+        rank = f"has the shape {list(shape)}, which is of rank {len(dims)}"
+        message = f"{what} has the rank {declared.rank}; tensor {uid!r} {rank}"
         findings.append(error("SR-TENSOR-001", place, message))
     elif declared.shape is not None and any(
         size > 0 and size != expected_size for size, expected_size in zip(dims, declared.shape, strict=False)
@@ -147,4 +142,4 @@ def holds(format: Format, element: Scalar) -> bool:
         return element.kind in _WHOLE
     if element.kind != "float":
         return False
-    return _ENCODINGS.get(format.numeric, "") == element.encoding
+    return (format.numeric if format.numeric in ML_DTYPES else "") == element.encoding.replace("_", "")

@@ -9,8 +9,6 @@ drawing: vertexPipelineStoresAndAtomics, fragmentStoresAndAtomics); "Features", 
 it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
@@ -18,7 +16,7 @@ from scenario_runner.errors import SpirvError
 from scenario_runner.scenario import SpecializationConstant
 from scenario_runner.spirv import EntryPoint, Interface, Module
 from scenario_runner.spirv.access import WORKGROUP
-from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
+from scenario_runner.spirv.layout import BASE, SCALAR, check_layout
 from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
 
 Need = tuple[str, str, str]
@@ -40,15 +38,9 @@ def find_entry_point(
     there_are = [f"{_clipped(entry.name)!r} ({entry.execution_model})" for entry in module.entry_points[:_MOST_NAMED]]
     there_are += [f"{_clipped(graph.name)!r} (a graph)" for graph in module.graph_entry_points[:_MOST_NAMED]]
     listed = ", ".join(there_are[:_MOST_NAMED]) or "none"
-    wrong_stage = module.entry_point(name) is not None
-    return None, [
-        error(
-            "SR-SHADER-002" if wrong_stage else "SR-SHADER-001",
-            f"{pointer}/entry" if name != "main" else pointer,
-            f"shader {uid!r} has no entry point {name!r} for the {stage} stage;"
-            f" the module's entry points are: {listed}",
-        )
-    ]
+    code = "SR-SHADER-001" if module.entry_point(name) is None else "SR-SHADER-002"
+    message = f"shader {uid!r} has no entry point {name!r} for the {stage} stage; the entry points are: {listed}"
+    return None, [error(code, f"{pointer}/entry" if name != "main" else pointer, message)]
 
 
 def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Diagnostic]:
@@ -59,10 +51,8 @@ def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) ->
         return [error("SR-SHADER-003", pointer, message)]
     if size is None or all(size):
         return []
-    shown = " x ".join(map(str, size))
-    return [
-        error("SR-SHADER-003", pointer, f"shader {uid!r} has a workgroup of {shown} invocations, expected at least 1")
-    ]
+    message = f"shader {uid!r} has a workgroup of {' x '.join(map(str, size))} invocations, expected at least 1"
+    return [error("SR-SHADER-003", pointer, message)]
 
 
 def _clipped(name: str) -> str:
@@ -116,14 +106,11 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
             message = f"shader {uid!r}: {words} {block.name!r} ends in a runtime array, which only storage buffers may"
             findings.append(error("SR-LAYOUT-001", pointer, message))
         what = f"the layout of {kind.replace('_', ' ')} {block.name!r} in shader {uid!r}"
-        if not check_layout(block, RELAXED_STD140 if uniform else RELAXED):
-            continue
-        if uniform and not check_layout(block, RELAXED):
-            needs.append((*_STD430_UNIFORMS, what))
-            continue
-        problems = check_layout(block, SCALAR)
-        if not problems:
+        problems, alignment = check_layout(block)
+        if not problems and alignment == SCALAR:
             needs.append((*_SCALAR_BLOCKS, what))
+        elif not problems and alignment == BASE and uniform:
+            needs.append((*_STD430_UNIFORMS, what))
         for problem, code in problems.items():
             finding = error if code == "SR-LAYOUT-001" else warning
             findings.append(finding(code, pointer, f"shader {uid!r}: {problem}"))
@@ -141,9 +128,8 @@ _BARE_VARIABLE = 4
 
 def module_features(entry: EntryPoint, uid: str) -> list[Need]:
     """The features that the entry point of the shader ``uid`` takes besides those of its blocks' layouts."""
-    index = entry.source
+    index, words = entry.source, entry.source.words
     stores = _STORES.get(entry.execution_model)
-    words = index.words
     features = []
     if stores is not None and any(binding.writes and binding.writable for binding in entry.interface.bindings):
         features.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from scenario_runner import log, progress, signals, temporary
@@ -72,12 +73,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Say what ended a command; returns the exit code."""
+    """Report the error that ended a command; return the exit code."""
     if isinstance(error, SystemExit):  # --help
         return error.code if isinstance(error.code, int) else 0
     # NumPy's import, for one, makes an ImportError of an interrupt.
     if isinstance(error, KeyboardInterrupt) or signals.arrived is not None:
-        return _interrupted()
+        name = signals.INTERRUPTING[signals.exit_code() - signals.EXIT_CODE_BASE]
+        with suppress(OSError):  # the terminal has gone, hence SIGHUP
+            print("interrupted" if name == "SIGINT" else f"interrupted by {name}", file=sys.stderr)
+        return signals.exit_code()
     if isinstance(error, BrokenPipeError):
         return 1  # whoever read our output has gone; there is nobody to tell
     if isinstance(error, MemoryError):
@@ -94,7 +98,14 @@ def _failed(error: BaseException) -> int:
         place = "standard output cannot be written: " if error.errno in _ERRORS_OF_WRITING else ""
         write("error", f"{place}{(error.strerror or str(error)).lower()}")
         return 1
-    return _internal_error(error)
+    import traceback  # which a run that ends well has no need of
+
+    if log.hears("scenario_runner", "DEBUG"):
+        traceback.print_exception(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    help = "this is a defect of scenario-runner; please report it with the output of --log-level debug"
+    write("error", f"internal error: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})", help)
+    return INTERNAL_ERROR_EXIT_CODE
 
 
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -115,11 +126,11 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
 
 
 def _start_driver(argv: Sequence[str]) -> object:
-    """An `InstanceStart`: it takes as long as all that is imported after it, and mostly beside that.
+    """Start the driver on a thread, as it takes as long as the imports that follow; return its `InstanceStart`.
 
-    None where no driver is needed, or not like this. After a crash (see `supervisor`) the driver waits until that is
-    said."""
-    if not argv or progress.number(progress.ENDED) or not _WITHOUT_DRIVER.isdisjoint(argv):
+    None where the command needs no driver or starts it with other options, and after a crash (see `supervisor`), which
+    is reported first."""
+    if not argv or progress.numbers[progress.ENDED] or not _WITHOUT_DRIVER.isdisjoint(argv):
         return None
     if any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
         return None
@@ -133,28 +144,3 @@ def _start_driver(argv: Sequence[str]) -> object:
 def _no_command(word: str) -> UsageError:
     meant = did_you_mean(close_names(word, COMMANDS, most=1))
     return UsageError(f"there is no command {word!r}{meant}", help=f"the commands: {', '.join(COMMANDS)}")
-
-
-def _interrupted() -> int:
-    name = signals.INTERRUPTING[signals.exit_code() - signals.EXIT_CODE_BASE]
-    try:
-        print("interrupted" if name == "SIGINT" else f"interrupted by {name}", file=sys.stderr)
-    except OSError:
-        pass  # the terminal has gone, hence SIGHUP
-    return signals.exit_code()
-
-
-def _internal_error(error: BaseException) -> int:
-    """Say that the fault is ours, without a traceback unless the log level asks for one; returns the exit code."""
-    import traceback
-
-    if log.hears("scenario_runner", "DEBUG"):
-        traceback.print_exception(error)
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    write(
-        "error",
-        f"internal error: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})",
-        "this is a defect of scenario-runner, not of your scenario; please report it with the output of"
-        " --log-level debug",
-    )
-    return INTERNAL_ERROR_EXIT_CODE

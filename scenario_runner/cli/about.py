@@ -1,19 +1,20 @@
-"""Commands about the program itself: ``explain``, ``completion`` and ``--version``."""
-
-from __future__ import annotations
+"""Commands about the program itself: ``explain``, ``completion``, ``--version`` and ``cache show|clear|path``."""
 
 import argparse
 import json
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from scenario_runner import __version__
 from scenario_runner.cli import COMMANDS, DEPENDENCIES
-from scenario_runner.cli.options import parser_of
+from scenario_runner.cli.options import KINDS_KEPT, parser_of
 from scenario_runner.codes import CODES, FAMILIES
-from scenario_runner.errors import UsageError
-from scenario_runner.text import close_names, did_you_mean
+from scenario_runner.content_cache import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.text import close_names, counted, did_you_mean, size_in_units
 
 _BASH: Final = """\
 _scenario_runner() {{
@@ -45,27 +46,24 @@ def explain(options: argparse.Namespace) -> None:
                 if name.split("-")[1] == family:
                     print(f"  {name:<16} {code.severity:<8} {code.title}")
         return
-    for number, name in enumerate(options.codes):
-        code = CODES[name.upper()]
-        if number:
-            print()
+    pages = []
+    for code in (CODES[name.upper()] for name in options.codes):
         exits = f", exit code {code.exit_code}" if code.exit_code else ""
-        print(f"{code.code} ({code.severity}{exits}): {code.title}")
+        pages.append(f"{code.code} ({code.severity}{exits}): {code.title}")
         for text in (code.meaning, f"Fix: {code.fix}", f"Source: {code.source}"):
-            print()
-            print(textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False))
+            pages.append(textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False))
+    print("\n\n".join(pages))
 
 
 def versions(options: argparse.Namespace) -> None:
     """Print the versions of this program and what it stands on, as JSON with the reference runner's keys."""
     from importlib.metadata import PackageNotFoundError, version  # the start of a shell, which completes, has no need
 
-    dependencies: list[dict[str, str | None]] = []
+    installed: dict[str, str | None] = dict.fromkeys(DEPENDENCIES)
     for name in DEPENDENCIES:
-        try:
-            dependencies.append({"name": name, "version": version(name)})
-        except PackageNotFoundError:
-            dependencies.append({"name": name, "version": None})
+        with suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    dependencies = [{"name": name, "version": installed[name]} for name in DEPENDENCIES]
     print(json.dumps({"version": __version__, "revision": f"v{__version__}", "dependencies": dependencies}, indent=2))
 
 
@@ -95,3 +93,49 @@ def _fish(options: Mapping[str, Sequence[str]]) -> str:
         seen = f"not __fish_seen_subcommand_from {others}" if name == "run" else f"__fish_seen_subcommand_from {name}"
         lines += [f"complete -c scenario-runner -n '{seen}' -l {word[2:]}" for word in words]
     return "\n".join(lines)
+
+
+def path(options: argparse.Namespace) -> None:
+    """Print the folder."""
+    print(default_cache_dir())
+
+
+def show(options: argparse.Namespace) -> None:
+    """Print the number and the size of the files of each kind."""
+    folder = default_cache_dir()
+    files = {kind: kept_files(folder, kind) for kind in KINDS}
+    sizes = {kind: sum(file.size_bytes for file in of_kind) for kind, of_kind in files.items()}
+    limit = limit_bytes()
+    if options.json:
+        kinds = {kind: {"files": len(files[kind]), "size_bytes": sizes[kind]} for kind in KINDS}
+        print(json.dumps({"path": folder, "limit_bytes": limit, "kinds": kinds}, indent=2))
+        return
+    print(folder)
+    for kind in KINDS:
+        number, noun = counted(len(files[kind]), "file").split()
+        print(f"  {kind:<10}{number:>7} {noun:<5} {_column(sizes[kind])}   {KINDS_KEPT[kind]}")
+    print(f"  {'in all':<10}{sum(map(len, files.values())):>7} files {_column(sum(sizes.values())).rstrip()}")
+    if limit is not None:
+        print(f"  {LIMIT_VARIABLE} bounds all kinds to {size_in_units(limit)}")
+    elif os.environ.get(LIMIT_VARIABLE):
+        print(f"  {LIMIT_VARIABLE} is not a size such as 500M or 2G, and is ignored")
+
+
+def clear(options: argparse.Namespace) -> None:
+    """Remove the files of some kinds, or of all. Raises UsageError, and FileError for files that cannot be removed."""
+    folder = default_cache_dir()
+    for kind in options.kinds:
+        if kind not in KINDS:
+            meant = did_you_mean(close_names(kind, KINDS, most=1))
+            raise UsageError(f"there is nothing kept called {kind!r}{meant}", help=f"the kinds: {', '.join(KINDS)}")
+    files = [file for kind in KINDS if not options.kinds or kind in options.kinds for file in kept_files(folder, kind)]
+    problems = remove(files)
+    if problems:
+        raise FileError(f"{len(problems)} of {len(files)} files cannot be removed: {problems[0]}")
+    size_bytes = sum(file.size_bytes for file in files)
+    print(f"{folder}: removed {counted(len(files), 'file')}, {size_in_units(size_bytes)}")
+
+
+def _column(size_bytes: int) -> str:
+    number, unit = size_in_units(size_bytes).split()
+    return f"{number:>7} {unit:<5}"

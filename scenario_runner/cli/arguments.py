@@ -1,6 +1,4 @@
-"""The parser of all commands, the types of its values, and groups of options that several commands share."""
-
-from __future__ import annotations
+"""The parser of all commands, the types of its values, and the arguments of Runner that options become."""
 
 import argparse
 import math
@@ -18,13 +16,12 @@ REPEATED: Final[Mapping[str, Any]] = {"action": "append", "default": []}
 SEVERAL: Final[Mapping[str, Any]] = {"action": "extend", "nargs": "+", "default": []}
 """Settings of an option that takes several values."""
 
-_COMMAND_COLUMNS = 12
-_PATHS = {"FILE": "file", "DIR": "folder", "PATH": "file"}
 # For each device, where there are not more processors. A worker takes four open files here, and tens of MiB of memory.
 _MOST_JOBS = 256
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
+    # A formatter is made for every option; one that is told the width does not go and ask the terminal for it.
     return argparse.HelpFormatter(prog, max_help_position=34, width=100)
 
 
@@ -32,34 +29,13 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours; options are never abbreviated, so that new ones break no script."""
 
     def __init__(self, **arguments: Any) -> None:
-        # A formatter is made for every option; one that is told the width does not go and ask the terminal for it.
         super().__init__(allow_abbrev=False, formatter_class=_formatter, **arguments)
-
-    commands: Mapping[str, str] = {}
-    """Commands that the help text lists first → their purpose."""
-
-    def format_help(self) -> str:
-        """The help text, with a line for each command before the arguments."""
-        text = super().format_help()
-        if not self.commands:
-            return text
-        lines = "".join(f"  {name:{_COMMAND_COLUMNS}}{purpose}\n" for name, purpose in self.commands.items())
-        return text.replace("positional arguments:\n", f"commands:\n{lines}\npositional arguments:\n", 1)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the arguments, and refuse an empty path, such as that of an unset variable in a script."""
-        parsed = super().parse_known_args(args, namespace)
-        for action in self._actions:
-            noun = _PATHS.get(str(action.metavar)) if action.option_strings else None
-            if noun is not None and getattr(parsed[0], action.dest, None) == "":
-                raise UsageError(f"{action.option_strings[0]} is empty, expected the path of a {noun}")
-        return parsed
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
 
     def _meant(self, message: str) -> str:
-        """The options or words that may have been meant by those that argparse refuses."""
+        """Name the options or words that are close to those that argparse refuses."""
         choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message)
         if choice:
             return did_you_mean(close_names(choice[1], re.findall(r"[^ ',]+", choice[2]), most=1))
@@ -73,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(meant)
 
     def option_names(self) -> list[str]:
-        """The names of all options, with those of subcommands: argparse refuses here what these do not know."""
+        """List all options, with those of subcommands, whose unknown options argparse refuses here."""
         names = list(self._option_string_actions)
         for action in self._actions:
             if isinstance(action.choices, dict):
@@ -95,142 +71,108 @@ def _checked(read: Callable[[str], Any], is_right: Callable[[Any], bool], expect
     return checked
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """An argument type: a whole number from ``least`` on."""
+def whole_number(least: int, most: float = 1e18) -> Callable[[str], int]:
+    """An argument type: a whole number from ``least`` to ``most``."""
     return _checked(
         lambda text: int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1,
-        lambda number: number >= least,
-        f"a whole number of {least} or more",
+        lambda number: least <= number <= most,
+        f"a whole number of {least} or more" if most == 1e18 else f"a whole number from {least} to {most}",
     )
-
-
-positive_seconds = _checked(float, lambda seconds: 0 < seconds < 1e9, "a number of seconds above 0")
-tolerance = _checked(float, lambda limit: 0 <= limit < math.inf, "a number of 0 or more, such as 1e-3")
-percentage = _checked(float, lambda percent: 0 <= percent < 1e6, "a percentage of 0 or more")
-seed = _checked(int, lambda number: True, "a whole number")
-value_range = _checked(
-    lambda text: tuple(map(float, text.split(":"))),
-    lambda limits: len(limits) == 2 and -math.inf < limits[0] < limits[1] < math.inf,
-    "two finite numbers, the smaller one first, such as 0:1",
-)
-shape = _checked(
-    lambda text: tuple(int(size) for size in text.replace("x", ",").split(",", 31)),
-    lambda sizes: min(sizes) >= -1 and sizes.count(-1) <= 1 and math.prod(map(abs, sizes)) < 1 << 60,
-    "lengths such as 16,16, of which one may be -1",
-)
-device_names = _checked(
-    lambda text: tuple(filter(None, map(str.strip, text.split(",")))),
-    bool,
-    "'all', or indexes, UUIDs or names of devices",
-)
 
 
 def jobs(text: str) -> int:
     """An argument type: a number of processes."""
-    number = whole_number(1)(text)
-    most = max(_MOST_JOBS, processors())
-    if number > most:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected at most {most}")
-    return number
+    return whole_number(1, max(_MOST_JOBS, processors()))(text)
+
+
+def _element(text: str) -> Any:
+    """The `Element` of this name."""
+    from scenario_runner.viewing.content import ELEMENTS  # which takes a third of the time of --help
+
+    return _checked(ELEMENTS.get, bool, f"one of {', '.join(ELEMENTS)}")(text)
+
+
+def _typed(text: str) -> tuple[str | None, Any]:
+    """The uid of a buffer, None for all, and the type of its bytes."""
+    uid, equals, name = text.rpartition("=")
+    return (uid if equals else None), _element(name)
+
+
+def _dump_target(text: str) -> tuple[int, int, str | None]:
+    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::(.+))?", text, re.DOTALL)
+    if match is None:
+        raise ValueError(text)
+    first, last, uid = match.groups()
+    return int(first), int(last or first), uid
+
+
+def _is_pair(words: tuple[str, ...]) -> bool:
+    return len(words) == 2 and all(words)
+
+
+# A path is not empty, as that of an unset variable in a script. The paths of a list are checked where they are opened.
+_FILE: Final = _checked(str, bool, "the path of a file")
+_PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
+_TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
+    "NAME=FILE": _checked(lambda text: tuple(text.split("=", 1)), _is_pair, "NAME=FILE"),
+    "COMMAND[:RESOURCE]": _checked(
+        _dump_target,
+        lambda target: target[0] <= target[1],
+        "COMMAND or COMMAND:RESOURCE, with the number of a command from 0 on or a range such as 2-5",
+    ),
+    "S": _checked(float, lambda seconds: 0 < seconds < 1e9, "a number of seconds above 0"),
+    "SEED": _checked(int, lambda number: True, "a whole number"),
+    "X": _checked(float, lambda limit: 0 <= limit < math.inf, "a number of 0 or more, such as 1e-3"),
+    "PERCENT": _checked(float, lambda percent: 0 <= percent < 1e6, "a percentage of 0 or more"),
+    "MIN:MAX": _checked(
+        lambda text: tuple(map(float, text.split(":"))),
+        lambda limits: len(limits) == 2 and -math.inf < limits[0] < limits[1] < math.inf,
+        "two finite numbers, the smaller one first, such as 0:1",
+    ),
+    "N,N,…": _checked(
+        lambda text: tuple(int(size) for size in text.replace("x", ",").split(",", 31)),
+        lambda sizes: min(sizes) >= -1 and sizes.count(-1) <= 1 and math.prod(map(abs, sizes)) < 1 << 60,
+        "lengths such as 16,16, of which one may be -1",
+    ),
+    "D,…": _checked(
+        lambda text: tuple(filter(None, map(str.strip, text.split(",")))),
+        bool,
+        "'all', or indexes, UUIDs or names of devices",
+    ),
+    "TYPE": _element,
+    "[RESOURCE=]TYPE": _typed,
+}
+"""The types of the values of options, by the word for the value in the help."""
 
 
 def add(group: argparse._ActionsContainer, names: str, help: str, **settings: Any) -> argparse.Action:
-    """Add an option by its names and the word for its value, ``"-o --output FILE"``. Without that word, and without
-    settings, it is a flag. ``"files FILE"`` is a positional argument."""
+    """Add an option by its names and the word for its value, ``"-o --output FILE"``, which has a type in `_TYPES`.
+
+    Without that word, and without settings, it is a flag. ``"files FILE"`` is a positional argument.
+    """
     *words, last = names.split()
     if last.startswith("-"):
         words.append(last)
         settings = settings or {"action": "store_true"}
     else:
         settings["metavar"] = last
+        if words[0].startswith("-"):
+            settings.setdefault("type", _TYPES.get(last) or (None if "action" in settings else _PATHS.get(last)))
     return group.add_argument(*words, help=help, **settings)
 
 
-def subcommand(commands: Any, name: str, work: str, purpose: str, description: str = "") -> Parser:
-    """Add the parser of a subcommand. Its description is ``purpose`` as a sentence, unless there is one."""
-    description = description or f"{purpose[0].upper()}{purpose[1:]}."
+def subcommand(commands: Any, work: str, purpose: str) -> Parser:
+    """Add the parser of a subcommand, which is called like the function that does its ``work``, "module:function"."""
+    name, description = work.partition(":")[2], f"{purpose[0].upper()}{purpose[1:]}."
     parser: Parser = commands.add_parser(name, help=purpose, description=description)
     parser.set_defaults(work=work)
     return parser
 
 
-def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
-    """The choice of the device, and for how long to wait for it."""
-    add(group, "--device D", "index, UUID or part of the name of the device to use")
-    limit = f"stop when submitted work has not finished after S seconds (default: {default_timeout})"
-    add(group, "--timeout S", limit, type=positive_seconds)
-    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
-    add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
-
-
-def add_feature_options(group: argparse._ActionsContainer) -> None:
-    """Extensions and features of the device."""
-    add(group, "--disable-extension E", "device extensions that are not used", **SEVERAL)
-    add(group, "--enable-robustness-features", "robust buffer and image access, if the device supports it")
-
-
-def add_sandbox_option(group: argparse._ActionsContainer) -> None:
-    """--sandbox, for scenarios from others."""
-    add(group, "--sandbox", "refuse scenarios that read or write outside of their own folder and --output")
-
-
-def add_checking_options(group: argparse._ActionsContainer) -> None:
-    """--sandbox and the validation layer."""
-    add_sandbox_option(group)
-    add(group, "--validation", "load the Khronos validation layer; its errors fail the run")
-    add(group, "--validation-report", "load the validation layer; its errors are shown, and the run succeeds")
-    add(group, "--validation-sync", "load the validation layer, with its synchronization validation as well")
-
-
-def add_compiler_options(group: argparse._ActionsContainer) -> None:
-    """Options for compiling shaders."""
-    add(group, "--glslang PATH", "GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
-    add(group, "--no-cache", "do not use the caches of compiled shaders and plans")
-
-
-def add_logging_option(group: argparse._ActionsContainer) -> None:
-    """--log-level, as the reference runner has it."""
-    levels = ("debug", "info", "warning", "error")
-    add(group, "--log-level", "least level of messages (default: warning)", choices=levels, default="warning")
-
-
-def add_label_option(group: argparse._ActionsContainer) -> None:
-    """--debug-labels, also by the reference runner's name."""
-    add(group, "--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer")
-
-
-def add_report_options(group: argparse._ActionsContainer) -> None:
-    """--junit, --json and --html."""
-    add(group, "--junit FILE", "write a report as JUnit XML")
-    add(group, "--json FILE", "write a report as JSON (CTRF)")
-    add(group, "--html FILE", "write a report as one HTML page")
-
-
-def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:
-    """--atol, --rtol and --ulp, which have effect ``when``."""
-    add(group, "--atol X", f"{when}absolute errors to accept", type=tolerance, default=0.0)
-    add(group, "--rtol X", f"{when}relative errors to accept", type=tolerance, default=0.0)
-    add(group, "--ulp N", f"{when}errors in ULP to accept", type=whole_number(0), default=0)
-
-
-def element(text: str) -> Any:
-    """The `Element` of this name."""
-    from scenario_runner.viewing.content import ELEMENTS  # which takes a third of the time of --help
-
-    if text not in ELEMENTS:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(ELEMENTS)}")
-    return ELEMENTS[text]
-
-
-def typed(text: str) -> tuple[str | None, Any]:
-    """The uid of a buffer, None for all, and the type of its bytes."""
-    uid, equals, name = text.rpartition("=")
-    return (uid if equals else None), element(name)
-
-
 def value_of(options: argparse.Namespace, option: str) -> Any:
-    """The value of an option by its name, "--dump-dir"."""
-    return getattr(options, option[2:].replace("-", "_"))
+    """The value of an option by its name, "--dump-dir"; None where it is not given. 0 is a value."""
+    value = getattr(options, option[2:].replace("-", "_"))
+    return None if value is False else value
 
 
 def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -250,5 +192,5 @@ def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def compiler_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The values of `add_compiler_options` as arguments of CompilerOptions and of what compiles."""
+    """The values of the options for compiling as arguments of CompilerOptions and `compile_all`."""
     return {"compiler": options.glslang, "use_cache": not options.no_cache}

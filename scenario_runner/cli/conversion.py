@@ -1,8 +1,6 @@
 """``scenario-runner convert MODEL -o FILE``, ``custom-op check FILE…`` and ``custom-op attributes SHADER``: TOSA models
 with shaders in them."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -17,13 +15,12 @@ from scenario_runner.custom_shader.parsing import Examined, examine_attributes, 
 from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.custom_shader.variables import laid_out
 from scenario_runner.diagnostics import Diagnostic, warnings_as_errors
-from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UsageError, exit_code_of
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UsageError, exit_code_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.text import counted, one_line
 
 SCHEMA = 1
 """Version of the JSON of ``check --json``; a key that changes its meaning raises it."""
-_MAX_BYTES = 1 << 30
 
 
 class CheckedFile(NamedTuple):
@@ -56,7 +53,7 @@ def convert(options: argparse.Namespace) -> None:
         check=not options.no_check,
         strict=options.strict,
         **compiler_arguments(options),
-        converter_options=options.converter_options,
+        converter_options=options.converter_option,
     )
     for finding in converted.findings:
         write(finding.severity, str(finding), finding.help)
@@ -65,23 +62,21 @@ def convert(options: argparse.Namespace) -> None:
         sys.stdout.buffer.flush()
 
 
-def write_attributes(options: argparse.Namespace) -> None:
+def attributes(options: argparse.Namespace) -> None:
     """Print attributes that fit a shader."""
-    if options.workgroups is not None and min(options.workgroups) < 1:
-        raise UsageError("--workgroups takes three numbers of at least 1")
-    attributes = attributes_of_shader(
+    described = attributes_of_shader(
         options.shader,
         entry_point=options.entry_point,
-        workgroups=None if options.workgroups is None else tuple(options.workgroups),
+        workgroups=options.workgroups and tuple(options.workgroups),
         spirv=options.spirv,
         include_dirs=options.include_dirs,
         **compiler_arguments(options),
     )
-    print(json.dumps(attributes, indent=2))
+    print(json.dumps(described, indent=2))
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check attributes and shaders. Returns 0, or the exit code of the first error that was found."""
+    """Check attributes and shaders. Returns 0, or the exit code of the first error."""
     files = []
     for path in options.files:
         files.append(_checked_file(path, options))
@@ -95,35 +90,25 @@ def check(options: argparse.Namespace) -> int:
 def _checked_file(path: str, options: argparse.Namespace) -> CheckedFile:
     name = "<stdin>" if path == "-" else path
     try:
-        content = _content(path)
-        is_model = not _is_json(path, content)
-        examined = _of_model(content, name) if is_model else _of_document(content, name)
+        if path == "-":
+            content = read_standard_input()
+        else:
+            with SourceFile(path) as file:
+                content = file.read(file.size_bytes)
+        is_json = path.lower().endswith(".json") or content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+        examined = _of_document(content, name) if is_json else _of_model(content, name)
     except ScenarioRunnerError as error:
         return CheckedFile(path, [], list(error.at(path=path).problems))
-    attributes = [operation.attributes for operation in examined if operation.attributes is not None]
-    types = [operation.types for operation in examined if operation.attributes is not None]
-    checked = iter(check_shaders(attributes, types, **compiler_arguments(options)))
-    operations = [(operation, next(checked) if operation.attributes else None) for operation in examined]
+    shaders = [(row.attributes, row.types) for row in examined if row.attributes is not None]
+    checked = iter(check_shaders(*zip(*shaders, strict=True), **compiler_arguments(options)) if shaders else ())
+    operations = [(row, next(checked) if row.attributes else None) for row in examined]
     findings = [finding for operation in operations for finding in _findings(*operation)]
-    return CheckedFile(path, operations, warnings_as_errors(findings) if options.strict else findings, is_model)
+    return CheckedFile(path, operations, warnings_as_errors(findings) if options.strict else findings, not is_json)
 
 
 def _findings(examined: Examined, checked: CheckedShader | None) -> list[Diagnostic]:
     """The findings about the attributes, then those about the shader."""
     return [*examined.findings, *(checked.findings if checked else ())]
-
-
-def _is_json(path: str, content: bytes) -> bool:
-    return path.lower().endswith(".json") or content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
-
-
-def _content(path: str) -> bytes:
-    if path == "-":
-        return read_standard_input()
-    with SourceFile(path) as file:
-        if file.size_bytes > _MAX_BYTES:
-            raise FileError(f"has {file.size_bytes} bytes, too many for attributes or a model")
-        return file.read(file.size_bytes)
 
 
 def _of_document(content: bytes, name: str) -> list[Examined]:
@@ -142,11 +127,8 @@ def _of_model(content: bytes, name: str) -> list[Examined]:
     for number, (label, shader) in enumerate(zip(labels, shaders, strict=True)):
         if labels.count(label) > 1:
             label += f"[{labels[:number].count(label)}]"
-        operands, results = shader.types
-        attributes, findings = examine_attributes(
-            shader.attributes, operation=label, operands=len(operands), results=len(results)
-        )
-        examined.append(Examined(label, attributes, findings, types=shader.types))
+        counts = len(shader.operands), len(shader.results)
+        examined.append(Examined(label, *examine_attributes(shader.attributes, label, counts), types=shader.types))
     return examined
 
 
@@ -166,14 +148,16 @@ def _show(file: CheckedFile) -> None:
 
 def _summary(checked: CheckedShader) -> str:
     attributes, size = checked.attributes, checked.local_size
-    parts = [f"{attributes.language} shader" if attributes.language else "placeholder without code"]
-    parts += [f"entry point {one_line(attributes.module_entry_point, 200)!r}"]
-    parts += [f"local size {' x '.join(map(str, size))}"] if size is not None else []
-    parts += [f"workgroups {' x '.join(map(str, attributes.workgroup_sizes))}"]
-    parts += [counted(len(attributes.inputs), "input"), counted(len(attributes.outputs), "output")]
-    if attributes.push_constants:
-        parts.append(counted(len(attributes.push_constants), "push constant"))
-    return ", ".join(parts)
+    parts = [
+        f"{attributes.language} shader" if attributes.language else "placeholder without code",
+        f"entry point {one_line(attributes.module_entry_point, 200)!r}",
+        f"local size {' x '.join(map(str, size))}" if size is not None else "",
+        f"workgroups {' x '.join(map(str, attributes.workgroup_sizes))}",
+        counted(len(attributes.inputs), "input"),
+        counted(len(attributes.outputs), "output"),
+        counted(len(attributes.push_constants), "push constant") if attributes.push_constants else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def _as_json(file: CheckedFile) -> dict[str, Any]:

@@ -1,22 +1,20 @@
 """``scenario-runner diff DIR DIR``: the first command and resource at which two dumps of a scenario differ."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from scenario_runner.cli.messages import show_table
+from scenario_runner.cli.messages import show_first, show_table
 from scenario_runner.cli.view import error_text, show_difference
 from scenario_runner.errors import UsageError
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex, read_index
 from scenario_runner.text import counted, one_line
-from scenario_runner.viewing.difference import Compared, Difference, Error, Scenarios, Tolerance, compared, scenarios
+from scenario_runner.viewing.difference import Compared, Difference, Scenarios, Tolerance, compared, scenarios
 
-DIFFERENT_EXIT_CODE = 1
 _MOST_SHOWN = 10
+_KEYS = ("iteration", "command", "command_kind", "pointer", "segment", "resource", "mip", "aspect", "file")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -35,24 +33,21 @@ def main(options: argparse.Namespace) -> int:
     else:
         _show_scenarios(one, other, pairs)
         _show_contents(one, other, pairs, all_compared)
-    is_equal = pairs.are_equal and all(pair.difference.is_equal for pair in all_compared)
-    return 0 if is_equal else DIFFERENT_EXIT_CODE
+    return 0 if pairs.are_equal and all(pair.difference.is_equal for pair in all_compared) else 1
 
 
 def _show_scenarios(one: DumpIndex, other: DumpIndex, pairs: Scenarios) -> None:
-    """Print how the scenarios differ."""
+    """Print the differences of the scenarios."""
     for index in (one, other):
         if not index.complete:
             print(f"{one_line(index.folder)} is not complete: its run failed")
     if pairs.commands:
         print(f"the scenarios have different commands ({len(pairs.commands)}):")
-        for number, kind, other_kind in pairs.commands[:_MOST_SHOWN]:
-            print(f"  command {number}: {kind or 'none'} against {other_kind or 'none'}")
+        kinds = [(number, first or "none", second or "none") for number, first, second in pairs.commands]
+        show_first(["  command {}: {} against {}".format(*row) for row in kinds], _MOST_SHOWN)
     for index, entries in ((one, pairs.only_one), (other, pairs.only_other)):
-        for entry in entries[:_MOST_SHOWN]:
-            print(f"only in {one_line(index.folder)}: {_place(entry)}, {_name(entry, entry.mip)}")
-        if len(entries) > _MOST_SHOWN:
-            print(f"only in {one_line(index.folder)}: {len(entries) - _MOST_SHOWN} more")
+        lines = [f"{_place(entry)}, {_name(entry, entry.mip)}" for entry in entries]
+        show_first(lines, _MOST_SHOWN, f"only in {one_line(index.folder)}: ")
 
 
 def _show_contents(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> None:
@@ -79,13 +74,10 @@ def _row(compared: Compared) -> tuple[str, ...]:
     command = "start" if entry.command is None else str(entry.command)
     command += "" if entry.segment is None else f" segment {entry.segment}"
     command += f" iteration {entry.iteration}" if entry.iteration else ""
-    numbers = [
-        str(difference.count),
-        str(difference.total),
-        *(error_text(difference.errors.get(name)) for name in ("absolute", "ulp")),
-    ]
+    errors = (error_text(difference.errors.get(name)) for name in ("absolute", "ulp"))
+    numbers = (str(difference.count), str(difference.total), *errors)
     if difference.mismatch is not None:
-        numbers = ["cannot be compared", "-", "-", "-"]
+        numbers = ("cannot be compared", "-", "-", "-")
     return command, entry.command_kind or "-", _name(entry, compared.mip), *numbers
 
 
@@ -114,35 +106,29 @@ def _as_json(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: S
         "compared": len(all_compared),
         "first": different[0] if different else None,
         "different": different,
-        "commands": [
-            {"command": number, "first": kind, "second": other_kind} for number, kind, other_kind in pairs.commands
-        ],
-        "only_in_first": [_entry_json(entry) for entry in pairs.only_one],
-        "only_in_second": [_entry_json(entry) for entry in pairs.only_other],
+        "commands": [dict(zip(("command", "first", "second"), command, strict=True)) for command in pairs.commands],
+        "only_in_first": list(map(_entry_json, pairs.only_one)),
+        "only_in_second": list(map(_entry_json, pairs.only_other)),
     }
 
 
 def _entry_json(entry: DumpEntry) -> dict[str, Any]:
-    names = ("iteration", "command", "command_kind", "pointer", "segment", "resource", "mip", "aspect", "file")
-    return {name: getattr(entry, name) for name in names}
+    return {key: getattr(entry, key) for key in _KEYS}
 
 
 def _difference_json(difference: Difference) -> dict[str, Any]:
-    def worst(error: Error | None) -> dict[str, Any] | None:
-        if error is None:
-            return None
-        value = error.value if math.isfinite(error.value) else str(error.value)  # JSON has no infinity
-        return {"value": value, "index": list(error.index)}
-
-    first = None
-    if difference.first is not None:
-        index, one, other = difference.first
-        first = {"index": list(index), "first": one, "second": other}
-    return {
+    described: dict[str, Any] = {
         "different": difference.count,
         "tolerated": difference.tolerated,
         "elements": difference.total,
-        "first_element": first,
-        **{name: worst(difference.errors.get(name)) for name in ("absolute", "relative", "ulp")},
+        "first_element": None,
+        **dict.fromkeys(("absolute", "relative", "ulp")),
         "mismatch": difference.mismatch,
     }
+    if difference.first is not None:
+        index, one, other = difference.first
+        described["first_element"] = {"index": index, "first": one, "second": other}
+    for name, error in difference.errors.items():
+        value = error.value if math.isfinite(error.value) else str(error.value)  # JSON has no infinity
+        described[name] = {"value": value, "index": error.index}
+    return described

@@ -1,7 +1,5 @@
 """``scenario-runner doctor``: what this machine has and lacks for running scenarios."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

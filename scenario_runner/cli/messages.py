@@ -29,14 +29,11 @@ def show_error(error: ScenarioRunnerError) -> None:
         write("error", str(problem), problem.help)
 
 
-def write(label: str, text: str, help: str | None = None, stream: TextIO | None = None) -> None:
-    """Print ``label: text`` and the help, if there is one."""
-    stream = stream or sys.stderr
-    if stream is None:
-        return  # whoever started us closed it
-    show((f"{label}:", _STYLES.get(label, "bold")), f" {_readable(text)}", stream=stream)
+def write(label: str, text: str, help: str | None = None) -> None:
+    """Print ``label: text`` and the help, if there is one, on standard error."""
+    _show(sys.stderr, (f"{label}:", _STYLES.get(label, "bold")), f" {_readable(text)}")
     if help:
-        show((f"  help: {_readable(help)}", "green"), stream=stream)
+        _show(sys.stderr, (f"  help: {_readable(help)}", "green"))
 
 
 def write_finding(finding: Diagnostic) -> None:
@@ -45,15 +42,17 @@ def write_finding(finding: Diagnostic) -> None:
     write(finding.severity, f"{first} [{finding.code}]{newline}{rest}", finding.help)
 
 
-def show(*spans: Span, stream: TextIO | None = None) -> None:
-    """Print a line of texts, some of them with the style that they have on a terminal (default: standard output)."""
-    stream = stream or sys.stdout
-    if stream is None:
-        return  # whoever started us closed it
-    if is_terminal(stream):
-        terminal(stream).show(*spans)
-        return
-    print("".join(span if isinstance(span, str) else span[0] for span in spans), file=stream)
+def show(*spans: Span) -> None:
+    """Print a line of texts, some of them with the style that they have on a terminal."""
+    _show(sys.stdout, *spans)
+
+
+def _show(stream: TextIO | None, *spans: Span) -> None:
+    console = terminal(stream)
+    if console is not None:
+        console.show(*spans)
+    elif stream is not None:
+        print("".join(span if isinstance(span, str) else span[0] for span in spans), file=stream)
 
 
 def show_table(
@@ -61,12 +60,17 @@ def show_table(
 ) -> None:
     """Print rows of text, the first in the style ``heading``; the columns numbered ``right`` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for style, row in zip((heading, *[""] * len(rows)), rows, strict=False):
-        cells = [
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        show(" " * indent, ("  ".join(cells).rstrip(), style))
+    formats = [f"{{:{'>' if column in right else '<'}{width}}}" for column, width in enumerate(widths)]
+    for number, row in enumerate(rows):
+        show(" " * indent, ("  ".join(formats).format(*row).rstrip(), "" if number else heading))
+
+
+def show_first(lines: Sequence[str], most: int, indent: str = "") -> None:
+    """Print the first of many lines."""
+    for line in lines[:most]:
+        print(indent + line)
+    if len(lines) > most:
+        print(f"{indent}and {len(lines) - most} more")
 
 
 def _readable(text: str) -> str:
@@ -78,16 +82,10 @@ def _readable(text: str) -> str:
     return "\n".join([first, *(line if line.startswith("  ") else f"  {line}" for line in lines)])
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Tell whether a stream is a terminal."""
-    try:
-        return stream.isatty()
-    except ValueError:  # closed
-        return False
-
-
-def terminal(stream: TextIO) -> Terminal:
-    """The terminal that ``stream`` is."""
+def terminal(stream: TextIO | None) -> Terminal | None:
+    """The terminal that ``stream`` is; None for another file, and for a stream that is closed, or was at the start."""
+    if stream is None or stream.closed or not stream.isatty():
+        return None
     from scenario_runner.cli.terminal import Terminal
 
     return Terminal(stream)
@@ -101,8 +99,8 @@ def read_standard_input() -> bytes:
         raise FileError("standard input cannot be read") from error
 
 
-def set_up_logging(level: str, *, lines: bool = False) -> None:
-    """Send what the library logs, from ``level`` on, to standard error.
+def set_up_logging(level: str | None, *, lines: bool = False) -> None:
+    """Send what the library logs, from ``level`` on (None: warnings), to standard error.
 
     With ``lines`` and the level info, each record is a line as scripts for the reference runner read it, with the time
     and the level; those below ERROR go to standard output.
@@ -110,7 +108,7 @@ def set_up_logging(level: str, *, lines: bool = False) -> None:
     if level in ("debug", "info"):
         _listen(level, lines and level == "info")
     else:
-        log.before_first_record(lambda: _listen(level, False))
+        log.before_first_record(lambda: _listen(level or "warning", False))
 
 
 def _listen(level: str, lines: bool) -> None:
@@ -153,7 +151,5 @@ def set_up_streams() -> None:
         if isinstance(stream, io.TextIOWrapper):
             encoding, by_line, at_once = stream.encoding, stream.line_buffering, stream.write_through
             # letters that the encoding lacks are escaped as well
-            new = VisibleStream(
-                stream.detach(), encoding, "backslashreplace", line_buffering=by_line, write_through=at_once
-            )
+            new = VisibleStream(stream.detach(), encoding, "backslashreplace", None, by_line, at_once)
             setattr(sys, name, new)

@@ -1,38 +1,33 @@
 """``scenario-runner model.vgf --input name=x.npy --output-dir D``: run a model without writing a scenario."""
 
-from __future__ import annotations
-
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from scenario_runner.cli.run_outputs import Streams
+from scenario_runner.cli.run_files import RunFile
 from scenario_runner.errors import UsageError
 from scenario_runner.files.npy import read_header
 from scenario_runner.run.bare_model import BareModel
 
 
-def read_model(files: Sequence[str], options: argparse.Namespace) -> Streams:
+def read_model(paths: Sequence[str], options: argparse.Namespace) -> RunFile:
     """The scenario that runs a model, which is the only file, with the files of the options in it.
 
     Outputs go to the current folder, unless the options say where. Raises FileError and UsageError.
     """
-    if len(files) > 1:
-        raise UsageError(f"{files[0]} and {files[1]} are given", help="run models one by one")
-    options.output = options.output or "."
-    options.folder_each = False
-    model = BareModel(files[0])
-    for name, file in _pairs("--input", options.input):
+    if len(paths) > 1:
+        raise UsageError(f"{paths[0]} and {paths[1]} are given", help="run models one by one")
+    model = BareModel(paths[0])
+    for name, file in options.input:
         body = model.input(name, "--input")
         body["src"] = os.path.abspath(file)
         if body.get("size") == 0:  # a buffer of an unknown format, or with a dimension that the model leaves open
             body["size"] = read_header(body["src"]).data_size_bytes
     model.check_outputs()
-    if model.missing:
-        raise UsageError(
-            f"no file is given for the input {next(iter(model.missing.values())).label}",
-            help=" ".join(f"--input {port.name or port.binding}=FILE.npy" for port in model.missing.values()),
-        )
+    missing = list(model.missing.values())
+    if missing:
+        help = " ".join(f"--input {port.name or port.binding}=FILE.npy" for port in missing)
+        raise UsageError(f"no file is given for the input {missing[0].label}", help=help)
     shader = _add_files(model, "--shader", options.shader, "shader", "shader_substitutions", ("shader_ref", "target"))
     if shader is not None:
         raise UsageError(f"the model has no code for the shader {shader!r}", help=f"give one: --shader {shader}=FILE")
@@ -41,11 +36,11 @@ def read_model(files: Sequence[str], options: argparse.Namespace) -> Streams:
     if shader is not None:
         help = f"give them: --push-constants {shader}=FILE.npy"
         raise UsageError(f"the shader {shader!r} takes push constants", help=help)
-    return {files[0]: model.scenario()}
+    return RunFile(paths[0], model.scenario(), options.output or ".", options.capture_dir)
 
 
 def _add_files(
-    model: BareModel, option: str, values: Sequence[str], kind: str, list_key: str, keys: tuple[str, str]
+    model: BareModel, option: str, pairs: Sequence[tuple[str, str]], kind: str, list_key: str, keys: tuple[str, str]
 ) -> str | None:
     """Put the files of an option for shaders into the scenario, as resources of this kind.
 
@@ -54,7 +49,7 @@ def _add_files(
     """
     ref_key, target_key = keys
     uids = {entry[target_key]: entry[ref_key] for entry in model.command.get(list_key, ())}
-    for name, file in _pairs(option, values):
+    for name, file in pairs:
         if name in uids:
             body = model.bodies[uids.pop(name)]
             body.pop("type", None)  # of a shader: by the file's extension
@@ -64,11 +59,3 @@ def _add_files(
             model.command.setdefault(list_key, []).append({ref_key: body["uid"], target_key: name})
         body["src"] = os.path.abspath(file)
     return next(iter(uids), None)
-
-
-def _pairs(option: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for value in values:
-        name, _, file = value.partition("=")
-        if not name or not file:
-            raise UsageError(f"{option} {value!r}: expected NAME=FILE")
-        yield name, file

@@ -4,39 +4,13 @@ Nothing here imports what a command needs to run: `--help` is quick, and the wor
 it needs once its arguments are known to be right.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
-from scenario_runner.cli.arguments import (
-    REPEATED,
-    SEVERAL,
-    Parser,
-    add,
-    add_checking_options,
-    add_compiler_options,
-    add_device_options,
-    add_feature_options,
-    add_label_option,
-    add_logging_option,
-    add_report_options,
-    add_sandbox_option,
-    add_tolerance_options,
-    device_names,
-    element,
-    jobs,
-    percentage,
-    positive_seconds,
-    seed,
-    shape,
-    subcommand,
-    typed,
-    value_range,
-    whole_number,
-)
+from scenario_runner.cli.arguments import REPEATED, SEVERAL, Parser, add, jobs, subcommand, whole_number
 
 GRAPH_REPORTS: Final = {
     "--session-memory-dump-dir": "write the memory of graph sessions as hexadecimal text",
@@ -52,7 +26,7 @@ TIMING_FILES: Final = {
 KINDS_KEPT: Final = {
     "plans": "plans of scenarios",
     "shaders": "compiled shaders",
-    "checked": "modules and shaders of models that were checked, versions of compilers",
+    "checked": "modules that were checked, versions of compilers",
     "pipelines": "the driver's pipelines",
     "contents": "files of suites of other hosts",
 }
@@ -63,10 +37,6 @@ ITEM_TIMEOUT_S: Final = 60.0
 _COUNT, _NUMBER = whole_number(1), whole_number(0)
 
 
-_COMMANDS: dict[str, tuple[str, Callable[[Parser], None]]] = {}
-"""The work of each command, as "module:function" of this package, and the function that adds its options."""
-
-
 def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None = None) -> argparse.Namespace:
     """Parse the options of a command: ``work`` is what does it, ``argv`` are the arguments as they are.
 
@@ -74,7 +44,9 @@ def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None 
     """
     parser = parser_of(command)
     if commands is not None and command == "run":
-        parser.commands = commands
+        parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, max_help_position=34, width=100)
+        lines = [f"  {name:12}{purpose}" for name, purpose in commands.items()]
+        parser.description = "\n".join([f"{parser.description}\n\ncommands:", *lines])
     options = parser.parse_args(argv)
     options.argv = argv
     return options
@@ -82,24 +54,68 @@ def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None 
 
 def parser_of(command: str) -> Parser:
     """The parser of a command. Its description is the docstring of the function that adds its options."""
-    work, add_options = _COMMANDS[command]
+    add_options = _COMMANDS[command]
     parser = Parser(prog=f"scenario-runner {command}", description=add_options.__doc__)
-    parser.set_defaults(work=work)
+    parser.set_defaults(work=f"{command}:main")
     add_options(parser)
     return parser
 
 
-def _command(name: str, work: str) -> Callable[[Callable[[Parser], None]], Callable[[Parser], None]]:
-    """Register the function that adds the options of a command."""
-
-    def register(add_options: Callable[[Parser], None]) -> Callable[[Parser], None]:
-        _COMMANDS[name] = work, add_options
-        return add_options
-
-    return register
+def _add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
+    """The choice of the device, and for how long to wait for it."""
+    add(group, "--device D", "index, UUID or part of the name of the device to use")
+    add(group, "--timeout S", f"stop when work has not finished after S seconds (default: {default_timeout})")
+    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
+    add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
 
 
-@_command("run", "run:main")
+def _add_feature_options(group: argparse._ActionsContainer) -> None:
+    """Extensions and features of the device."""
+    add(group, "--disable-extension E", "device extensions that are not used", **SEVERAL)
+    add(group, "--enable-robustness-features", "robust buffer and image access, if the device supports it")
+
+
+def _add_checking_options(group: argparse._ActionsContainer) -> None:
+    """--sandbox, for scenarios from others, and the validation layer."""
+    _add_sandbox_option(group)
+    add(group, "--validation", "load the Khronos validation layer; its errors fail the run")
+    add(group, "--validation-report", "load the validation layer; its errors are shown, and the run succeeds")
+    add(group, "--validation-sync", "load the validation layer, with its synchronization validation as well")
+
+
+def _add_sandbox_option(group: argparse._ActionsContainer) -> None:
+    add(group, "--sandbox", "refuse scenarios that read or write outside of their own folder and --output")
+
+
+def _add_compiler_options(group: argparse._ActionsContainer) -> None:
+    add(group, "--glslang PATH", "GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
+    add(group, "--no-cache", "do not use the caches of compiled shaders and plans")
+
+
+def _add_debugging_options(group: argparse._ActionsContainer) -> None:
+    """--debug-labels, also by the reference runner's name, and --log-level, as it has it."""
+    add(group, "--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer")
+    _add_logging_option(group)
+
+
+def _add_logging_option(group: argparse._ActionsContainer) -> None:
+    levels = ("debug", "info", "warning", "error")
+    add(group, "--log-level", "least level of messages (default: warning)", choices=levels)
+
+
+def _add_report_options(group: argparse._ActionsContainer) -> None:
+    add(group, "--junit FILE", "write a report as JUnit XML")
+    add(group, "--json FILE", "write a report as JSON (CTRF)")
+    add(group, "--html FILE", "write a report as one HTML page")
+
+
+def _add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:
+    """--atol, --rtol and --ulp, which have effect ``when``."""
+    add(group, "--atol X", f"{when}absolute errors to accept", default=0.0)
+    add(group, "--rtol X", f"{when}relative errors to accept", default=0.0)
+    add(group, "--ulp N", f"{when}errors in ULP to accept", type=_NUMBER, default=0)
+
+
 def _run(parser: Parser) -> None:
     """Run GPU workloads described in JSON, or models, on a Vulkan device."""
     parser.prog = "scenario-runner"
@@ -108,38 +124,36 @@ def _run(parser: Parser) -> None:
     add(parser, "--version -v", "print versions as JSON", action="store_const", const="about:versions", dest="work")
 
     group = parser.add_argument_group("device")
-    add_device_options(group)
-    add_feature_options(group)
+    _add_device_options(group)
+    _add_feature_options(group)
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="run:list_devices", dest="work")
     crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
 
     group = parser.add_argument_group("models")
-    port = "of a model: the file of an input (.npy), by its name or binding number ('scenario-runner vgf show')"
-    add(group, "--input NAME=FILE", port, **REPEATED)
+    add(group, "--input NAME=FILE", "of a model: an input (.npy), by its name or binding number", **REPEATED)
     add(group, "--shader NAME=FILE", "of a model: the shader for a placeholder", **REPEATED)
     add(group, "--push-constants NAME=FILE", "of a model: push constants of a shader (.npy)", **REPEATED)
 
     group = parser.add_argument_group("results")
-    base = "base of relative dst paths (default: the scenario's folder; of a model: the current folder)"
-    add(group, "--output --output-dir DIR", base)
+    add(group, "--output --output-dir DIR", "base of relative dst paths (default: the scenario's folder; models: .)")
     add(group, "--folder-each", "with --output and --capture-dir: a separate folder for each scenario")
     add(group, "--clean", "remove the outputs of earlier runs before each run")
     add(group, "--dry-run", "plan, compile and upload, but run no command and write no file")
-    add(group, "--repeat N", "run the commands N times", type=int, default=1)
+    add(group, "--repeat N", "run the commands N times", type=_COUNT, default=1)
     add(group, "--repeat-keep-state", "with --repeat: do not restore the inputs before each iteration")
     add(group, "--quiet", "print no line for what succeeded")
 
     group = parser.add_argument_group("checking")
     add(group, "--strict", "warnings are errors; nothing is run")
-    add_checking_options(group)
+    _add_checking_options(group)
     _add_run_tools(parser)
 
 
 def _add_run_tools(parser: Parser) -> None:
     """Caches, dumps, captures and measurements."""
     group = parser.add_argument_group("shaders and caches")
-    add_compiler_options(group)
+    _add_compiler_options(group)
     add(group, "--pipeline-caching", "keep the driver's pipelines in a file for the next process")
     add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: in the user's cache)")
     add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the scenario's file first")
@@ -150,8 +164,7 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
     add(group, "--dump-dir DIR", "the folder for what --dump-after asks for")
     add(group, "--dump-all DIR", "write all that each command may have changed, with an index")
-    add_label_option(group)
-    add_logging_option(group)
+    _add_debugging_options(group)
 
     group = parser.add_argument_group("capture")
     add(group, "--capture-dir DIR", "write the resources that each frame boundary names to folders in DIR")
@@ -173,7 +186,6 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--pause-on-exit", "wait for Enter at the end")
 
 
-@_command("validate", "validate:main")
 def _validate(parser: Parser) -> None:
     """Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
@@ -183,19 +195,17 @@ def _validate(parser: Parser) -> None:
     add(parser, "--against REPORT", "compare with limits and features of a device of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
     add(parser, "--output DIR", "base of relative dst paths (default: the scenario's folder)")
-    add_compiler_options(parser)
-    add_sandbox_option(parser)
-    add_logging_option(parser)
+    _add_compiler_options(parser)
+    _add_sandbox_option(parser)
+    _add_logging_option(parser)
 
 
-@_command("test", "test:main")
 def _test(parser: Parser) -> None:
     """Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
     PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input.
     """
     parser.epilog = (
-        "exit codes: 0: nothing unexpected; 1: unexpected failures; 2: the command line or a list is wrong; 17: items"
-        " did not run, as this machine lacks a tool; others: see 'scenario-runner run --help' and docs/suites.md"
+        "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: a missing tool; others: docs/suites.md"
     )
     add(parser, "paths PATH", "scenarios, folders, @lists, or -", nargs="*")
 
@@ -207,12 +217,12 @@ def _test(parser: Parser) -> None:
     add(group, "--baseline FILE", "expect 'name,status' of these lists, such as failures.csv", **SEVERAL)
     add(group, "--fraction M", "run every M-th scenario", type=_COUNT, default=1)
     add(group, "--fraction-start N", "begin with the N-th, which counts from 1", type=_COUNT, default=1)
-    add(group, "--shuffle SEED", "run in an order that SEED determines", type=seed)
+    add(group, "--shuffle SEED", "run in an order that SEED determines")
     add(group, "--failed-first", "begin with those that failed in --results before")
     add(group, "--list", "print the names of what would run, and run nothing")
 
     group = parser.add_argument_group("how they run")
-    add(group, "--devices D,…", "'all', or indexes, UUIDs or names of devices", type=device_names, default=())
+    add(group, "--devices D,…", "'all', or indexes, UUIDs or names of devices", default=())
     add(group, "--jobs N", "processes for each device (default: what suits it)", type=jobs)
     add(group, "--cluster SCHEDULER", "run on workers of Dask: tcp://host:8786, a scheduler's *.json, or local:N here")
     retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
@@ -228,7 +238,7 @@ def _test(parser: Parser) -> None:
     add(group, "--max-evidence MIB", "most of files about failures of an item (default: 64)", type=_NUMBER, default=64)
     add(group, "--resume", "keep the results in --results that are still valid")
     add(group, "--resume-anyway", "the same, also for another device, driver, program, time limit or other options")
-    add_report_options(group)
+    _add_report_options(group)
     add(group, "--update", "write expectations from this run, showing what changes")
     add(group, "--dry-run", "with --update: only show what would change")
     add(group, "--quiet", "show failures and the last line only")
@@ -236,58 +246,52 @@ def _test(parser: Parser) -> None:
 
     titles = ("device", "checking", "shaders and caches", "debugging")
     groups = device, checking, compiling, debugging = [parser.add_argument_group(title) for title in titles]
-    add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
-    add_feature_options(device)
-    add_checking_options(checking)
-    add_compiler_options(compiling)
-    add_label_option(debugging)
-    run_actions = [action for group in groups for action in group._group_actions]
-    add_logging_option(debugging)
+    _add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
+    _add_feature_options(device)
+    _add_checking_options(checking)
+    _add_compiler_options(compiling)
+    _add_debugging_options(debugging)
+    run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
     # those that `run` has as well, and those with which one item runs again in the same way
     parser.set_defaults(run_actions=run_actions, repeated_actions=[*run_actions, retries, repeat])
 
 
-@_command("report", "report:main")
 def _report(parser: Parser) -> None:
     """Show the results in journals of 'scenario-runner test --results', merged where there are several."""
     parser.epilog = (
-        "exit codes: 0: nothing unexpected (with --compare: nothing new); 1: unexpected failures; 4: a journal"
-        " cannot be read, or its suite did not end"
+        "exit codes: 0: nothing unexpected (--compare: nothing new); 1: unexpected failures; 4: incomplete journals"
     )
     add(parser, "journals JOURNAL", "journal.jsonl, or the folder that has it", nargs="+")
     add(parser, "--compare OLD", "show what has changed since the results of this journal")
     add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
     add(parser, "--strict", "stop at damaged lines and at verdicts that contradict")
-    add_report_options(parser)
+    _add_report_options(parser)
 
 
-@_command("bench", "bench:main")
 def _bench(parser: Parser) -> None:
     """Run scenarios many times; show what each dispatch and each phase takes. No result is written."""
     parser.usage = "scenario-runner bench FILE… [options]\n       scenario-runner bench --compare A.json B.json"
     add(parser, "files FILE", "scenario files (JSON)", nargs="*")
     add(parser, "--warmup W", f"runs before the measured ones (default {WARMUP})", type=_NUMBER, default=WARMUP)
-    add(parser, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT)
-    add(parser, "--time S", "measure each scenario for S seconds instead", type=positive_seconds)
+    until = parser.add_mutually_exclusive_group()
+    add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
+    add(until, "--time S", "measure each scenario for S seconds instead")
     add(parser, "--json FILE", "write every sample to FILE")
     add(parser, "--compare", "show what changed from A to B", nargs=2, metavar=("A.json", "B.json"))
-    threshold = f"with --compare: ignore smaller changes (default {THRESHOLD_PERCENT:g})"
-    add(parser, "--threshold PERCENT", threshold, type=percentage)
-    add_device_options(parser)
-    add_compiler_options(parser)
-    add_checking_options(parser)
-    add_label_option(parser)
-    add_logging_option(parser)
+    add(parser, "--threshold PERCENT", f"with --compare: ignore smaller changes (default {THRESHOLD_PERCENT:g})")
+    _add_device_options(parser)
+    _add_compiler_options(parser)
+    _add_checking_options(parser)
+    _add_debugging_options(parser)
     parser.set_defaults(disable_extension=(), enable_robustness_features=False)
 
 
-@_command("explain", "about:explain")
 def _explain(parser: Parser) -> None:
     """Explain the codes of findings; without CODE, list all."""
+    parser.set_defaults(work="about:explain")
     add(parser, "codes CODE", "a code, such as SR-BIND-003", nargs="*")
 
 
-@_command("view", "view:main")
 def _view(parser: Parser) -> None:
     """Show images and tensors (.dds, .png, .npy): in colour on a terminal, as numbers elsewhere.
     The exit code of --diff is 0 where the files are equal and 1 where they differ.
@@ -295,156 +299,143 @@ def _view(parser: Parser) -> None:
     parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
     add(parser, "files FILE", "image or tensor to show", nargs="*")
     add(parser, "--diff", "compare two files, or the files of two folders", nargs=2, metavar=("A", "B"))
-    add_tolerance_options(parser, "with --diff: ")
+    _add_tolerance_options(parser, "with --diff: ")
     add(parser, "--png OUT", "write the picture to a PNG file; with --diff, the errors as colours")
     add(parser, "--channel C", "show one channel: R, G, B, A, depth, stencil or a number")
-    add(parser, "--range MIN:MAX", "values shown as black and white", type=value_range)
+    add(parser, "--range MIN:MAX", "values shown as black and white")
     add(parser, "--mip N", "mip level of a .dds file (default: 0)", type=_NUMBER, default=0)
-    add(parser, "--dtype TYPE", "type of the bytes of a .npy file, such as float32", type=element)
-    add(parser, "--shape N,N,…", "shape of a .npy file; one length may be -1", type=shape)
+    add(parser, "--dtype TYPE", "type of the bytes of a .npy file, such as float32")
+    add(parser, "--shape N,N,…", "shape of a .npy file; one length may be -1")
 
 
-@_command("diff", "diff:main")
 def _diff(parser: Parser) -> None:
     """Find the first command and resource at which two dumps (run --dump-all DIR) of a scenario differ.
     The exit code is 0 where they are equal and 1 where they differ.
     """
     add(parser, "folders DIR", "a folder that --dump-all or --dump-dir named", nargs=2)
-    add_tolerance_options(parser)
-    types = "type of the bytes of a buffer, or of all buffers, such as float32 (default: what shaders see in them)"
-    add(parser, "--dtype [RESOURCE=]TYPE", types, type=typed, **REPEATED)
+    _add_tolerance_options(parser)
+    types = "type of a buffer's bytes, or of all buffers', such as float32 (default: what shaders see in them)"
+    add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
     add(parser, "--json", "print the result as JSON")
 
 
-@_command("shader", "shader:main")
 def _shader(parser: Parser) -> None:
     """Show the interfaces of shaders."""
     commands = parser.add_subparsers(required=True, metavar="show")
-    purpose = "print entry points, bindings, blocks and specialization constants"
-    description = (
-        "Print the interface of a shader. GLSL and HLSL are compiled first; of a .vgf file each module is shown."
-    )
-    show = subcommand(commands, "show", "shader:main", purpose, description)
-    add(show, "file FILE", "a .spv, .vgf, .hlsl or GLSL file")
+    show = subcommand(commands, "shader:show", "print entry points, bindings, blocks and specialization constants")
+    add(show, "file FILE", "a .spv file, a .vgf file with modules, or .hlsl or GLSL, which is compiled first")
     add(show, "--json", "print everything that is known, as JSON")
     add(show, "--entry NAME", "entry point to compile (default: main)", default="main")
     stages = ("compute", "vertex", "fragment")
     add(show, "--stage", "stage to compile for (default: by the file's name)", choices=stages)
     add(show, "-D NAME[=VALUE]", "define a macro", dest="defines", **REPEATED)
     add(show, "-I DIR", "folder of includes", dest="include_dirs", **REPEATED)
-    add_compiler_options(show)
+    _add_compiler_options(show)
 
 
-@_command("vgf", "vgf:show")
 def _vgf(parser: Parser) -> None:
     """Show VGF models (compiled ML models), make scenarios that run them, or take them out of ExecuTorch programs
     (.pte).
     """
     commands = parser.add_subparsers(required=True, metavar="show|scenario|extract")
-    purpose = "print inputs, outputs, segments, shaders and constants of a model"
-    show = subcommand(commands, "show", "vgf:show", purpose)
+    show = subcommand(commands, "vgf:show", "print inputs, outputs, segments, shaders and constants of a model")
     add(show, "file FILE", "the VGF file")
     add(show, "--json", "print everything except code and constant data, as JSON")
-    description = "Write a scenario that runs a model, to be edited: inputs from NAME.npy, outputs to NAME.npy."
-    scenario = subcommand(commands, "scenario", "vgf:write_scenario", "make a scenario that runs a model", description)
+    scenario = subcommand(commands, "vgf:scenario", "write a scenario that runs a model on NAME.npy, to be edited")
     add(scenario, "file FILE", "the VGF file")
     add(scenario, "--output JSON", "write to this file (default: standard output)")
-    description = "Write the VGF models in an ExecuTorch program, several as FILE_1.vgf and so on."
-    extract = subcommand(commands, "extract", "vgf:extract", "write the models in a program", description)
+    extract = subcommand(commands, "vgf:extract", "write the models in an ExecuTorch program; several are numbered")
     add(extract, "file FILE", "the program (.pte)")
     add(extract, "-o --output FILE", "write to this file (default: in the current folder, called like FILE)")
 
 
-@_command("convert", "conversion:convert")
 def _convert(parser: Parser) -> None:
     """Convert a TOSA model to VGF. Custom operations of the domain com.arm.VulkanCustomShader become compute segments;
     Arm's model-converter lowers all others.
     """
+    parser.set_defaults(work="conversion:convert")
     add(parser, "model MODEL", "MLIR text, MLIR bytecode or a TOSA FlatBuffer; - is standard input")
     add(parser, "-o --output FILE", "the VGF file to write; - is standard output", required=True)
     add(parser, "--function NAME", "the function to convert, where the model has several (default: main)")
-    workgroups = (
-        "workgroups of a shader: its workgroup_sizes (attributes), or as many of that local size as its first"
-        " result needs (default: attributes)"
-    )
+    workgroups = "dispatch workgroup_sizes (attributes, the default), or as many of that local size as a result needs"
     add(parser, "--dispatch", workgroups, choices=("attributes", "cover-output"), default="attributes")
     add(parser, "--no-check", "do not compile the shaders and compare them with their attributes")
     add(parser, "--strict", "warnings are errors")
-    option = "an option for model-converter, such as --converter-option=--emit-debug-info; can be repeated"
-    add(parser, "--converter-option OPTION", option, dest="converter_options", **REPEATED)
-    add_compiler_options(parser)
+    add(parser, "--converter-option OPTION", "for model-converter: --converter-option=--emit-debug-info", **REPEATED)
+    _add_compiler_options(parser)
 
 
-@_command("custom-op", "conversion:check")
 def _custom_op(parser: Parser) -> None:
     """Shaders of custom operations in TOSA models and their attributes."""
     commands = parser.add_subparsers(required=True, metavar="check|attributes")
-    description = (
-        "Check attributes, compile the shaders and compare them with their attributes. "
-        "'scenario-runner explain CODE' explains a finding."
-    )
-    purpose = "check attributes, and shaders against their attributes"
-    check = subcommand(commands, "check", "conversion:check", purpose, description)
-    files = (
-        "a .json file with the attributes of one operation or a list of them (- is standard input), or a TOSA"
-        " model, all of whose shaders are checked"
-    )
+    check = subcommand(commands, "conversion:check", "check attributes, and shaders against their attributes")
+    files = "attributes of an operation or a list of them (.json; - is standard input), or a TOSA model"
     add(check, "files FILE", files, nargs="+")
     add(check, "--json", "print the findings as JSON")
     add(check, "--strict", "warnings are errors")
-    add_compiler_options(check)
-    description = (
-        "Print attributes that fit a compute shader, made from its interface: what it writes are outputs,"
-        " everything else are inputs. Check the formats and the order of inputs and outputs before use."
-    )
-    purpose = "print attributes that fit a shader"
-    attributes = subcommand(commands, "attributes", "conversion:write_attributes", purpose, description)
-    add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file")
+    _add_compiler_options(check)
+    attributes = subcommand(commands, "conversion:attributes", "print attributes that fit a shader; check their order")
+    add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file: what it writes are outputs, all else are inputs")
     add(attributes, "--entry-point NAME", "entry point (default: main)", default="main")
     number = "workgroup_sizes: the number of workgroups (default: the local size, for --dispatch cover-output)"
-    add(attributes, "--workgroups", number, nargs=3, type=int, metavar=("X", "Y", "Z"))
+    add(attributes, "--workgroups", number, nargs=3, type=_COUNT, metavar=("X", "Y", "Z"))
     add(attributes, "--spirv", "embed the compiled module, not the source")
     add(attributes, "-I DIR", "includes", dest="include_dirs", **REPEATED)
-    add_compiler_options(attributes)
+    _add_compiler_options(attributes)
 
 
-@_command("cache", "cache:show")
 def _cache(parser: Parser) -> None:
     """Show or clear what is kept for later runs."""
     commands = parser.add_subparsers(required=True, metavar="show|clear|path")
-    show = subcommand(commands, "show", "cache:show", "print the number and the size of the files of each kind")
+    show = subcommand(commands, "about:show", "print the number and the size of the files of each kind")
     add(show, "--json", "print it as JSON")
-    clear = subcommand(commands, "clear", "cache:clear", "remove the files of some kinds, or of all")
+    clear = subcommand(commands, "about:clear", "remove the files of some kinds, or of all")
     add(clear, "kinds KIND", ", ".join(KINDS_KEPT), nargs="*")
-    subcommand(commands, "path", "cache:show_path", "print the folder")
+    subcommand(commands, "about:path", "print the folder")
 
 
-@_command("schema", "validate:schema")
 def _schema(parser: Parser) -> None:
     """Print a JSON Schema."""
-    formats = "scenario: of scenario files (default); custom-op: of the attributes of custom operations with shaders"
+    parser.set_defaults(work="validate:schema")
+    formats = "of scenario files (default), or of the attributes of custom operations with shaders"
     parser.add_argument("format", nargs="?", choices=("scenario", "custom-op"), default="scenario", help=formats)
 
 
-@_command("doctor", "doctor:main")
 def _doctor(parser: Parser) -> None:
     """Show what is installed on this machine for running scenarios, and what is missing.
     The exit code is 0 when there is a usable device and a GLSL compiler, else 1.
     """
     add(parser, "--json", "print everything as JSON (docs/doctor.md has the keys)")
-    fix = (
-        "first install with pip what is missing and does not need root: the compiler for shaders with tensors,"
-        " the ML emulation layers, the library that reads VGF files"
-    )
-    add(parser, "--fix", fix)
+    add(parser, "--fix", "first install with pip compilers, emulation layers and libraries that are missing")
     add(parser, "--glslang PATH", "GLSL compiler to check (or set SCENARIO_RUNNER_GLSLANG)")
-    add(parser, "--timeout S", "time limit for the drivers (default: 30 seconds)", type=positive_seconds, default=30.0)
+    add(parser, "--timeout S", "time limit for the drivers (default: 30 seconds)", default=30.0)
 
 
-@_command("completion", "about:completion")
 def _completion(parser: Parser) -> None:
     """Print a script with which a shell completes commands and options."""
+    parser.set_defaults(work="about:completion")
     parser.epilog = (
         'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish | source'
     )
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+_COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
+    "run": _run,
+    "validate": _validate,
+    "test": _test,
+    "report": _report,
+    "bench": _bench,
+    "explain": _explain,
+    "view": _view,
+    "diff": _diff,
+    "shader": _shader,
+    "vgf": _vgf,
+    "convert": _convert,
+    "custom-op": _custom_op,
+    "cache": _cache,
+    "schema": _schema,
+    "doctor": _doctor,
+    "completion": _completion,
+}
+"""The function that adds the options of each command; ``main`` of the module of its name does the work, if no other."""

@@ -1,25 +1,35 @@
 """``scenario-runner report JOURNAL…``: show, merge and compare the results of suites."""
 
-from __future__ import annotations
-
 import argparse
+import math
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Final
 
-from scenario_runner.cli.messages import write
+from scenario_runner.cli.messages import show_first, write_finding
 from scenario_runner.cli.suite_display import verdict_line
-from scenario_runner.cli.test_options import report_paths, write_reports
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.errors import FileError, ScenarioRunnerError
+from scenario_runner.files.output import check_destination
+from scenario_runner.suite.journal import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.records import Result, is_bad
+from scenario_runner.suite.reports.ci import write_ctrf, write_junit
+from scenario_runner.suite.reports.html import write_html
 from scenario_runner.suite.reports.text import SuiteInfo, headline, missing_tools, seconds_text
-from scenario_runner.suite.verdicts import compare, write_tables
+from scenario_runner.suite.verdicts import Row, write_tables
 from scenario_runner.text import one_line
 
 _MOST_SHOWN: Final = 50
+_NEW_FAILURES: Final = "new failures"
+# With fewer items in both runs their times say nothing about the noise.
+_LEAST_ITEMS: Final = 10
+_LEAST_DEVIATIONS: Final = 4 * 1.4826  # median absolute deviations in four standard deviations
+_LEAST_FACTOR: Final = 1.5
+_FACTOR_OF_FEW: Final = 2.0
+_LEAST_SECONDS: Final = 0.02
+_WRITERS: Final = {"junit": write_junit, "json": write_ctrf, "html": write_html}
 
 
 def main(options: argparse.Namespace) -> int:
@@ -28,20 +38,15 @@ def main(options: argparse.Namespace) -> int:
     Returns 0 without unexpected failures (with --compare: without new ones), else 1, or the exit code of what is wrong
     with the journals.
     """
-
-    def show(problem: Diagnostic) -> None:
-        write(problem.severity, f"{problem} [{problem.code}]", problem.help)
-
-    problems = SuiteProblems(show, strict=options.strict)
+    problems = SuiteProblems(write_finding, strict=options.strict)
     paths = report_paths(options)
     with problems.together():
         merged = MergedJournals(options.journals, problems)
         incomplete = list(merged.incomplete())
+        help = "run it again with --resume, which runs the rest"
         for file in incomplete:
             if file.path not in merged.unusable:
-                problems.found(
-                    "SR-SUITE-014", file.path, file.message, "run it again with --resume, which runs the rest"
-                )
+                problems.found("SR-SUITE-014", file.path, file.message, help)
     if not merged.results:
         help = "a suite that ended before its first result has written it; run it again"
         refuse("SR-SUITE-011", None, f"there is no result in {', '.join(map(repr, options.journals))}", help)
@@ -59,10 +64,9 @@ def main(options: argparse.Namespace) -> int:
     if options.compare is not None:
         bad = _compare(options.compare, merged, problems)
     else:
-        _show_first(bad, lambda name: headline(merged.results[name]))
+        show_first([headline(merged.results[name]) for name in bad], _MOST_SHOWN)
     counts = Counter(result.verdict for result in merged.results.values())
-    if counts:
-        print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
     for line in lines:
         print(one_line(line))
     ended = incomplete[0].ended if incomplete else "not run" if not_run else "incomplete" if lacking else ""
@@ -70,34 +74,55 @@ def main(options: argparse.Namespace) -> int:
     return 1 if bad else problems.exit_code
 
 
-def _show_first(entries: Sequence[str], text: Callable[[str], str], indent: str = "") -> None:
-    """Print the first of many entries."""
-    for entry in entries[:_MOST_SHOWN]:
-        print(indent + text(entry))
-    if len(entries) > _MOST_SHOWN:
-        print(f"{indent}and {len(entries) - _MOST_SHOWN} more")
-
-
 def _compare(old: str, merged: MergedJournals, problems: SuiteProblems) -> list[str]:
     """Print what has changed since an older journal; the items that are failures only now."""
-    changes = compare(MergedJournals([old], problems).rows(), merged.rows())
-    verdicts = {"new failures": changes.new_failures, "fixed": changes.fixed, "changed": changes.changed}
-    parts: dict[str, Sequence[str]] = {
-        title: [f"{change.id}: {change.before or 'new'} -> {change.after}" for change in changed]
-        for title, changed in verdicts.items()
-    }
-    parts[f"slower, where the typical item takes {changes.factor:.2f} times as long"] = [
-        f"{item.id}: {seconds_text(item.before)} -> {seconds_text(item.after)}, {item.after / item.before:.1f} times"
-        for item in changes.slower
-    ]
-    parts |= {"new items": changes.added, "items without a result now": changes.removed}
+    parts = changes(MergedJournals([old], problems).rows(), merged.rows())
     for title, lines in parts.items():
         if lines:
             print(f"{title} ({len(lines)}):")
-            _show_first(lines, one_line, "  ")
+            show_first(list(map(one_line, lines.values())), _MOST_SHOWN, "  ")
     if not any(parts.values()):
         print("nothing has changed")
-    return [change.id for change in changes.new_failures]
+    return list(parts[_NEW_FAILURES])
+
+
+def changes(before: Mapping[str, Row], after: Mapping[str, Row]) -> dict[str, dict[str, str]]:
+    """Describe the changes from one run to the next: titles → ids of items in their order → lines."""
+    parts: dict[str, dict[str, str]] = {_NEW_FAILURES: {}, "fixed": {}, "changed": {}}
+    for id in sorted(after):
+        old, new = before[id].verdict if id in before else "", after[id].verdict
+        if is_bad(new) != is_bad(old) or (old and old != new):
+            title = _NEW_FAILURES if is_bad(new) > is_bad(old) else "fixed" if is_bad(old) > is_bad(new) else "changed"
+            parts[title][id] = f"{id}: {old or 'new'} -> {new}"
+    slower, factor = _slower(before, after)
+    parts[f"slower, where the typical item takes {factor:.2f} times as long"] = slower
+    parts["new items"] = {id: id for id in sorted(after.keys() - before.keys())}
+    parts["items without a result now"] = {id: id for id in sorted(before.keys() - after.keys())}
+    return parts
+
+
+def _slower(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[dict[str, str], float]:
+    """Describe the items that take longer than noise explains, and return the factor of the typical item.
+
+    Each item was timed once in each run. So the noise is taken from all of them: how the ratios of their times spread
+    around the median ratio, which is that of the machines, by the median absolute deviation of their logarithms.
+    """
+    ratios = {
+        id: math.log(row.seconds / before[id].seconds)
+        for id, row in sorted(after.items())
+        if id in before and row.verdict == before[id].verdict and row.seconds > 0 and before[id].seconds > 0
+    }
+    typical, least = 0.0, math.log(_FACTOR_OF_FEW)
+    if len(ratios) >= _LEAST_ITEMS:
+        typical = median(ratios.values())
+        deviation = median(abs(ratio - typical) for ratio in ratios.values())
+        least = max(_LEAST_DEVIATIONS * deviation, math.log(_LEAST_FACTOR))
+    slower = {}
+    for id, ratio in ratios.items():
+        old, new = before[id].seconds, after[id].seconds
+        if ratio - typical > least and new - old * math.exp(typical) > _LEAST_SECONDS:
+            slower[id] = f"{id}: {seconds_text(old)} -> {seconds_text(new)}, {new / old:.1f} times"
+    return slower, math.exp(typical)
 
 
 def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunnerError | None) -> SuiteInfo:
@@ -118,3 +143,25 @@ def _info(journals: Sequence[str], merged: MergedJournals, lacking: ScenarioRunn
         repeat=merged.repeat,
         incomplete="; ".join(messages) or merged.not_run(),
     )
+
+
+def report_paths(options: argparse.Namespace) -> dict[str, str]:
+    """The paths of the reports that the options name, by option. Raises FileError where no file can be written."""
+    paths = {name: getattr(options, name) for name in _WRITERS if getattr(options, name) is not None}
+    for path in paths.values():
+        check_destination(path)
+    return paths
+
+
+def write_reports(
+    paths: Mapping[str, str], results: Iterable[Result], info: SuiteInfo, problems: SuiteProblems
+) -> list[str]:
+    """Write reports, and return a line about each. One that cannot be written is a problem, and the others are
+    written. ``results`` can be iterated several times."""
+    written: list[str] = []
+    for name, path in paths.items():
+        try:
+            written += _WRITERS[name](path, results, info)
+        except FileError as error:
+            problems.failed(error)
+    return [f"report: {path}" for path in written]

@@ -1,29 +1,29 @@
 """``scenario-runner [run] FILE…``: run scenarios, one after the other, on one device."""
 
-from __future__ import annotations
-
 import argparse
+import os
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from scenario_runner import log, progress
 from scenario_runner.cli import supervisor
-from scenario_runner.cli.arguments import value_of
+from scenario_runner.cli.arguments import shared_arguments, value_of
 from scenario_runner.cli.messages import set_up_logging, show_error, write
 from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
-from scenario_runner.cli.run_files import run_files, wait_for_enter
-from scenario_runner.cli.run_outputs import RunOutputs, Streams, read_streams
-from scenario_runner.errors import DeviceError, NoDeviceError, UsageError
-from scenario_runner.runner import is_model
+from scenario_runner.cli.run_files import RunFile, refuse_collisions, run_files
+from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UsageError
+from scenario_runner.plan.plan import Plan
+from scenario_runner.runner import Runner, is_model
+from scenario_runner.text import counted, one_line
 from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.loader import version_text
 from scenario_runner.vulkan.physical_device import choose
 
-if TYPE_CHECKING:
-    from scenario_runner.run.crash import Crash
-
-# Options that take the files of one scenario.
+# Options that take the files of one scenario, and of other tools, which most runs do not need.
 _OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--dump-dir", "--dump-all")
+_OF_OTHER_TOOLS: Final = ("--shader-instrumentation", "--pipeline-caching", "--dump-after", "--capture-frame", "--gfxr")
 # Options that have no effect without another one.
 _NEEDED: Final = {
     "--clear-pipeline-cache": "--pipeline-caching",
@@ -36,11 +36,7 @@ _CONTRADICTIONS: Final = (
     ("--gfxr", "--dry-run", "a dry run submits nothing to capture"),
     ("--capture-frame", "--gfxr", "capture with one tool at a time"),
     ("--dump-after", "--dump-all", "--dump-all writes all that --dump-after can ask for"),
-    (
-        "--clear-pipeline-cache",
-        "--fail-on-pipeline-cache-miss",
-        "fill the cache by a run with --pipeline-caching alone, then give --fail-on-pipeline-cache-miss",
-    ),
+    ("--clear-pipeline-cache", "--fail-on-pipeline-cache-miss", "fill the cache by --pipeline-caching alone first"),
     *(
         (option, dump, "a dump takes frames apart, which would show: run the scenario twice")
         for option in ("--capture-frame", "--gfxr", "--shader-instrumentation")
@@ -55,43 +51,41 @@ def main(options: argparse.Namespace) -> int:
     After a crash of the process before this one, it says so and goes on with what is left (see `supervisor`).
     """
     _settle(options)
-    files = [*options.scenario, *options.files]
-    if not files:
+    paths = [*options.scenario, *options.files]
+    if not paths:
         raise UsageError("no scenario file was given", help="scenario-runner test.json, or --help for all options")
-    set_up_logging(options.log_level, lines=True)
-    if any(map(is_model, files)):
+    # what is said of the caches is what they were asked for
+    default_level = "info" if options.pipeline_caching and not options.quiet else "warning"
+    set_up_logging(options.log_level or default_level, lines=True)
+    if any(map(is_model, paths)):
         from scenario_runner.cli.model import read_model
 
-        streams: Streams = read_model(files, options)
+        files = [read_model(paths, options)]
     elif options.input or options.shader or options.push_constants:
-        raise UsageError(
-            "--input, --shader and --push-constants are for models, and no model was given",
-            help="scenario-runner MODEL.vgf --input NAME=FILE",
-        )
+        message = "--input, --shader and --push-constants are for models, and no model was given"
+        raise UsageError(message, help="scenario-runner MODEL.vgf --input NAME=FILE")
     else:
-        streams = read_streams(files)
-    outputs = RunOutputs(files, streams, options)
+        files = run_files(paths, options)
     crash = supervisor.crash
-    if crash is None:
-        outputs.refuse_collisions()
-        progress.files(len(files))
-        if options.dry_run and options.repeat > 1:
-            write("warning", "a dry run runs nothing, so --repeat is 1")
-        if options.wait_for_key_stroke_before_run:
-            wait_for_enter("press Enter to run")
-        return run_files(files, streams, outputs, options)
-    show_error(_crashed(crash, files[crash.file] if crash.file < len(files) else None))
-    if crash.stack:
-        log.debug(__name__, "%s", crash.stack)
-    return run_files(files, streams, outputs, options, crash.file + 1)
+    if crash is not None:
+        show_error(crash.error(paths[crash.file] if crash.file < len(paths) else None))
+        if crash.stack:
+            log.debug(__name__, "%s", crash.stack)
+        return _run(files, options, crash.file + 1)
+    refuse_collisions(files, options)
+    progress.numbers[progress.TOTAL] = len(files)
+    if options.dry_run and options.repeat > 1:
+        write("warning", "a dry run runs nothing, so --repeat is 1")
+    if options.wait_for_key_stroke_before_run:
+        _wait_for_enter("press Enter to run")
+    return _run(files, options)
 
 
 def _settle(options: argparse.Namespace) -> None:
     """Correct the options by each other, and warn of those without effect. Raises UsageError for contradictions."""
 
     def is_given(option: str) -> bool:
-        value = value_of(options, option)
-        return value is not None and value is not False  # 0 is a value
+        return value_of(options, option) is not None
 
     if options.capture_frame is not None and options.capture_frame.lower().endswith((".json", ".vgf")):
         # without a value in the reference runner, so that a file may follow it
@@ -106,17 +100,114 @@ def _settle(options: argparse.Namespace) -> None:
     for option, needed in _NEEDED.items():
         if is_given(option) and not is_given(needed):
             write("warning", f"option {option} has no effect without {needed}")
-    if options.repeat < 1:
-        raise UsageError(f"--repeat is {options.repeat}, expected 1 or more")
-    log_level_given = any(argument.partition("=")[0] == "--log-level" for argument in options.argv)
-    if options.pipeline_caching and not options.quiet and not log_level_given:
-        options.log_level = "info"  # what is said of the caches is what they were asked for
 
 
-def _crashed(crash: Crash, file: str | None) -> DeviceError:
-    from scenario_runner.run.crash import crash_error
+def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0) -> int:
+    """Run the files from number ``first`` on; returns the exit code of the first that failed, of all files."""
+    if options.isolate and options.timeout is not None:
+        progress.limit(options.timeout)
+    code = progress.numbers[progress.CODE]
+    runner_tools: Mapping[str, Any] = {}
+    run_tools: Mapping[str, Any] = {}
+    if any(value_of(options, option) is not None for option in (*_OF_ONE_SCENARIO, *_OF_OTHER_TOOLS)):
+        from scenario_runner.cli.run_tools import tool_arguments
 
-    return crash_error(crash, file)
+        runner_tools, run_tools = tool_arguments(options, files[0].path)
+    files_of_model = [file for _, file in (*options.input, *options.shader, *options.push_constants)]
+    runner = Runner(
+        starting=options.starting,
+        strict=options.strict,
+        sandbox_files=[*filter(is_model, (file.path for file in files)), *files_of_model],
+        **shared_arguments(options),
+        **runner_tools,
+    )
+    has_captures = options.capture_dir is None or options.dry_run
+    try:
+        for file in files[first:]:
+            started = time.perf_counter()
+            captured = len(runner.frame_captures)
+            try:
+                plan = _run_file(file, runner, options, run_tools)
+            except ScenarioRunnerError as error:
+                show_error(error.at(path=file.path) if is_model(file.path) else error.of_scenario(file.path))
+                note = None if options.dry_run else file.note_of_failure()
+                if note is not None:
+                    write("note", note, "--clean removes the outputs of earlier runs before a run")
+                code = code or error.exit_code
+                progress.ended(code)
+                if isinstance(error, DeviceError) and len(files) > 1:
+                    progress.doing("closing the device")
+                    runner.close()  # the next scenario gets a device of its own
+                continue
+            has_captures = has_captures or any(frame.captures for frame in plan.frames)
+            progress.ended(0)
+            for path in runner.frame_captures[captured:]:
+                print(f"{one_line(file.path)}: captured {one_line(path)}", flush=True)
+            if not options.quiet:
+                took = f"{(time.perf_counter() - started) * 1e3:.1f} ms on {runner.physical_device.name}"
+                print(f"{_summary(file.path, plan, options)}, {took}", flush=True)
+    finally:
+        progress.doing("closing the device")
+        runner.close()
+        if options.gfxr is not None:
+            capture_code = _check_capture(options.gfxr)  # removes a capture that is not whole, also of a failed run
+            code = code or capture_code
+        if options.pause_on_exit:
+            _wait_for_enter("press Enter to exit")
+    if not has_captures and not code:
+        write("warning", "nothing was captured: no mark_boundary names a resource")
+    return code
+
+
+def _check_capture(path: str) -> int:
+    """Check the file of gfxreconstruct, after the last instance. Returns the exit code of what is wrong with it."""
+    from scenario_runner.run.capture_tools import check_gfxreconstruct
+
+    try:
+        check_gfxreconstruct(path)
+    except ScenarioRunnerError as error:
+        show_error(error)
+        return error.exit_code
+    return 0
+
+
+def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools: Mapping[str, Any]) -> Plan:
+    """Run one file; ``tools`` are arguments for the tools of the options."""
+    if isinstance(file.scenario, ScenarioRunnerError):
+        raise file.scenario
+    if options.clean and not options.dry_run:
+        file.clean()
+    if runner.renderdoc is not None:
+        runner.renderdoc.folder = file.frame_capture_dir
+    plan = runner.run_to_files(
+        file.scenario,
+        output_dir=file.output_dir,
+        capture_dir=file.capture_dir,
+        repeat=1 if options.dry_run else options.repeat,
+        keep_state=options.repeat_keep_state,
+        dry_run=options.dry_run,
+        **tools,
+    )
+    if tools.get("timings") is not None:
+        tools["timings"].write()
+    return plan
+
+
+def _summary(path: str, plan: Plan, options: argparse.Namespace) -> str:
+    """The line of a file that was run, but for the time."""
+    ran = counted(plan.dispatch_count, "dispatch")
+    if options.dry_run:
+        return f"{one_line(path)}: checked (dry run): {ran}, 0 outputs"
+    ran += f" x {options.repeat}" if options.repeat > 1 else ""
+    wrote = counted(len(plan.outputs), "output")
+    if is_model(path):
+        wrote = one_line(", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs))
+    return f"{one_line(path)}: ok: {ran}, {wrote}"
+
+
+def _wait_for_enter(prompt: str) -> None:
+    with suppress(EOFError):  # standard input is closed
+        input(prompt)
 
 
 def list_devices(options: argparse.Namespace) -> None:
@@ -124,7 +215,7 @@ def list_devices(options: argparse.Namespace) -> None:
 
     Raises NoDeviceError when there is none."""
     if supervisor.crash is not None:
-        raise _crashed(supervisor.crash, None)
+        raise supervisor.crash.error(None)
     with closing(Instance()) as instance:
         devices = instance.physical_devices
         if not devices:

@@ -1,163 +1,138 @@
-"""Running files one after the other on one device: scenarios, or a model with the scenario that it runs in."""
+"""The files of a run: each scenario with the folders of its outputs, their collisions, and outputs of earlier runs."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner import progress
-from scenario_runner.cli.arguments import shared_arguments, value_of
-from scenario_runner.cli.messages import show_error, write
-from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
-from scenario_runner.cli.run_outputs import RunOutputs, Streams
-from scenario_runner.errors import DeviceError, ScenarioRunnerError
-from scenario_runner.plan.plan import Plan
-from scenario_runner.runner import Runner, is_model
-from scenario_runner.text import counted, one_line
+from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from scenario_runner.files.output import marker_path
+from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_file, reason_of
 
 if TYPE_CHECKING:
-    from scenario_runner.cli.run_tools import RunTools
     from scenario_runner.scenario import Scenario
+    from scenario_runner.scenario.syntax import DeclaredFiles
+
+_MOST_SHOWN = 10
 
 
-_TOOLS = (
-    *GRAPH_REPORTS,
-    *TIMING_FILES,
-    "--shader-instrumentation",
-    "--pipeline-caching",
-    "--dump-after",
-    "--dump-dir",
-    "--dump-all",
-    "--capture-frame",
-    "--gfxr",
-)
+class RunFile(NamedTuple):
+    """A scenario to run, and the folders that the options name for it.
 
+    ``scenario`` is not a path where the file cannot be read again, or where it is a model. Then it is the scenario, or
+    the error of reading it.
+    """
 
-def run_files(
-    files: Sequence[str], streams: Streams, outputs: RunOutputs, options: argparse.Namespace, first: int = 0
-) -> int:
-    """Run the files from number ``first`` on; returns the exit code of the first that failed, of all files."""
-    if options.isolate and options.timeout is not None:
-        progress.limit(options.timeout)
-    code = progress.number(progress.CODE)
-    tools = _tools(options, files[0])
-    files_of_model = [pair.partition("=")[2] for pair in (*options.input, *options.shader, *options.push_constants)]
-    runner = Runner(
-        starting=options.starting,
-        strict=options.strict,
-        sandbox_files=[*filter(is_model, files), *files_of_model],
-        **shared_arguments(options),
-        **(tools.arguments if tools else {}),
-    )
-    has_captures = options.capture_dir is None or options.dry_run
-    try:
-        for file in files[first:]:
-            started = time.perf_counter()
-            captured = len(runner.frame_captures)
+    path: str
+    scenario: str | Scenario | ScenarioRunnerError
+    output_dir: str | None = None
+    capture_dir: str | None = None
+
+    @property
+    def frame_capture_dir(self) -> str:
+        """The folder for the files of --capture-frame."""
+        return self.capture_dir or self.output_dir or "."
+
+    def clean(self) -> None:
+        """Remove the outputs. Raises FileError."""
+        declared = self.declared()
+        for path in declared.on_disk():
             try:
-                plan = _run_file(file, streams.get(file, file), runner, outputs, options, tools)
-            except ScenarioRunnerError as error:
-                show_error(error.at(path=file) if is_model(file) else error.of_scenario(file))
-                note = None if options.dry_run else outputs.note_of_failure(file)
-                if note is not None:
-                    write("note", note, "--clean removes the outputs of earlier runs before a run")
-                code = code or error.exit_code
-                progress.ended(code)
-                if isinstance(error, DeviceError) and len(files) > 1:
-                    progress.doing("closing the device")
-                    runner.close()  # the next scenario gets a device of its own
-                continue
-            has_captures = has_captures or any(frame.captures for frame in plan.frames)
-            progress.ended(0)
-            for path in runner.frame_captures[captured:]:
-                print(f"{one_line(file)}: captured {one_line(path)}", flush=True)
-            if not options.quiet:
-                _summarise(file, plan, options, started, runner)
-    finally:
-        progress.doing("closing the device")
-        runner.close()
-        if options.gfxr is not None:
-            capture_code = _check_capture(options.gfxr)  # removes a capture that is not whole, also of a failed run
-            code = code or capture_code
-        if options.pause_on_exit:
-            wait_for_enter("press Enter to exit")
-    if not has_captures and not code:
-        write("warning", "nothing was captured: no mark_boundary names a resource")
-    return code
+                os.unlink(os.path.realpath(path))
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise FileError(f"{path}: cannot be removed: {reason_of(error)}") from error
+        marker = marker_path(declared.writes)
+        if marker is not None:
+            with suppress(OSError):
+                os.unlink(marker)
+
+    def note_of_failure(self) -> str | None:
+        """A note about outputs of earlier runs, for a run that failed; None where there are none."""
+        left = self.declared().on_disk()
+        if not left:
+            return None
+        more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
+        return f"{self.path}: these outputs are from an earlier run: {', '.join(left[:_MOST_SHOWN])}{more}"
+
+    def declared(self) -> DeclaredFiles:
+        """The files that the scenario names. Those of one that is wrong may be missing: the run says what is wrong."""
+        from scenario_runner.scenario.syntax import declared_files
+
+        text, folder = "", os.path.dirname(os.path.abspath(self.path))
+        if isinstance(self.scenario, str):
+            with suppress(OSError, ValueError):
+                text = read_file(self.path, MAX_SCENARIO_BYTES).decode(errors="replace")
+        elif not isinstance(self.scenario, ScenarioRunnerError):
+            text, folder = self.scenario.text or "", self.scenario.base_dir
+        return declared_files(text, folder, self.output_dir)
 
 
-def _check_capture(path: str) -> int:
-    """Check the file of gfxreconstruct, after the last instance. Returns the exit code of what is wrong with it."""
-    from scenario_runner.run.capture_tools import check_gfxreconstruct
+def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
+    """The files of a run. Those of standard input and pipes are read, which is possible only once.
+
+    With --folder-each every scenario gets a folder of its own, named by its path from the folder that is common to all.
+    Raises UsageError.
+    """
+    if options.folder_each and options.output is None and options.capture_dir is None:
+        raise UsageError("--folder-each needs --output or --capture-dir", help="folders are made in those")
+    folders = _own_folders(paths) if options.folder_each else {}
+
+    def own(folder: str | None, path: str) -> str | None:
+        return os.path.join(folder, folders[path]) if folder is not None and folders else folder
+
+    scenarios = {path: _read(path) if is_stream(path) else path for path in dict.fromkeys(paths)}
+    return [RunFile(path, scenarios[path], own(options.output, path), own(options.capture_dir, path)) for path in paths]
+
+
+def _read(path: str) -> Scenario | ScenarioRunnerError:
+    from scenario_runner.scenario import load
 
     try:
-        check_gfxreconstruct(path)
+        return load(path)
     except ScenarioRunnerError as error:
-        show_error(error)
-        return error.exit_code
-    return 0
+        return error
 
 
-def _run_file(
-    file: str,
-    scenario: str | Scenario | ScenarioRunnerError,
-    runner: Runner,
-    outputs: RunOutputs,
-    options: argparse.Namespace,
-    tools: RunTools | None,
-) -> Plan:
-    if isinstance(scenario, ScenarioRunnerError):
-        raise scenario
-    if options.clean and not options.dry_run:
-        outputs.clean(file)
-    if runner.renderdoc is not None:
-        runner.renderdoc.folder = outputs.frame_capture_dir(file)
-    timing = None if tools is None else tools.timing
-    plan = runner.run_to_files(
-        scenario,
-        output_dir=outputs.output_dir(file),
-        capture_dir=outputs.capture_dir(file),
-        repeat=1 if options.dry_run else options.repeat,
-        keep_state=options.repeat_keep_state,
-        dry_run=options.dry_run,
-        timings=timing,
-        dump=None if tools is None else tools.dump,
-    )
-    if timing is not None:
-        timing.write()
-    return plan
+def _own_folders(files: Sequence[str]) -> dict[str, str]:
+    """A folder for each file: its path without the extension, unless two files differ in nothing else."""
+    paths = {file: os.path.abspath(file) for file in files}
+    common = os.path.commonpath([os.path.dirname(path) for path in paths.values()])
+    names = {file: os.path.relpath(os.path.splitext(path)[0], common) for file, path in paths.items()}
+    owners: dict[str, set[str]] = {}
+    for file, name in names.items():
+        owners.setdefault(name, set()).add(paths[file])
+    return {
+        file: name if len(owners[name]) == 1 else os.path.relpath(paths[file], common) for file, name in names.items()
+    }
 
 
-def _tools(options: argparse.Namespace, scenario: str) -> RunTools | None:
-    """The tools that the options ask for: most runs need none of them."""
-    if all(value_of(options, option) in (None, False) for option in _TOOLS):
-        return None
-    from scenario_runner.cli.run_tools import RunTools
+def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> None:
+    """Raise UsageError where two scenarios would write one file, or one the text of another."""
+    different = {os.path.realpath(file.path): file for file in reversed(files)}
+    if len(different) < 2:
+        return
+    help = "run them one by one" + ("" if options.folder_each else ", or with --folder-each and --output")
+    owners: dict[object, str] = {}
 
-    return RunTools(options, scenario)
+    def claim(key: object, file: RunFile, what: str) -> None:
+        owner = owners.setdefault(key, file.path)
+        if owner != file.path:
+            raise UsageError(f"{owner} and {file.path} would {what}", help=help)
 
-
-def _summarise(file: str, plan: Plan, options: argparse.Namespace, started: float, runner: Runner) -> None:
-    """Print the line of a file that was run."""
-    milliseconds = (time.perf_counter() - started) * 1e3
-    ran = counted(plan.dispatch_count, "dispatch")
-    done, wrote = "ok", counted(len(plan.outputs), "output")
-    if options.dry_run:
-        done, wrote = "checked (dry run)", counted(0, "output")
-    elif is_model(file):
-        wrote = one_line(", ".join(os.path.basename(output.destination or output.uid) for output in plan.outputs))
-    if options.repeat > 1 and not options.dry_run:
-        ran += f" x {options.repeat}"
-    took = f"{milliseconds:.1f} ms on {runner.physical_device.name}"
-    print(f"{one_line(file)}: {done}: {ran}, {wrote}, {took}", flush=True)
-
-
-def wait_for_enter(prompt: str) -> None:
-    """Wait for Enter, or for the end of standard input."""
-    try:
-        input(prompt)
-    except EOFError:
-        pass  # standard input is closed
+    for own, file in reversed(different.items()):
+        declared = file.declared()
+        for path in map(os.path.realpath, declared.writes):
+            if path in different and path != own:
+                raise UsageError(f"{file.path}: would overwrite the scenario {different[path].path}: {path}")
+            claim(path, file, f"write the same file: {path}")
+        folder = file.capture_dir
+        for number, uid in declared.captures if folder is not None else ():
+            claim((folder, number, uid), file, f"both capture {uid!r} of frame {number} into {folder!r}")
+        if options.capture_frame is not None:
+            stem = os.path.join(file.frame_capture_dir, os.path.splitext(os.path.basename(file.path))[0])
+            claim(os.path.realpath(stem), file, f"both be captured into files called {stem}-….rdc")

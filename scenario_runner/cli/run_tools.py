@@ -1,7 +1,5 @@
 """Tools of a run: files of times, dumps, captures, measurements of the device and the cache of pipelines."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
@@ -17,23 +15,17 @@ from scenario_runner.run.report_files import GraphReportFiles, InstrumentationFi
 from scenario_runner.run.traces import WRITERS, TimingFiles
 
 
-class RunTools:
-    """Tools that the options ask for: files of times, dumps, and ``arguments`` of Runner."""
+def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tools that the options ask for, as arguments of Runner and of `Runner.run_to_files`.
 
-    def __init__(self, options: argparse.Namespace, scenario: str) -> None:
-        """Raises UsageError, UnsupportedError and FileError. gfxreconstruct is set up."""
-        paths = {option: path for option in WRITERS if (path := value_of(options, option)) is not None}
-        self.timing = TimingFiles(paths, scenario) if paths else None
-        self.dump = _dump_request(options)
-        self.arguments = _tool_arguments(options)
-
-
-def _tool_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The options for capture tools, caches and graphs as arguments of Runner."""
+    gfxreconstruct is set up. Raises UsageError, UnsupportedError and FileError.
+    """
+    paths = {option: path for option in WRITERS if (path := value_of(options, option)) is not None}
+    of_run = {"timings": TimingFiles(paths, scenario) if paths else None, "dump": _dump_request(options)}
     arguments: dict[str, Any] = {}
     if options.shader_instrumentation is not None:
         # one for all scenarios, also where a device is lost or a process crashes in between
-        kept = progress.number(progress.MEASURED)
+        kept = progress.numbers[progress.MEASURED]
         arguments["shader_instrumentation"] = InstrumentationFile(options.shader_instrumentation, keep=kept)
     if options.pipeline_caching:
         arguments["pipeline_cache"] = PipelineCaching(
@@ -52,7 +44,7 @@ def _tool_arguments(options: argparse.Namespace) -> dict[str, Any]:
     if options.capture_frame is not None:
         arguments["capture_frame"] = options.capture_frame
         arguments["capture_frame_dir"] = options.capture_dir or options.output or "."
-    return arguments
+    return arguments, of_run
 
 
 def _dump_request(options: argparse.Namespace) -> DumpRequest | None:
@@ -61,24 +53,7 @@ def _dump_request(options: argparse.Namespace) -> DumpRequest | None:
     if after is None and folder is None and everything is None:
         return None
     if (after is None) != (folder is None):
-        raise UsageError(
-            "--dump-after needs --dump-dir" if folder is None else "--dump-dir needs --dump-after",
-            help="--dump-after 3:RESOURCE --dump-dir DIR, or --dump-all DIR for everything",
-        )
-    return DumpRequest(folder or everything or "", tuple(map(_dumped, after or ())), everything is not None)
-
-
-def _dumped(text: str) -> DumpTarget:
-    """The commands and the resource that an argument of --dump-after names. Raises UsageError."""
-    commands, colon, uid = text.partition(":")
-    first, dash, last = commands.partition("-")
-    numbers = [first, last] if dash else [first]
-    if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers) or (colon and not uid):
-        raise UsageError(
-            f"--dump-after {text!r:.100}: expected COMMAND or COMMAND:RESOURCE, with the number of a command from 0 on"
-            " or a range such as 2-5",
-            help="--dump-after 3:result --dump-dir dumps",
-        )
-    if int(numbers[0]) > int(numbers[-1]):
-        raise UsageError(f"--dump-after {text!r:.100}: the range ends before it begins")
-    return DumpTarget(int(numbers[0]), int(numbers[-1]), uid or None)
+        message = "--dump-after needs --dump-dir" if folder is None else "--dump-dir needs --dump-after"
+        raise UsageError(message, help="--dump-after 3:RESOURCE --dump-dir DIR, or --dump-all DIR for everything")
+    targets = tuple(DumpTarget(*target) for target in after or ())
+    return DumpRequest(folder or everything or "", targets, everything is not None)

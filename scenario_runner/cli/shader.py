@@ -1,7 +1,5 @@
 """``scenario-runner shader show FILE``: the interface of a shader, of a SPIR-V module or of a model's modules."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -9,26 +7,23 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from scenario_runner.cli import messages
 from scenario_runner.cli.arguments import compiler_arguments
-from scenario_runner.cli.messages import show, show_table
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError
 from scenario_runner.files.source import SourceFile
-from scenario_runner.graphs import read_vgf
+from scenario_runner.graphs.vgf_file import read_vgf
 from scenario_runner.shaders import CompileRequest, compile_all
 from scenario_runner.spirv import read_module
 from scenario_runner.spirv.describe import describe
 from scenario_runner.text import one_line
 
-_MAX_FILE_BYTES = 1 << 30
 _MOST_ROWS = 200  # of one table; the JSON form has them all
 _MOST_CHARACTERS = 100  # of a name or type; the JSON form has them all
 _STAGES = {".vert": "vertex", ".frag": "fragment"}
 _MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
-def main(options: argparse.Namespace) -> None:
-    """Show the interfaces of a file. Raises FileError, ShaderError or CompileError."""
+def show(options: argparse.Namespace) -> None:
+    """Show the interfaces of a file. Raises FileError, SpirvError, ShaderError or CompileError."""
     modules = _modules_of_model(options) if options.file.lower().endswith(".vgf") else [_module(options)]
     if options.json:
         print(json.dumps({"file": options.file, "modules": modules}, indent=2))
@@ -40,15 +35,10 @@ def main(options: argparse.Namespace) -> None:
 
 
 def _module(options: argparse.Namespace) -> dict[str, Any]:
-    """Describe a SPIR-V file, or a source compiled with the options.
-
-    Raises FileError, SpirvError and what compiling raises.
-    """
+    """Describe a SPIR-V file, or a source compiled with the options."""
     path = options.file
     extension = os.path.splitext(path)[1].lower()
     with SourceFile(path) as file:
-        if file.size_bytes > _MAX_FILE_BYTES:
-            raise FileError(Diagnostic("SR-FILE-001", "error", None, "the file is too large for a shader", path=path))
         code = file.read(file.size_bytes)
     if extension != ".spv" and code[:4] not in _MAGIC:
         request = CompileRequest(
@@ -89,10 +79,9 @@ def _show_module(module: Mapping[str, Any]) -> None:
     _show_title(f"capabilities: {', '.join(module['capabilities']) or 'none'}", 1)
     if module["extensions"]:
         _show_title(f"extensions: {', '.join(map(_cell, module['extensions']))}", 1)
-    if module["specialization_constants"]:
-        columns = ("id", "name", "type", "default")
-        rows = [[constant[column] for column in columns] for constant in module["specialization_constants"]]
-        _show_rows("specialization constants", columns, rows, 1)
+    columns = ("id", "name", "type", "default")
+    rows = [[constant[column] for column in columns] for constant in module["specialization_constants"]]
+    _show_rows("specialization constants", columns, rows, 1)
     for entry in module["entry_points"]:
         _show_entry_point(entry)
     for graph in module["graph_entry_points"]:
@@ -102,30 +91,23 @@ def _show_module(module: Mapping[str, Any]) -> None:
             for resource in graph[f"{way}s"]
         ]
         _show_rows(f"graph '{_cell(graph['name'])}'", ("", "set", "binding", "name", "tensor"), resources, 1)
-    if module["graph_constants"]:
-        tensors = [(constant["id"], _tensor(constant)) for constant in module["graph_constants"]]
-        _show_rows("graph constants", ("id", "tensor"), tensors, 1)
+    tensors = [(constant["id"], _tensor(constant)) for constant in module["graph_constants"]]
+    _show_rows("graph constants", ("id", "tensor"), tensors, 1)
 
 
 def _show_entry_point(entry: Mapping[str, Any]) -> None:
-    if "note" in entry:
-        _show_title(f"entry point '{_cell(entry['name'])}': {entry['execution_model']}, {entry['note']}", 1)
-        return
-    size = entry["local_size"]
     details = [entry["execution_model"]]
-    if size is not None:
-        details.append(f"workgroups of {' x '.join(map(str, size))}")
+    if entry["local_size"] is not None:
+        details.append(f"workgroups of {' x '.join(map(str, entry['local_size']))}")
     if entry["workgroup_memory_bytes"]:
         details.append(f"{entry['workgroup_memory_bytes']} bytes of shared memory")
     _show_title(f"entry point '{_cell(entry['name'])}': {', '.join(details)}", 1)
     for way in ("inputs", "outputs"):
-        if entry[way]:
-            _show_rows(way, ("location", "name", "type", "details"), list(map(_stage_variable, entry[way])), 2)
+        _show_rows(way, ("location", "name", "type", "details"), list(map(_stage_variable, entry[way])), 2)
         if entry[f"{way}_built_in"]:
             _show_title(f"built-in {way}: {', '.join(entry[f'{way}_built_in'])}", 2)
-    if entry["bindings"]:
-        columns = ("set", "binding", "name", "kind", "access", "details")
-        _show_rows("bindings", columns, list(map(_binding, entry["bindings"])), 2)
+    columns = ("set", "binding", "name", "kind", "access", "details")
+    _show_rows("bindings", columns, list(map(_binding, entry["bindings"])), 2)
     block = entry["push_constants"]
     if block is not None:
         _show_block(f"push constants '{_cell(block['name'])}': {block['size_bytes']} bytes", block)
@@ -174,36 +156,35 @@ def _tensor(tensor: Mapping[str, Any]) -> str:
 
 
 def _show_block(title: str, block: Mapping[str, Any]) -> None:
-    rows = list(_members(block["members"] or (), "", 0))
+    rows = list(_members(block["members"], "", 0))
     _show_rows(title, ("offset", "size", "type", "member"), rows, 2)
+    if not rows:
+        _show_title(title, 2)
 
 
 def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> Iterator[tuple[Any, ...]]:
     for member in members:
         offset = None if member["offset"] is None else start + member["offset"]
-        name = prefix + member["name"]
-        stride = member.get("array_stride")
-        type = member["type"] + (f" stride {stride}" if stride is not None else "")
+        name, type = prefix + member["name"], member["type"]
+        is_array = "array_stride" in member
+        if is_array:
+            type += f" stride {member['array_stride']}"
         yield "?" if offset is None else offset, member["size_bytes"], type, name
-        inner = member.get("members")
-        if inner:
-            yield from _members(inner, f"{name}{'[].' if stride is not None else '.'}", offset or 0)
+        yield from _members(member.get("members", ()), f"{name}{'[].' if is_array else '.'}", offset or 0)
 
 
 def _show_title(text: str, depth: int) -> None:
-    show("  " * depth, (text, "bold"))
+    messages.show("  " * depth, (text, "bold"))
 
 
-def _show_rows(title: str, headings: tuple[str, ...], rows: Sequence[Sequence[Any]], depth: int) -> None:
-    if len(rows) > _MOST_ROWS:
-        title += f" (the first {_MOST_ROWS} of {len(rows)})"
-    _show_title(title, depth)
+def _show_rows(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], depth: int) -> None:
+    """Print a table, if it has rows."""
     if rows:
-        show_table([headings, *(tuple(map(_cell, row)) for row in rows[:_MOST_ROWS])], indent=2 * (depth + 1))
+        _show_title(title if len(rows) <= _MOST_ROWS else f"{title} (the first {_MOST_ROWS} of {len(rows)})", depth)
+        messages.show_table([headings, *(tuple(map(_cell, row)) for row in rows[:_MOST_ROWS])], indent=2 * (depth + 1))
 
 
 def _cell(value: object) -> str:
     """A word of the module as a terminal may see it: names are any bytes, control characters and whole books too."""
     text = str(value)
-    text = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
-    return one_line(text)
+    return one_line(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")

@@ -4,12 +4,10 @@
 
     with SuiteDisplay(verbose=False) as display:
         display.start(total)              # None where the number of items is not known yet; may be called again
-        display.started(item, "0")        # the worker "0" runs this item now
+        display.started(item, 0)          # the worker 0 runs this item now
         display.finished(result, ["cmd"]) # a failure is shown at once; at the end with what repeats it
         display.note("warning", "text")   # a message while it runs
         display.end("report: out.html")   # the counts, the failures, and further lines
-
-Noting is cheap, as there may be a thousand items a second: a thread shows what was noted, a few times a second.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from scenario_runner.suite.records import Item, Result
 from scenario_runner.suite.reports.text import details, headline, seconds_text
 from scenario_runner.text import Span, counted, one_line
 
-_TERMINAL_INTERVAL_S: Final = 0.25
 _LOG_INTERVAL_S: Final = 30.0
 _RATE_WINDOW_S: Final = 10.0
 _DETAILED_FAILURES_MAX: Final = 100  # from then on a failure is one line
@@ -58,21 +55,18 @@ class SuiteDisplay:
     def __init__(self, stream: TextIO | None = None, *, verbose: bool = False, quiet: bool = False) -> None:
         """``stream`` is standard output by default. With ``verbose`` items that pass have a line as well, with
         ``quiet`` a failure is shown once, with its commands."""
-        self._stream = stream = stream or sys.stdout
+        self._stream = stream or sys.stdout
         self._verbose = verbose
         self._quiet = quiet
-        is_terminal = stream is not None and messages.is_terminal(stream)
-        self._terminal = messages.terminal(stream) if is_terminal else None
-        self.interval_s = _TERMINAL_INTERVAL_S if is_terminal else _LOG_INTERVAL_S
+        self._terminal = messages.terminal(self._stream)
         self._live: Any = None
         self._total: int | None = None
         self._counts: Counter[str] = Counter()  # by verdict
-        self._unexpected: list[Sequence[str]] = []  # the lines of each failure that are shown at the end
+        self._unexpected: list[str] = []  # lines about failures that are shown at the end
         self._done = self._failures = 0
-        self._running: dict[str, tuple[Item, float]] = {}  # by worker
+        self._running: dict[int, tuple[Item, float]] = {}  # by worker
         self._begin = time.monotonic()
         self._samples: deque[tuple[float, int]] = deque()
-        self._lines: deque[tuple[str, str]] = deque()  # lines to be shown, with their styles
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -82,102 +76,87 @@ class SuiteDisplay:
         if self._quiet:
             return
         self._total = total
-        if self._thread is None:
-            self._begin = time.monotonic()
-            self._samples.append((self._begin, 0))
-            if self._terminal is not None:
-                self._live = self._terminal.live(self._rows)
-                self._live.start()
+        if self._samples:
+            return
+        self._begin = time.monotonic()
+        self._samples.append((self._begin, 0))
+        if self._terminal is not None:
+            self._live = self._terminal.live(self._rows)
+            self._live.start(refresh=True)
+        else:
             self._thread = threading.Thread(target=self._keep_showing, name="suite display", daemon=True)
             self._thread.start()
 
-    def started(self, item: Item, worker: str) -> None:
+    def started(self, item: Item, worker: int) -> None:
         """A worker runs this item from now on."""
         self._running[worker] = item, time.monotonic()
 
     def finished(self, result: Result, commands: Sequence[str] = ()) -> None:
         """An item has its verdict; ``commands`` repeat a failure."""
-        worker = next((worker for worker, (item, _) in self._running.items() if item.id == result.item.id), None)
-        if worker is not None:
-            del self._running[worker]  # else the worker has begun with its next item
+        for worker, (item, _) in list(self._running.items()):
+            if item.id == result.item.id:  # else the worker has begun with its next item
+                del self._running[worker]
         self._done += 1
         self._counts[result.verdict] += 1
-        commands = [f"  {one_line(command)}" for command in commands]
+        lines = [f"  {one_line(command)}" for command in commands]
         if result.is_bad and not self._quiet and self._failures < _LISTED_FAILURES_MAX:
-            self._unexpected.append((headline(result), *commands))
+            self._unexpected += [headline(result), *lines]
         if result.is_bad or result.verdict in ("Flake", "Warn") or self._verbose:
-            self._show(result, commands if self._quiet else ())
+            self._show(result, lines if self._quiet else ())
 
     def note(self, label: str, text: str, help: str | None = None) -> None:
         """A message ('warning', 'error', 'info') while the suite runs."""
         if self._terminal is None:
-            self._flush()
             messages.write(label, text, help)
             return
-        self._lines.append((one_line(f"{label}: {text}"), "yellow" if label == "warning" else "bold"))
+        self._write(one_line(f"{label}: {text}"), style="yellow" if label == "warning" else "bold")
         if help:
-            self._lines.append((one_line(f"  help: {help}"), "green"))
+            self._write(one_line(f"  help: {help}"), style="green")
 
     def end(self, *lines: str) -> None:
-        """Show what is still to be shown, the counts, the failures, and these lines. Calling it again does nothing."""
-        if self._ended.is_set():
-            return
+        """Show the counts, the failures, and these lines."""
         self._stop()
         elapsed = time.monotonic() - self._begin
         of = "" if self._total in (None, self._done) else f" of {self._total}"
-        self._lines.append((f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}", "bold"))
-        failures = [line for failure in self._unexpected for line in failure]
-        if failures:
-            more = self._failures - len(self._unexpected)
-            failures = ["", "unexpected, and how to repeat it:", *failures, *([f"and {more} more"] if more else []), ""]
-        self._lines.extend((line, "") for line in (*failures, *map(one_line, lines)))
-        self._flush()
+        counts = f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}"
+        if self._unexpected:
+            more = self._failures - _LISTED_FAILURES_MAX
+            self._unexpected += [f"and {more} more", ""] if more > 0 else [""]
+            self._unexpected[:0] = ["", "unexpected, and how to repeat it:"]
+        self._write(counts, *self._unexpected, *map(one_line, lines), style="bold")
 
     def __enter__(self) -> SuiteDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._ended.is_set():
-            self._stop()
-            self._flush()
+        self._stop()
 
     def _progress(self) -> None:
-        self._flush()
         if self._live is not None:
             self._live.refresh()
         else:
-            self._write([(self._progress_text(), "")])
+            self._write(self._progress_text())
 
-    def _flush(self) -> None:
+    def _write(self, *lines: str, style: str = "") -> None:
+        """Show lines, of which the first has the style."""
         with self._lock:
-            lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            if lines:
-                self._write(lines)
-
-    def _write(self, lines: list[tuple[str, str]]) -> None:
-        if self._terminal is not None:
-            self._terminal.lines(lines)
-        elif self._stream is not None:
-            print("\n".join(text for text, _ in lines), file=self._stream, flush=True)
+            if self._terminal is not None:
+                self._terminal.show((lines[0], style), *(f"\n{line}" for line in lines[1:]))
+            elif self._stream is not None:
+                print("\n".join(lines), file=self._stream, flush=True)
 
     def _show(self, result: Result, commands: Sequence[str]) -> None:
-        line = headline(result)
-        if self._verbose:
-            line += f" ({seconds_text(result.seconds)})"
-        self._lines.append((line, _style(result.verdict)))
+        lines = [headline(result) + (f" ({seconds_text(result.seconds)})" if self._verbose else "")]
         if result.is_bad:
             self._failures += 1
             if self._failures <= _DETAILED_FAILURES_MAX:
-                self._lines.extend((f"  {detail}", "") for detail in details(result))
-                self._lines.extend((command, "") for command in commands)
+                lines += [*(f"  {detail}" for detail in details(result)), *commands]
             if self._failures == _DETAILED_FAILURES_MAX:
-                note = f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown"
-                self._lines.append((note, ""))
-        if self._terminal is None:
-            self._flush()
+                lines.append(f"after {_DETAILED_FAILURES_MAX} failures only the first line of each is shown")
+        self._write(*lines, style=_style(result.verdict))
 
     def _keep_showing(self) -> None:
-        while not self._ended.wait(self.interval_s):
+        while not self._ended.wait(_LOG_INTERVAL_S):
             self._progress()
 
     def _stop(self) -> None:
@@ -202,18 +181,27 @@ class SuiteDisplay:
         return rate, 100 * self._done // self._total, f"{left} left" if rate else ""
 
     def _counts_text(self) -> str:
-        return ", ".join(f"{count} {verdict}" for verdict, count in _in_order(self._counts))
+        return ", ".join(f"{count} {verdict}" for verdict, count in self._counts_in_order())
+
+    def _counts_in_order(self) -> list[tuple[str, int]]:
+        """The counts by verdict: Pass first, then as in the table, others last."""
+        order = [*_STYLES, *self._counts]
+        return sorted(self._counts.copy().items(), key=lambda row: order.index(row[0]))
 
     def _progress_text(self) -> str:
         rate, percent, left = self._pace()
         done = f"{self._done} of {self._total} done ({percent} %)" if self._total else f"{self._done} done"
         text = ", ".join(filter(None, (done, f"{rate:.1f} a second", left)))
         text += f": {self._counts_text()}" if self._counts else ""
-        slow = [(item, begin) for item, begin in list(self._running.values()) if time.monotonic() - begin > 5]
-        if slow:
-            item, begin = min(slow, key=itemgetter(1))
-            text += f"; {item.id} has been running for {seconds_text(time.monotonic() - begin)}"
+        for begin, _, item in self._longest_running()[:1]:
+            if time.monotonic() - begin > 5:
+                text += f"; {item.id} has been running for {seconds_text(time.monotonic() - begin)}"
         return one_line(text)
+
+    def _longest_running(self) -> list[tuple[float, int, Item]]:
+        """The items that run, each with the time of its start and its worker; those that run longest come first."""
+        running = [(begin, worker, item) for worker, (item, begin) in list(self._running.items())]
+        return sorted(running, key=itemgetter(0))
 
     def _rows(self) -> Iterator[list[Span]]:
         """The bar, the counts, and what runs; each text with its style."""
@@ -228,8 +216,8 @@ class SuiteDisplay:
             bar.append(f" {self._done}/{self._total}  {percent} %")
         yield [*bar, f"  {rate:.0f}/s" if rate >= 10 else f"  {rate:.1f}/s", (f"  {left}", "dim")]
         if self._counts:
-            yield [(f"{count} {verdict}  ", _style(verdict)) for verdict, count in _in_order(dict(self._counts))]
-        running = sorted(((begin, worker, item) for worker, (item, begin) in self._running.items()), key=itemgetter(0))
+            yield [(f"{count} {verdict}  ", _style(verdict)) for verdict, count in self._counts_in_order()]
+        running = self._longest_running()
         for begin, worker, item in running[:_WORKERS_SHOWN_MAX]:
             taken = f"{seconds_text(now - begin)}  " if now - begin >= 1 else ""
             yield [(f"{worker:>4}  ", "dim"), (taken, "yellow"), one_line(item.id, width)]
@@ -241,19 +229,9 @@ def _style(verdict: str) -> str:
     return _STYLES.get(verdict, _UNKNOWN_STYLE)
 
 
-def _in_order(counts: dict[str, int]) -> list[tuple[str, int]]:
-    """Counts by verdict: Pass first, then as in the table, others last."""
-    known = [(verdict, counts[verdict]) for verdict in _STYLES if verdict in counts]
-    return known + [(verdict, count) for verdict, count in counts.items() if verdict not in _STYLES]
-
-
 def verdict_line(bad: int, items: int, ended: str = "") -> str:
     """The last line, which stays as it is from version to version. ``ended``: see `Incomplete`, or
     "not run"."""
-    if ended:
-        return f"suite {ended}: {bad} of {counted(items, 'item')} unexpected"
-    return (
-        f"suite failed: {bad} of {counted(items, 'item')} unexpected"
-        if bad
-        else f"suite passed: {counted(items, 'item')}"
-    )
+    if not bad and not ended:
+        return f"suite passed: {counted(items, 'item')}"
+    return f"suite {ended or 'failed'}: {bad} of {counted(items, 'item')} unexpected"

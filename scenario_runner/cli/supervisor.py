@@ -3,7 +3,7 @@
 A driver that crashes takes its process with it. So several files run in a child process, forked before anything is
 imported or started. When it crashes, the next child reports the scenario and continues with the rest. The child dies
 with its parent. With --isolate and --timeout a child that hangs is killed. One file runs without a parent, which would
-take a twentieth of the time of a small run; a `Watcher` reports its crash.
+take a twentieth of the time of a small run, since memory is copied after a fork; a shell beside it reports its crash.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scenario_runner.run.crash import Crash
     from scenario_runner.run.isolated_process import IsolatedProcess
 
-# What follows these is a file that is written, whatever it is called.
+# Options whose argument is a file to write, whatever its name.
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version"})
 
@@ -69,49 +69,36 @@ def supervised(main: Callable[[], int]) -> int:
     signals.handle(signals.interrupt)
     if not driver:
         return main()
-    watcher = Watcher(files[0] if len(files) == 1 else "")
+    told = _start_watcher(files[0] if len(files) == 1 else "")
     try:
         return main()
     finally:
-        watcher.ended()
+        with suppress(OSError):  # there is no shell, or Ctrl-C has ended it
+            os.write(told, b"\n")
 
 
-class Watcher:
-    """A shell that waits beside a run of one file, and reports its work when a driver crashes.
+def _start_watcher(file: str) -> int:
+    """Start a shell that reports the work of this process when a driver crashes, and names ``file``.
 
-    A parent process costs such a run a twentieth of its time, since memory is copied after a fork; starting a shell
-    does not. The run still ends by the signal. A handler in the process itself cannot do this: faulthandler writes only
-    its own lines, and Python code in a crashed process may wait forever for a lock that the driver held.
-
-    Life cycle: started with the run; told that it has `ended`, or the end of its input shows that the process is gone.
+    The run still ends by the signal. A handler in the process itself cannot do this: faulthandler writes only its own
+    lines, and Python code in a crashed process may wait forever for a lock that the driver held. Returns the pipe that
+    takes a line when the run has ended by itself, or -1 if there is no shell, or no Linux.
     """
-
-    def __init__(self, file: str = "") -> None:
-        """Watch nothing if there is no shell, or no Linux."""
-        self._held = -1
-        try:
-            notes, faults = (os.memfd_create("scenario-runner", 0) for _ in range(2))  # 0: the shell inherits them
-            read, held = os.pipe()
-            progress.share(notes)
-            os.posix_spawn(
-                "/bin/sh",
-                ["sh", "-c", _SCRIPT, "sh", one_line(file), str(notes), str(faults)],
-                {},
-                file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), (os.POSIX_SPAWN_CLOSE, 1)],
-            )
-        except (AttributeError, OSError):
-            return
-        os.close(read)
-        self._held = held
-        faulthandler.enable(faults, all_threads=False)
-
-    def ended(self) -> None:
-        """Tell the shell that the run has ended by itself."""
-        try:
-            if self._held >= 0:
-                os.write(self._held, b"\n")
-        except OSError:
-            pass  # Ctrl-C ended the shell
+    try:
+        notes, faults = (os.memfd_create("scenario-runner", 0) for _ in range(2))  # 0: the shell inherits them
+        read, told = os.pipe()
+        progress.share(notes)
+        os.posix_spawn(
+            "/bin/sh",
+            ["sh", "-c", _SCRIPT, "sh", one_line(file), str(notes), str(faults)],
+            {},
+            file_actions=[(os.POSIX_SPAWN_DUP2, read, 0), (os.POSIX_SPAWN_CLOSE, 1)],
+        )
+    except (AttributeError, OSError):
+        return -1
+    os.close(read)
+    faulthandler.enable(faults, all_threads=False)
+    return told
 
 
 def files_of(argv: Sequence[str]) -> list[str]:
@@ -128,8 +115,7 @@ def files_of(argv: Sequence[str]) -> list[str]:
 
 
 def _can_fork() -> bool:
-    """Return whether this process has only one thread. Those of a tool that was loaded into it would be missing in a
-    child."""
+    """Return whether this process has only one thread: a forked child would lack those of a tool that was loaded."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -150,10 +136,8 @@ class _Supervisor:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # where it is ignored, the child could not be waited for
         signals.handle(self._pass_on)
         global crash
-        while True:
-            before = progress.number(progress.ENDED)
-            if self._signal:  # while there was no child
-                return signals.EXIT_CODE_BASE + self._signal
+        while not self._signal:  # one comes while there is no child
+            before = progress.numbers[progress.ENDED]
             child = self._fork()
             if child is None:
                 return main()
@@ -164,14 +148,15 @@ class _Supervisor:
             number = self._signal or -code
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
-            from scenario_runner.run.crash import Crash
+            from scenario_runner.run.crash import crash_of_child
 
-            child_crash = Crash.by(number, child.stack, hung_s)
+            child_crash = crash_of_child(number, hung_s, child.stack)
             child.close()
             progress.ended(child_crash.kind.exit_code)
-            if crash is not None and before >= (progress.number(progress.TOTAL) or len(sys.argv)):
-                return progress.number(progress.CODE)  # it only had to report the crash before
+            if crash is not None and before >= (progress.numbers[progress.TOTAL] or len(sys.argv)):
+                return progress.numbers[progress.CODE]  # it only had to report the crash before
             crash = child_crash
+        return signals.EXIT_CODE_BASE + self._signal
 
     def _fork(self) -> IsolatedProcess | None:
         """Fork; None in the child, and if the system refuses a process. Signals are blocked until they can be passed
@@ -196,8 +181,8 @@ class _Supervisor:
         Raises FenceTimeoutError if it does not end: its driver holds it in the kernel."""
         seen, since = -1, 0.0
         while not child.wait(_LOOK_S if self._ends_hanging else None):
-            now, limit_s = time.monotonic(), progress.number(progress.LIMIT_MS) / 1e3
-            changes = progress.number(progress.CHANGES)
+            now, limit_s = time.monotonic(), progress.numbers[progress.LIMIT_MS] / 1e3
+            changes = progress.numbers[progress.CHANGES]
             if changes != seen:
                 seen, since = changes, now
             elif limit_s and now - since > progress.ended_after_s(limit_s):

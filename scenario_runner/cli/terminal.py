@@ -1,7 +1,5 @@
 """Colours and pictures on a terminal, by `rich`: importing it takes a while, so only terminals pay for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
@@ -14,7 +12,7 @@ from scenario_runner.text import Span, visible
 
 
 class _Styled:
-    """A stream of the program for `rich`: what comes here has gone through `visible` already."""
+    """A stream of the program for `rich`; text that is written to it has been escaped by `visible` already."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -25,7 +23,7 @@ class _Styled:
 
 
 class Terminal(Console):
-    """A console that escapes what `visible` does."""
+    """A console that escapes control characters (`visible`)."""
 
     def __init__(self, stream: TextIO) -> None:
         file: Any = _Styled(stream) if hasattr(stream, "write_styled") else stream
@@ -42,24 +40,13 @@ class Terminal(Console):
             yield Segment(text if control else visible(text), style, control)
 
     def show(self, *spans: Span) -> None:
-        """Print a line."""
+        """Print texts as one line, or as several with line feeds in between."""
         self.print(Text.assemble(*spans), soft_wrap=True)
 
-    def lines(self, lines: Iterable[tuple[str, str]]) -> None:
-        """Print several lines at once, each with its style."""
-        self.print(Text("\n").join(Text(*line) for line in lines), soft_wrap=True)
-
     def live(self, rows: Callable[[], Iterable[Iterable[Span]]]) -> Live:
-        """Rows that stay below all other lines, as they are at each refresh."""
+        """Rows that stay below all other lines, as they are at each refresh, which come a few times a second."""
 
         def picture() -> Group:
             return Group(*(Text.assemble(*row, no_wrap=True, overflow="ellipsis") for row in rows()))
 
-        return Live(
-            get_renderable=picture,
-            console=self,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        return Live(get_renderable=picture, console=self, transient=True, redirect_stdout=False, redirect_stderr=False)

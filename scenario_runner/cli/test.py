@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
+from argparse import Action, Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from itertools import chain, islice
 from socket import gethostname
@@ -14,23 +14,30 @@ from typing import TYPE_CHECKING, Final
 
 from scenario_runner import __version__
 from scenario_runner.cli import DEPENDENCIES
+from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
+from scenario_runner.cli.report import report_paths, write_reports
 from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
-from scenario_runner.cli.test_options import report_paths, runner_arguments, settle, write_reports
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.suite.discovery import Discovery, listed
 from scenario_runner.suite.hashes import program_hash
-from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, header
-from scenario_runner.suite.lists import Lists, Selection, given_patterns, read_baselines, read_patterns
-from scenario_runner.suite.merging import EarlierResults, MergedJournals
+from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, MergedJournals, header
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import EvaluationOptions, Item, Result
-from scenario_runner.suite.reports.text import SuiteInfo, missing_tools
+from scenario_runner.suite.reports.text import Repeat, SuiteInfo, missing_tools
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.workers import Workers
-from scenario_runner.suite.session import Limits, Session
+from scenario_runner.suite.session import (
+    Limits,
+    Lists,
+    Selection,
+    Session,
+    given_patterns,
+    read_baselines,
+    read_patterns,
+)
 from scenario_runner.suite.verdicts import Rules, not_run, write_tables
 from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted
@@ -41,12 +48,14 @@ if TYPE_CHECKING:
 UNEXPECTED: Final = 1
 """The exit code where results are unexpected failures."""
 
-# So many items are found before the first one runs: their expectations are checked, and the end may be known.
+# Items whose expectations are read before the first one runs; in small suites these are all.
 _LOOKED_AHEAD: Final = 1000
+# The arguments of Runner that a worker takes from its own options.
+_OF_WORKERS: Final = ("device", "timeout_s")
 _EMPTY: Final = "SR-SUITE-009"
 
 
-def main(options: argparse.Namespace) -> int:
+def main(options: Namespace) -> int:
     """Run a suite.
 
     Returns 0 where every result is expected, 1 where some are not, or the exit code of what is wrong with the suite
@@ -57,12 +66,72 @@ def main(options: argparse.Namespace) -> int:
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
     set_up_logging(options.log_level)
-    with SuiteDisplay(verbose=options.verbose, quiet=options.quiet) as display:
+    results: AbstractContextManager[str] = temporary_folder() if options.reports else nullcontext("")
+    if options.results is not None:
+        results = nullcontext(os.path.abspath(options.results))
+    with results as folder, SuiteDisplay(verbose=options.verbose, quiet=options.quiet) as display:
 
         def show(problem: Diagnostic) -> None:
             display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
 
-        return _Suite(options, display, SuiteProblems(show, strict=options.strict)).run()
+        return _Suite(options, folder, display, SuiteProblems(show, strict=options.strict)).run()
+
+
+def settle(options: Namespace) -> None:
+    """Check the options of ``test`` and complete them: ``repeating`` tells how one item runs again in the same way,
+    ``reports`` are `report_paths`.
+
+    Raises UsageError and FileError.
+    """
+    repeated = _given(options.repeated_actions, options)
+    _check(options)
+    # the lists that verdicts depend on, and what the names in them are relative to
+    lists = [(f"--{name}", os.path.abspath(path)) for name in ("baseline", "flakes") for path in getattr(options, name)]
+    lists.append(("--root", os.path.abspath(options.root)))
+    options.reports = report_paths(options)
+    options.repeating = Repeat(repeated, tuple(lists), options.devices, _given(options.run_actions, options))
+
+
+def _check(options: Namespace) -> None:
+    """Complete some options by others. Raises UsageError for those that contradict each other."""
+    start, step = options.fraction_start, options.fraction
+    has_results = options.results is not None
+    options.resume = options.resume or options.resume_anyway
+    mistakes = {
+        "no scenario, folder or list was given: name it before options that take several values": not options.paths,
+        f"--fraction-start is {start}, expected at most --fraction ({step})": start > step,
+        "--resume needs --results, the folder of the run before": options.resume and not has_results,
+        "--failed-first needs --results, the folder of the run before": options.failed_first and not has_results,
+        "--dry-run belongs to --update; --list shows what would run": options.dry_run and not options.update,
+        "--update writes expectations on this machine, --cluster runs on others": options.update and options.cluster,
+        "--update writes expectations, and --results results: give one of them": options.update and has_results,
+        "--device and --devices were given; --devices takes several": options.device and options.devices,
+        "standard input was given twice": options.paths.count("-") > 1,
+    }
+    for message, is_made in mistakes.items():
+        if is_made:
+            raise UsageError(message, help="scenario-runner test --help shows all options")
+    if options.device is not None:
+        options.devices = (options.device,)
+    if options.retries is None:
+        options.retries = 1 if options.repeat == 1 else 0
+
+
+def _given(actions: Sequence[Action], options: Namespace) -> tuple[str, ...]:
+    """The options that were given, but for the device, as words of a command line."""
+    words: list[str] = []
+    for action in actions:
+        name, value = action.option_strings[0], getattr(options, action.dest)
+        if value == action.default or action.dest == "device":
+            continue
+        if action.dest == "glslang" and os.path.dirname(value):
+            value = os.path.abspath(value)  # the command may be for another folder
+        if value is True:
+            words.append(name)
+        else:
+            values = value if isinstance(value, list) else [f"{value:.12g}" if isinstance(value, float) else value]
+            words += [f"{name}={entry}" for entry in values]
+    return tuple(words)
 
 
 def _title(path: str) -> str:
@@ -71,17 +140,15 @@ def _title(path: str) -> str:
 
 
 class _Suite:
-    """Life cycle: made; `run` once."""
+    """Life cycle: made; `run` once. ``folder`` gets a journal and files about failures; "": there are none."""
 
-    def __init__(self, options: argparse.Namespace, display: SuiteDisplay, problems: SuiteProblems) -> None:
+    def __init__(self, options: Namespace, folder: str, display: SuiteDisplay, problems: SuiteProblems) -> None:
         self._options = options
+        self._folder = folder
         self._display = display
         self._problems = problems
         self._clock_start_s = time.perf_counter()
         self._total: int | None = None  # of the items, once it is known
-        self._included = 0  # items that --include-tests lets through, of which --fraction takes a share
-        self._folder = ""  # of the results; a temporary one where reports need it and nobody named one
-        self._report_paths = report_paths(options)
         self._info = SuiteInfo(
             title=" ".join(map(_title, options.paths)),
             started=time.time(),
@@ -92,6 +159,16 @@ class _Suite:
             is_temporary=options.results is None,
             repeat=lambda result: options.repeating,
         )
+        self._worker_options = WorkerOptions(
+            timeout_s=options.timeout or ITEM_TIMEOUT_S,
+            timeout_origin="the default of --timeout" if options.timeout is None else "--timeout",
+            rules=Rules(options.retries, options.repeat),
+            devices=options.devices,
+            jobs=options.jobs or 0,
+            runner={name: value for name, value in shared_arguments(options).items() if name not in _OF_WORKERS},
+            task_options=EvaluationOptions(folder or None, options.max_evidence << 20),
+            core_dumps=options.core_dumps,
+        )
         self._devices: tuple[tuple[str, str], ...] = ()
         self._drivers: dict[str, None] = {}
         self._lacking = ""  # what the first item needs that is not supported
@@ -100,50 +177,38 @@ class _Suite:
     def run(self) -> int:
         """Run it; the exit code."""
         options = self._options
-        with ExitStack() as stack:
-            with self._reporting_emptiness(), self._problems.together():
-                lists = Lists(
-                    read_baselines(options.baseline, self._problems),
-                    read_patterns(options.skips, self._problems),
-                    read_patterns(options.flakes, self._problems),
-                    given_patterns(options.include_tests, self._problems),
-                )
+        try:
+            with self._problems.together():
+                baseline = read_baselines(options.baseline, self._problems)
+                skips, flakes = (read_patterns(paths, self._problems) for paths in (options.skips, options.flakes))
+                self._lists = Lists(baseline, skips, flakes, given_patterns(options.include_tests, self._problems))
                 earlier = self._earlier()
-                items = self._items(lists, earlier)
+                items = self._items(earlier)
                 ahead = list(items if options.strict else islice(items, _LOOKED_AHEAD + 1))
                 if options.strict:
-                    self._report_unmatched(lists)
-            if options.list:
-                for item in chain(ahead, items):
-                    if not lists.skips.match(item.id):
-                        print(listed(item))
-                self._report_unmatched(lists)
-                return self._problems.exit_code
-            if options.update:
-                from scenario_runner.cli.test_update import update  # heavy: numpy and pydantic
-
-                chosen = (item for item in chain(ahead, items) if not lists.skips.match(item.id))
-                return update(options, chosen, self._worker_options(), self._problems) or self._problems.exit_code
-            return self._run(ahead, items, lists, earlier, stack)
-
-    @contextmanager
-    def _reporting_emptiness(self) -> Iterator[None]:
-        """Write the reports where there is no item, too: they say so."""
-        try:
-            yield
+                    self._report_unmatched()
         except UsageError as error:
-            empty = next((problem.message for problem in error.problems if problem.code == _EMPTY), None)
-            if empty is not None and not self._options.list:
-                write_reports(self._report_paths, (), self._info._replace(incomplete=empty), self._problems)
+            empty = [problem.message for problem in error.problems if problem.code == _EMPTY]
+            if empty and not options.list:  # reports say so
+                write_reports(options.reports, (), self._info._replace(incomplete=empty[0]), self._problems)
             raise
+        if not (options.list or options.update):
+            return self._run(ahead, items, earlier)
+        chosen = (item for item in chain(ahead, items) if not self._lists.skips.match(item.id))
+        if options.update:
+            from scenario_runner.cli.test_update import update  # heavy: numpy and pydantic
+
+            return update(options, chosen, self._worker_options, self._problems) or self._problems.exit_code
+        for item in chosen:
+            print(listed(item))
+        self._report_unmatched()
+        return self._problems.exit_code
 
     def _earlier(self) -> MergedJournals | None:
         """The results of the run before, where they are asked for and there are any."""
         options = self._options
-        if not (options.resume or options.failed_first):
-            return None
-        path = os.path.join(options.results, FILE_NAME)
-        if not os.path.exists(path) or not os.path.getsize(path):
+        path = os.path.join(options.results or "", FILE_NAME)
+        if not (options.resume or options.failed_first) or not os.path.exists(path) or not os.path.getsize(path):
             return None
         try:
             return MergedJournals([path], self._problems)
@@ -153,63 +218,65 @@ class _Suite:
             self._problems.failed(error)
             return None
 
-    def _items(self, lists: Lists, earlier: MergedJournals | None) -> Iterator[Item]:
+    def _items(self, earlier: MergedJournals | None) -> Iterator[Item]:
         """The items of the command line, found as they are asked for. Raises UsageError where there are none."""
         options = self._options
-
-        first: frozenset[str] = frozenset()
-        if options.failed_first and earlier is not None:
-            first = frozenset(id for id, result in earlier.results.items() if result.is_bad)
+        results = earlier.results if options.failed_first and earlier is not None else {}
+        first = {id for id, result in results.items() if result.is_bad}
         discovery = Discovery(options.root, self._problems)
-        selection = Selection(options.fraction, options.fraction_start, options.shuffle, first)
+        included = 0  # items that --include-tests lets through, of which --fraction takes a share
+
+        def counting() -> Iterator[Item]:
+            nonlocal included
+            for item in self._lists.included(discovery.items(options.paths)):
+                included += 1
+                yield item
+
         is_empty = True
-        for item in selection.items(self._count_included(lists.included(discovery.items(options.paths)))):
-            is_empty = is_empty and bool(lists.skips) and lists.skips.match(item.id)
+        for item in Selection(options.fraction, options.fraction_start, options.shuffle, first).items(counting()):
+            is_empty = is_empty and self._lists.skips.match(item.id)
             yield item
-        if not discovery.count:
+        if not discovery.ids:
             names = ", ".join(map(repr, options.paths))
             help = 'name scenario files, or folders with .json files that have "commands" or "resources"'
             refuse(_EMPTY, None, f"no scenario was found in {names}", help)
-        reason = f"of {counted(discovery.count, 'scenario')} none is selected"
-        if not self._included:
+        reason = f"of {counted(len(discovery.ids), 'scenario')} none is selected"
+        if not included:
             refuse(_EMPTY, None, f"{reason} by --include-tests", "--list without it prints all names")
         if is_empty and options.fraction == 1:
             refuse(_EMPTY, None, f"{reason}: --skips matches all", "--list without it prints all names")
         if is_empty:
-            self._display.note("note", f"nothing runs in this share of {counted(self._included, 'scenario')}")
+            self._display.note("note", f"nothing runs in this share of {counted(included, 'scenario')}")
 
-    def _count_included(self, items: Iterable[Item]) -> Iterator[Item]:
-        for item in items:
-            self._included += 1
-            yield item
-
-    def _run(
-        self,
-        ahead: Sequence[Item],
-        items: Iterator[Item],
-        lists: Lists,
-        earlier: MergedJournals | None,
-        stack: ExitStack,
-    ) -> int:
+    def _run(self, ahead: Sequence[Item], items: Iterator[Item], earlier: MergedJournals | None) -> int:
         options = self._options
         if len(ahead) <= _LOOKED_AHEAD or options.strict:
             self._total = len(ahead)
-        journal, header = self._journal(stack, resume=options.resume and earlier is not None)
-        kept = EarlierResults(earlier) if options.resume and earlier is not None else None
+        kept = earlier if options.resume else None
+        journal, header = self._journal(resume=kept is not None)
         session = Session(
-            lists,
-            Rules(options.retries, options.repeat),
+            self._lists,
+            self._worker_options.rules,
             Limits(options.fail_fast, options.max_failures, options.strict_environment),
             self._take,
             journal=journal,
             program_hash=header and header.program_hash,
-            earlier=None if kept is None else kept.result,
+            earlier={} if kept is None else kept.results,
         )
         ended: Ended = "complete"
         try:
-            self._run_items(session, ahead, items, None if options.resume_anyway else kept, header)
+            with self._workers() as workers:
+                self._check_expectations(ahead)  # while the process that workers are forked from imports their modules
+                if kept is not None and header is not None and not options.resume_anyway:
+                    for difference in kept.forget_void(header, workers.find_devices()):
+                        self._display.note("warning", difference, "--resume-anyway keeps what is of the same files")
+                self._display.start(self._total)
+                try:
+                    session.run(self._counted(chain(ahead, items)), workers)
+                finally:
+                    self._devices = tuple((device.uuid, device.name) for device in workers.devices)
             if session.is_complete:
-                self._report_unmatched(lists)
+                self._report_unmatched()
             else:
                 ended = "stopped"
         except KeyboardInterrupt:
@@ -219,23 +286,28 @@ class _Suite:
             ended = "stopped by an error"
             raise
         finally:
-            if journal is not None:
-                try:
-                    journal.end(End(ended, self._total, dict(self._devices)))
-                except FileError as error:
-                    if ended != "stopped by an error":  # which says the same
-                        self._problems.failed(error)
-                journal.close()
-            lacking = missing_tools(self._without_tool)
-            if lacking is not None:
-                self._problems.failed(lacking)
-            nothing = not_run((row.verdict for row in session.rows.values()), len(session.rows), self._lacking)
-            lines = self._written(session, journal, lacking)
-            word = ended if ended != "complete" else "not run" if nothing else "incomplete" if lacking else ""
-            self._display.end(*lines, verdict_line(session.bad, len(session.rows), word))
+            nothing = self._finish(session, journal, ended)
         if nothing:
             self._problems.found("SR-SUITE-015", None, nothing, "'scenario-runner doctor' shows what this machine has")
         return UNEXPECTED if session.bad else self._problems.exit_code
+
+    def _finish(self, session: Session, journal: Journal | None, ended: Ended) -> str:
+        """End the journal, write the reports and show the last lines. Returns why nothing has run, "" otherwise."""
+        if journal is not None:
+            try:
+                journal.write(End(ended, self._total, dict(self._devices)))
+            except FileError as error:
+                if ended != "stopped by an error":  # which says the same
+                    self._problems.failed(error)
+            journal.close()
+        lacking = missing_tools(self._without_tool)
+        if lacking is not None:
+            self._problems.failed(lacking)
+        nothing = not_run((row.verdict for row in session.rows.values()), len(session.rows), self._lacking)
+        lines = self._written(session, journal, lacking)
+        word = ended if ended != "complete" else "not run" if nothing else "incomplete" if lacking else ""
+        self._display.end(*lines, verdict_line(session.bad, len(session.rows), word))
+        return nothing
 
     def _take(self, result: Result) -> None:
         """Show a result, and keep what the end of the suite is about."""
@@ -247,53 +319,15 @@ class _Suite:
         if result.driver:
             self._drivers[result.driver] = None
 
-    def _run_items(
-        self,
-        session: Session,
-        ahead: Sequence[Item],
-        items: Iterator[Item],
-        kept: EarlierResults | None,
-        header: Header | None,
-    ) -> None:
-        with self._workers(session) as workers:
-            self._check_expectations(ahead)  # while the process that workers are forked from imports what they need
-            if kept is not None and header is not None:
-                for difference in kept.compare(header, workers.find_devices()):
-                    self._display.note("warning", difference, "--resume-anyway keeps what is of the same files")
-            self._display.start(self._total)
-            try:
-                session.run(self._counted(chain(ahead, items)), workers)
-            finally:
-                self._devices = tuple((device.uuid, device.name) for device in workers.devices)
-
-    def _workers(self, session: Session) -> Workers | ClusterWorkers:
+    def _workers(self) -> Workers | ClusterWorkers:
         def note(text: str) -> None:
             self._display.note("warning", text)
 
-        if self._options.cluster is not None:
-            from scenario_runner.suite.cluster_workers import ClusterWorkers
+        if self._options.cluster is None:
+            return Workers(self._worker_options, on_start=self._display.started, on_note=note)
+        from scenario_runner.suite.cluster_workers import ClusterWorkers
 
-            options = self._worker_options()
-            return ClusterWorkers(
-                self._options.cluster, options, session.rules, session.lists.expected, self._problems, on_note=note
-            )
-
-        return Workers(
-            self._worker_options(), on_start=lambda item, worker: self._display.started(item, str(worker)), on_note=note
-        )
-
-    def _worker_options(self) -> WorkerOptions:
-        options = self._options
-
-        return WorkerOptions(
-            timeout_s=options.timeout or ITEM_TIMEOUT_S,
-            timeout_origin="the default of --timeout" if options.timeout is None else "--timeout",
-            devices=options.devices,
-            jobs=options.jobs or 0,
-            runner=runner_arguments(options),
-            task_options=EvaluationOptions(self._folder or None, options.max_evidence << 20),
-            core_dumps=options.core_dumps,
-        )
+        return ClusterWorkers(self._options.cluster, self._worker_options, self._problems, on_note=note)
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items; when there are no more, the display learns how many there were."""
@@ -313,31 +347,23 @@ class _Suite:
 
             problems = [problem for item in items for problem in check(item)]
             # what this machine lacks is said once, at the end
-            self._problems.show_all(
-                [problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)]
-            )
+            of_items = [problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)]
+            self._problems.show_all(of_items)
 
-    def _journal(self, stack: ExitStack, *, resume: bool) -> tuple[Journal | None, Header | None]:
-        """A journal in --results, or in a temporary folder where reports are made of it."""
-        options = self._options
-
-        if options.results is not None:
-            self._folder = os.path.abspath(options.results)
-        elif self._report_paths:
-            self._folder = stack.enter_context(temporary_folder())
-        else:
+    def _journal(self, *, resume: bool) -> tuple[Journal | None, Header | None]:
+        if not self._folder:
             return None, None
-        arguments = runner_arguments(options)
-        journal = stack.enter_context(Journal(self._folder, resume=resume))
+        options = self._worker_options
         begun = header(
-            program_hash(arguments),
-            command=("scenario-runner", "test", *options.argv),
-            runner=arguments,
-            repeat=options.repeating,
+            program_hash(options.runner),
+            command=self._info.command,
+            runner=options.runner,
+            repeat=self._options.repeating,
             items=self._total,
-            timeout_s=self._worker_options().timeout_s,
+            timeout_s=options.timeout_s,
         )
-        journal.begin(begun)
+        journal = Journal(self._folder, resume=resume)
+        journal.write(begun)
         return journal, begun
 
     def _written(self, session: Session, journal: Journal | None, lacking: MissingToolError | None) -> list[str]:
@@ -348,32 +374,33 @@ class _Suite:
             lines.append(f"{counted(session.taken_over, 'result')} of the run before taken over")
         if journal is not None and journal.is_lost:  # nothing is left to report, nor a folder to write to
             return lines
-        if options.results is not None:
-            try:
+        try:
+            if options.results is not None:
                 write_tables(options.results, session.rows)
                 lines.append(f"results: {options.results}")
-            except ScenarioRunnerError as error:
-                self._problems.failed(error)
-        try:
-            if journal is not None and self._report_paths:
-                merged = MergedJournals([journal.path], self._problems)
-                merged.keep(session.rows)
-                messages = [file.message for file in merged.incomplete()]
-                messages += [lacking.problems[0].message] if lacking else []
-                info = self._info._replace(
-                    seconds=time.perf_counter() - self._clock_start_s,
-                    devices=self._devices,
-                    drivers=tuple(self._drivers),
-                    results=self._folder,
-                    incomplete="; ".join(messages) or merged.not_run(),
-                )
-                lines += write_reports(self._report_paths, merged, info, self._problems)
         except ScenarioRunnerError as error:
             self._problems.failed(error)
-        return lines
+        if journal is None or not self._options.reports:
+            return lines
+        try:
+            merged = MergedJournals([journal.path], self._problems)
+        except ScenarioRunnerError as error:
+            self._problems.failed(error)
+            return lines
+        merged.results = {id: result for id, result in merged.results.items() if id in session.rows}
+        messages = [file.message for file in merged.incomplete()]
+        messages += [lacking.problems[0].message] if lacking else []
+        info = self._info._replace(
+            seconds=time.perf_counter() - self._clock_start_s,
+            devices=self._devices,
+            drivers=tuple(self._drivers),
+            results=self._folder,
+            incomplete="; ".join(messages) or merged.not_run(),
+        )
+        return lines + write_reports(self._options.reports, merged, info, self._problems)
 
-    def _report_unmatched(self, lists: Lists) -> None:
-        for entry, place in lists.unmatched():
+    def _report_unmatched(self) -> None:
+        for entry, place in self._lists.unmatched():
             where = "--include-tests" if place.path is None else place.path
             message = f"{entry!r} matches no scenario of the suite"
             self._problems.found("SR-SUITE-004", where, message, line=place.line, severity="warning")

@@ -1,7 +1,5 @@
 """``scenario-runner validate FILE…``: everything that can be checked without a GPU; ``schema``: the form of files."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from importlib import import_module

@@ -1,7 +1,5 @@
 """``scenario-runner vgf show|scenario|extract FILE``: what is in a model, a scenario that runs it, the model alone."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -11,17 +9,17 @@ from typing import Any
 from scenario_runner.cli.messages import show_table
 from scenario_runner.files.output import OutputFile
 from scenario_runner.files.source import SourceFile, file_error
-from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.describe import describe
 from scenario_runner.graphs.executorch import is_program, read_program
 from scenario_runner.graphs.scenario_template import scenario_for
+from scenario_runner.graphs.vgf_file import read_vgf
 from scenario_runner.text import counted, one_line, size_in_units
 
 _CHUNK_BYTES = 16 << 20
 
 
 def show(options: argparse.Namespace) -> None:
-    """Print what is in a model. Raises FileError for a file that is not a sound model."""
+    """Print the contents of a model. Raises FileError for a file that is not a valid model."""
     described = describe(read_vgf(options.file))
     if options.json:
         print(json.dumps(described, indent=2))
@@ -29,7 +27,7 @@ def show(options: argparse.Namespace) -> None:
         _show_model(options.file, described)
 
 
-def write_scenario(options: argparse.Namespace) -> None:
+def scenario(options: argparse.Namespace) -> None:
     """Write a scenario that runs a model. Raises FileError."""
     path = os.path.relpath(options.file, os.path.dirname(os.path.abspath(options.output)) if options.output else None)
     text = json.dumps(scenario_for(read_vgf(options.file), path), indent=2)

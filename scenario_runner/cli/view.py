@@ -1,17 +1,16 @@
 """``scenario-runner view FILE…``: show an image or tensor in the terminal or as a PNG, and where two of them differ."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os
 import sys
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy
 
-from scenario_runner.cli.messages import is_terminal, show_error, show_table, terminal
+from scenario_runner.cli.messages import show_error, show_table, terminal
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.source import file_error
 from scenario_runner.text import counted, one_line
@@ -20,10 +19,8 @@ from scenario_runner.viewing.difference import Difference, Error, Tolerance, com
 from scenario_runner.viewing.picture import heat, picture_of, shown_channels, shrunk, value_range, write_picture
 from scenario_runner.viewing.reading import read_content
 
-_PNG_SIDE = 65_535
 _TABLE_ROWS = 16
 _TEXEL_CHANNELS = 4
-_DIFFERENT_EXIT_CODE = 1
 
 
 def _content(path: str, options: argparse.Namespace) -> Content:
@@ -31,38 +28,25 @@ def _content(path: str, options: argparse.Namespace) -> Content:
     return content if options.channel is None else content.select(options.channel)
 
 
-def _check_picture(content: Content) -> None:
-    if not math.prod(content.shape) or not content.channels:
-        raise file_error(content.path, "is empty: there is no picture of it")
-    width, height = content.shape[-1] if content.shape else 1, math.prod(content.shape[:-1])
-    if max(width, height) > _PNG_SIDE:
-        message = f"makes a picture of {width}x{height}, expected at most {_PNG_SIDE} each way"
-        raise file_error(content.path, message, help="give it another shape: --shape")
-
-
 def _color_console() -> Any:
     """A rich console on standard output, where that can show colours; None where a picture would show nothing."""
-    if not is_terminal(sys.stdout):
-        return None
     console = terminal(sys.stdout)
-    return console if console.shows_pictures else None
+    return console if console and console.shows_pictures else None
 
 
-def _draw(console: Any, picture: Any, *, brightest: bool = False) -> None:
-    """Two texels in each character: the upper half block in the colour of the upper one, on that of the lower one.
-
-    ``brightest`` is as for `shrunk`.
+def _output(picture: Any, path: str | None, console: Any, *, brightest: bool = False) -> None:
+    """Write a picture to a PNG file, and draw it on a console: two texels in each character, the upper half block in
+    the colour of the upper one, on that of the lower one. ``brightest`` is as for `shrunk`.
     """
+    if path:
+        write_picture(path, picture)
+    if console is None:
+        return
     width, height = max(console.width, 1), max(2 * (console.height - 4), 8)
     small = shrunk(picture, width, height, brightest=brightest).tolist()
-    for row in range(0, len(small), 2):
-        lower = small[row + 1] if row + 1 < len(small) else None
-        below = [f" on {_color(texel)}" for texel in lower] if lower else [""] * len(small[row])
-        console.show(*(("▀", _color(upper) + on) for upper, on in zip(small[row], below, strict=True)))
-
-
-def _color(texel: Sequence[int]) -> str:
-    return f"#{texel[0]:02x}{texel[1]:02x}{texel[2]:02x}"
+    colors = [[f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue, *_ in row] for row in small]
+    for upper, lower in zip_longest(colors[::2], colors[1::2], fillvalue=()):
+        console.show(*(("▀", f"{above} on {below}") for above, below in zip_longest(upper, lower, fillvalue="default")))
 
 
 def _show_folders(options: argparse.Namespace) -> int:
@@ -85,7 +69,7 @@ def _show_folders(options: argparse.Namespace) -> int:
     alone = len(only_one) + len(only_other)
     equal = len(both) - differing
     print(f"{len(both) + alone} files: {equal} equal, {differing} different, {alone} in one folder alone")
-    return error_code or (_DIFFERENT_EXIT_CODE if differing or alone else 0)
+    return error_code or (1 if differing or alone else 0)
 
 
 def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
@@ -94,16 +78,11 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     show_difference(difference, first, second)
     console = None if difference.is_equal else _color_console()
     if (options.png or console is not None) and difference.mismatch is None and difference.total:
-        if options.png:
-            _check_picture(one)
         absolute = difference.errors.get("absolute")
         greatest = options.range[1] if options.range else absolute.value if absolute else 1.0
         picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
-        if options.png:
-            write_picture(options.png, picture)
-        if console is not None:
-            _draw(console, picture, brightest=True)
-    return 0 if difference.is_equal else _DIFFERENT_EXIT_CODE
+        _output(picture, options.png, console, brightest=True)
+    return 0 if difference.is_equal else 1
 
 
 def show_difference(difference: Difference, one: str, other: str, indent: str = "") -> None:
@@ -112,10 +91,10 @@ def show_difference(difference: Difference, one: str, other: str, indent: str = 
     if difference.mismatch is not None:
         print(f"{names} cannot be compared: {difference.mismatch}")
         return
-    count, result = difference.count, counted(difference.total, "element")
-    result = (
-        f"differ: {count} of {result} ({100 * count / difference.total:.3g} %)" if count else f"are equal: {result}"
-    )
+    count, total = difference.count, difference.total
+    result = f"are equal: {counted(total, 'element')}"
+    if count:
+        result = f"differ: {count} of {counted(total, 'element')} ({100 * count / total:.3g} %)"
     if difference.tolerated:
         result += f", {difference.tolerated} {'more' if count else 'of them'} within the tolerance"
     print(f"{names} {result}")
@@ -128,11 +107,9 @@ def show_difference(difference: Difference, one: str, other: str, indent: str = 
     if difference.psnr is not None:
         facts["PSNR"] = f"{difference.psnr:.2f} dB"
     if any(difference.nan_counts):
-        only_one, only_other, both = difference.nan_counts
-        facts["NaN"] = f"{only_one} in the first alone, {only_other} in the second alone, {both} in both"
+        facts["NaN"] = "{} in the first alone, {} in the second alone, {} in both".format(*difference.nan_counts)
     if difference.box is not None:
-        top, left, bottom, right = difference.box
-        facts["within"] = f"rows {top} to {bottom}, columns {left} to {right}"
+        facts["within"] = "rows {0} to {2}, columns {1} to {3}".format(*difference.box)
     for label, text in facts.items():
         print(f"{indent}  {label:14} {text}")
 
@@ -183,17 +160,15 @@ def _show(content: Content, options: argparse.Namespace) -> None:
     console = _color_console()
     if console is None:
         _show_corner(content)
-    if options.png:
-        _check_picture(content)
-    elif console is None or not math.prod(content.shape) or not content.channels:
+    is_empty = not math.prod(content.shape) or not content.channels
+    if options.png and is_empty:
+        raise file_error(content.path, "is empty: there is no picture of it")
+    if is_empty or not (options.png or console):
         return
     limits = options.range or value_range(content)
     picture = picture_of(content, limits)
     print(f"  black is {limits[0]:g}, white is {limits[1]:g}{_names(shown_channels(content), content)}")
-    if options.png:
-        write_picture(options.png, picture)
-    if console is not None:
-        _draw(console, picture)
+    _output(picture, options.png, console)
 
 
 def _names(shown: Sequence[Channel], content: Content) -> str:

@@ -1,25 +1,27 @@
 """Convert a TOSA model to a VGF file: check its shaders, lower it with placeholders for them, write the file."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from math import prod
+from typing import Literal, NamedTuple
 
 from scenario_runner.conversion import patching
 from scenario_runner.conversion.converter import ConverterCall
-from scenario_runner.conversion.examining import examine
-from scenario_runner.conversion.model import CustomOperation, Function, Model
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Shader
 from scenario_runner.conversion.placeholders import simplified, with_placeholders
 from scenario_runner.conversion.problems import find_problems
 from scenario_runner.conversion.source import Source, converter_errors, open_source, parse_model
+from scenario_runner.custom_shader.attributes import Attributes, View
 from scenario_runner.diagnostics import Diagnostic, warnings_as_errors
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
 from scenario_runner.files.output import OutputFile, check_destination
+from scenario_runner.graphs.vgf_file import parse_vgf
 
 Dispatch = Literal["attributes", "cover-output"]
 DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
+_FEW_WORKGROUPS = "SR-CUSTOM-014"
 
 
 class ConvertedModel(NamedTuple):
@@ -66,14 +68,15 @@ def convert(
     path = None if output is None else os.fspath(output)
     if path is not None:
         check_destination(path)
-        if not isinstance(model, bytes) and os.path.exists(path) and os.path.samefile(path, model):
+        is_file = not isinstance(model, bytes) and os.path.exists(model)
+        if is_file and os.path.exists(path) and os.path.samefile(path, model):
             raise UsageError(f"{path}: the output is the model itself", help="write it to a file of its own")
     source = open_source(model)
     if source.is_plain and function is None:
         converted = _without_shaders(source, converter_options)
     else:
-        examine_options = {"check": check, "compiler": compiler, "use_cache": use_cache}
-        converted = _with_shaders(source, function, converter_options, dispatch, strict, examine_options)
+        examine = partial(_examined, dispatch=dispatch, check=check, compiler=compiler, use_cache=use_cache)
+        converted = _with_shaders(source, function, converter_options, strict, examine)
     if path is not None:
         with OutputFile(path, sum(len(part) for part in converted.parts)) as file:
             for part in converted.parts:
@@ -94,9 +97,8 @@ def _with_shaders(
     source: Source,
     name: str | None,
     converter_options: Sequence[str],
-    dispatch: Dispatch,
     strict: bool,
-    examine_options: Mapping[str, Any],
+    examine: Callable[[Function, Model], tuple[list[Shader], list[Diagnostic]]],
 ) -> ConvertedModel:
     """The model with patched placeholders. Raises everything that is wrong, with ``strict`` also for warnings."""
     model = parse_model(source)
@@ -109,19 +111,15 @@ def _with_shaders(
             with converter_errors(source, model, findings):
                 placeholders = with_placeholders(source, model, function)
                 call = stack.enter_context(ConverterCall(placeholders, converter_options))
-        shaders, problems = examine(list(_labels(model, function)), dispatch, **examine_options)
+        shaders, problems = examine(function, model)
         findings += problems
         _stop_at(findings, model.path, strict=strict)
         if call is None:
             skeleton = patching.skeleton_of(function)
         else:
             with converter_errors(source, model, findings):
-                skeleton = patching.skeleton_in(
-                    call.result(),
-                    function,
-                    lambda: simplified(with_placeholders(source, model, function), model.path),
-                    model.path,
-                )
+                converted = parse_vgf(call.result(), name=model.path)
+                skeleton = patching.skeleton_in(converted, function, partial(simplified, source, model, function))
     parts, problems = patching.patched(skeleton, function, shaders, model.path)
     for problem in problems:
         message = f"the shaders do not fit together: {problem.pointer}: {problem.message}"
@@ -163,3 +161,52 @@ def _labels(model: Model, function: Function) -> Iterator[tuple[str, CustomOpera
         if names.count(shader.name) > 1 or not shader.name:
             label += f", line {shader.line}" if model.is_users_text else f", shader {number}"
         yield label, shader
+
+
+def _examined(
+    function: Function, model: Model, *, dispatch: Dispatch, check: bool, compiler: str | None, use_cache: bool
+) -> tuple[list[Shader], list[Diagnostic]]:
+    """The shaders with attributes and workgroups, and what is wrong with them. The options are those of `convert`."""
+    # imports pydantic, which models without shaders do not need
+    from scenario_runner.custom_shader import check_shaders
+    from scenario_runner.custom_shader.parsing import examine_attributes
+
+    all_attributes: list[Attributes] = []
+    findings: list[Diagnostic] = []
+    for label, shader in _labels(model, function):
+        counts = len(shader.operands), len(shader.results)
+        attributes, problems = examine_attributes(shader.attributes, label, counts)
+        findings += problems
+        if attributes is not None:
+            all_attributes.append(attributes)
+    if len(all_attributes) < len(function.shaders):
+        return [], findings
+    workgroups = local_sizes = [attributes.workgroup_sizes for attributes in all_attributes]
+    if check:
+        types = [shader.types for shader in function.shaders]
+        checked = check_shaders(all_attributes, types, compiler=compiler, use_cache=use_cache)
+        findings += [finding for shader in checked for finding in shader.findings]
+        local_sizes = [shader.local_size or shader.attributes.workgroup_sizes for shader in checked]
+    if dispatch == "cover-output":
+        findings = [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
+        shapes = [shader.results[0].type.static_shape or () for shader in function.shaders]
+        views = [attributes.outputs[0] for attributes in all_attributes]
+        workgroups = list(map(_covering_workgroups, shapes, views, local_sizes))
+    return list(map(Shader, function.shaders, all_attributes, workgroups)), findings
+
+
+def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
+    """The workgroups of ``local_size`` that have one invocation for each element of a value of this shape.
+
+    x, y and z are width and height of an image; else the last dimension, the one before it, and all others. A buffer
+    that is written by workgroups of one dimension is counted by its elements, in x. The components of a format count
+    as one element where they are the last dimension.
+    """
+    sizes = list(shape)
+    if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
+        sizes.pop()
+    if view.kind == "buffer" and tuple(local_size[1:]) == (1, 1):
+        sizes = [prod(sizes)]
+    y, x = [1, 1, *sizes][-2:]
+    extent = (x, y, prod(sizes[:-2]))
+    return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]

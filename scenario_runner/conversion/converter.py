@@ -16,10 +16,11 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
+from scenario_runner.files.source import reason_of
 from scenario_runner.program import Program
 from scenario_runner.temporary import temporary_folder
 
@@ -28,32 +29,25 @@ VARIABLE = "SCENARIO_RUNNER_MODEL_CONVERTER"
 TIMEOUT_S = 60.0
 _TIMEOUT_S_PER_BYTE = 1 / (1 << 20)
 _NAME = "model-converter.exe" if sys.platform == "win32" else "model-converter"
-_HELP = f"install it: pip install {PACKAGE}"
-_SUFFIX = ".tosa"
 _DUMP = b"// -----// IR Dump "
+# Name of the temporary file that the converter reads a FlatBuffer from, at the end of its reasons.
+_TEMPORARY = re.compile(r" \S*model\.tosa$", re.MULTILINE)
 _ERROR = re.compile(r"^([^\n:]*):([0-9]+)(?::[0-9]+)?: error: (.*)$", re.MULTILINE)
-_NOWHERE = "<unknown>"
 _PLAIN_ERROR = "ERROR: "
 _NO_REASON = ("VGF [", "Warning: ", "Failed to compile network")
 _LONGEST_REASON = 400
-_WRONG_OPTIONS = b"Error creating parser"
-_DEFECT = "this is a defect of model-converter"
-_NO_CYCLE = "a value is used before it is made: the operations of a model form no cycle"
-_OPTIONS_HELP = "model-converter --help shows its options"
-_CHUNK_SIZE_BYTES = 1 << 20
 
 
 INVALID, NOT_LOWERED, FAILED = "SR-CUSTOM-030", "SR-CUSTOM-032", "SR-CUSTOM-033"
-"""Codes of the errors where the converter made nothing. The line of an invalid model counts in the text that the
-converter was given; the caller attaches the path."""
+"""Codes of the errors where the converter wrote no file. Lines of an invalid model are those of the converter's input;
+the caller adds the path."""
 
 
 class Input(NamedTuple):
-    """A model for the converter: one that consists of ``parts`` and, where there is one, the file at ``path``."""
+    """A model for the converter, in parts."""
 
     is_flatbuffer: bool
-    path: str | None = None
-    parts: Iterable[bytes] = ()
+    parts: Iterable[bytes | memoryview]
 
 
 def find_converter() -> str | None:
@@ -78,10 +72,10 @@ class ConverterCall:
         converter = find_converter()
         if converter is None:
             message = f"the converter of machine-learning operations (package {PACKAGE}) is not installed"
-            raise _error("SR-CUSTOM-031", message, _HELP)
+            raise _error("SR-CUSTOM-031", message, f"install it: pip install {PACKAGE}")
         self._options = tuple(options)
         with ExitStack() as stack:
-            path, stdin, size_bytes = _opened(model, stack)
+            path, stdin = _stored(model, stack)
             self._content = stack.enter_context(TemporaryFile())
             self._said = stack.enter_context(TemporaryFile())
             program = os.path.abspath(converter)
@@ -90,7 +84,7 @@ class ConverterCall:
                 self.program = stack.enter_context(
                     Program(
                         [program, "-i", path, "-o", "-", *options],
-                        TIMEOUT_S + size_bytes * _TIMEOUT_S_PER_BYTE,
+                        TIMEOUT_S + os.fstat(stdin.fileno()).st_size * _TIMEOUT_S_PER_BYTE,
                         stdin=stdin,
                         stdout=self._content,
                         stderr=subprocess.PIPE if dump else self._said,
@@ -122,27 +116,19 @@ class ConverterCall:
         self._stack.close()
 
 
-def _opened(model: Input, stack: ExitStack) -> tuple[str, int, int]:
-    """The argument that names the model, standard input, and the size of the model.
+def _stored(model: Input, stack: ExitStack) -> tuple[str, IO[bytes]]:
+    """The argument that names the model, and the file that it was written to: standard input of the program.
 
-    A FlatBuffer is recognised by the suffix of its name alone, and MLIR is what has no name."""
-    model_file = stack.enter_context(open(model.path, "rb")) if model.path else None  # noqa: SIM115
-    if model_file is not None and not model.parts:
-        size_bytes = os.fstat(model_file.fileno()).st_size
-        if not model.is_flatbuffer:
-            return "-", model_file.fileno(), size_bytes
-        if model_file.name.endswith(_SUFFIX):
-            return os.path.abspath(model_file.name), subprocess.DEVNULL, size_bytes
-    path = ""
-    if model.is_flatbuffer:
-        path = os.path.join(stack.enter_context(temporary_folder()), f"model{_SUFFIX}")
-    file = stack.enter_context(open(path, "wb") if path else TemporaryFile())  # noqa: SIM115  (until the end of the call)
-    file.writelines(model.parts)
-    if model_file is not None:
-        shutil.copyfileobj(model_file, file, _CHUNK_SIZE_BYTES)
-    file.seek(0)  # which also writes what is kept back
-    size_bytes = os.fstat(file.fileno()).st_size
-    return (path, subprocess.DEVNULL, size_bytes) if path else ("-", file.fileno(), size_bytes)
+    The converter takes a file for a FlatBuffer by its suffix alone, and standard input for MLIR."""
+    try:
+        path = os.path.join(stack.enter_context(temporary_folder()), "model.tosa") if model.is_flatbuffer else ""
+        file = stack.enter_context(open(path, "w+b") if path else TemporaryFile())  # noqa: SIM115  (until the call ends)
+        file.writelines(model.parts)
+        file.seek(0)  # also flushes the buffer
+    except OSError as error:
+        message = f"the model cannot be written to a temporary file for the converter: {reason_of(error)}"
+        raise _error(FAILED, message, "set TMPDIR to a folder with enough room") from error
+    return path or "-", file
 
 
 def dump(model: Input, before: str = "") -> str:
@@ -151,55 +137,49 @@ def dump(model: Input, before: str = "") -> str:
     Raises ScenarioRunnerError.
     """
     heading = _DUMP + b"Before " + before.encode()
+    output = bytearray()  # since the last heading
+    is_dump = False
     with ConverterCall(model, ["--dump-mlir"], dump=True) as call:
-        program = call.program
-        assert program.stderr is not None
-        output = bytearray()
-        start = -1
-        while chunk := program.stderr.read1(_CHUNK_SIZE_BYTES):  # type: ignore[attr-defined]
-            searched = max(0, len(output) - len(heading))
-            output += chunk
-            if start < 0:
-                start = output.find(heading, searched)
-                if start < 0:
-                    # dumps before the wanted one are not kept
-                    del output[: max(0, output.rfind(_DUMP))]
-                    continue
-                del output[:start]
-                start = searched = len(heading)
-            end = output.find(b"\n" + _DUMP, max(start, searched))
-            if end >= 0:
-                return output[output.index(b"\n") : end].decode()
-        program.wait()
-    raise _refused(program, bytes(output))
+        assert call.program.stderr is not None
+        for line in call.program.stderr:
+            if not line.startswith(_DUMP):
+                output += line
+            elif is_dump:
+                return output.decode()
+            else:
+                is_dump = line.startswith(heading)
+                output.clear()
+        call.program.wait()
+    raise _refused(call.program, output)
 
 
 def _refused_options(options: Sequence[str], output: bytes) -> UsageError | None:
     """The error where the program does not take the options that the user gave."""
-    if not options or _WRONG_OPTIONS not in output:
+    if not options or b"Error creating parser" not in output:
         return None
     reason = output.decode(errors="replace").splitlines()[0][:_LONGEST_REASON]
-    option_text = " ".join(options)
-    return UsageError(f"model-converter does not take the options {option_text!r:.200}: {reason}", help=_OPTIONS_HELP)
+    message = f"model-converter does not take the options {' '.join(options)!r:.200}: {reason}"
+    return UsageError(message, help="model-converter --help shows its options")
 
 
-def _refused(program: Program, output: bytes) -> ScenarioRunnerError:
-    """The error for a program that made nothing; ``output`` is its standard error."""
-    text = output.decode(errors="replace")
+def _refused(program: Program, output: bytes | bytearray) -> ScenarioRunnerError:
+    """The error for a converter that wrote no file; ``output`` is its standard error."""
+    text = _TEMPORARY.sub("", output.decode(errors="replace"))
     lines = [line for line in text.splitlines() if line and not line.startswith(_NO_REASON)]
     if program.failure or not lines:
         how = program.failure or f"ended with the exit code {program.returncode} and no reason"
         message = "\n".join([f"the converter {how}", *(line[:_LONGEST_REASON] for line in lines[-3:])])
-        return _error(FAILED, message, "is the model damaged?" if program.timed_out else _DEFECT)
+        help = "is the model damaged?" if program.timed_out else "this is a defect of model-converter"
+        return _error(FAILED, message, help)
     match = _ERROR.search(text)
     errors = [line.removeprefix(_PLAIN_ERROR) for line in lines if line.startswith(_PLAIN_ERROR)]
     reason = match[3] if match else "; ".join(errors or lines)
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}…"
-    if match is None or match[1] == _NOWHERE:
+    if match is None or match[1] == "<unknown>":
         return _error(NOT_LOWERED, f"the converter cannot lower this model: {reason}")
-    help = _NO_CYCLE if "does not dominate" in reason else None
-    return _error(INVALID, f"is not a valid TOSA model: {reason}", help, int(match[2]) or None)
+    cycle = "the operations of a model form no cycle" if "does not dominate" in reason else None
+    return _error(INVALID, f"is not a valid TOSA model: {reason}", cycle, int(match[2]) or None)
 
 
 def _error(code: str, message: str, help: str | None = None, line: int | None = None) -> ScenarioRunnerError:

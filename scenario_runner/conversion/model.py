@@ -3,12 +3,13 @@
 A value is named as in the text, with the number of the result: ``%1#0``. Offsets count characters of the model's text.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from scenario_runner.custom_shader.attributes import DOMAIN, Attributes, Types, ValueType
 from scenario_runner.formats import Format
+from scenario_runner.graphs.model import TENSOR, Category, ModelResource
+
+_NARROWED: Final = {"i64": "i32", "f64": "f32"}  # by the converter
 
 
 class Value(NamedTuple):
@@ -21,6 +22,18 @@ class Value(NamedTuple):
     def shown_name(self) -> str:
         """The name in messages."""
         return self.name.removesuffix("#0")
+
+    @property
+    def converted_format(self) -> Format | None:
+        """The format that the converter gives tensors of its type, None where there is none."""
+        return self.type._replace(element=_NARROWED.get(self.type.element, self.type.element)).format
+
+    def row(self, category: Category) -> ModelResource:
+        """The row of the value as the converter writes it."""
+        shape = tuple(-1 if size is None else size for size in self.type.shape or ())
+        format = self.converted_format
+        assert format is not None, "that is checked before"
+        return ModelResource(category, TENSOR, format.value, shape)
 
 
 class CustomOperation(NamedTuple):
@@ -69,11 +82,11 @@ class Function(NamedTuple):
     name: str
     arguments: tuple[Value, ...]
     result_types: tuple[ValueType, ...]
-    operations: tuple[CustomOperation, ...]
-    returned: tuple[Value, ...]
-    is_only_shaders: bool
     input_names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None
+    operations: tuple[CustomOperation, ...] = ()
+    returned: tuple[Value, ...] = ()
+    is_only_shaders: bool = False
     nested: tuple[CustomOperation, ...] = ()
     span: tuple[int, int] = (0, 0)
     has_body: bool = True
@@ -87,20 +100,15 @@ class Function(NamedTuple):
 class Model(NamedTuple):
     """A model. ``path`` is what messages call it; ``text`` is MLIR, None for a FlatBuffer.
 
-    ``is_users_text`` says that the file was text, so that its lines can be named. ``declarations`` are the functions
-    without a body.
+    ``is_users_text`` says that the file was text, so that its lines can be named.
     """
 
     path: str
     text: str | None
-    functions: tuple[Function, ...]
+    declarations: tuple[Function, ...]
     is_users_text: bool = True
-    declarations: tuple[Function, ...] = ()
 
-
-_NARROWED: Final = {"i64": "i32", "f64": "f32"}  # by the converter
-
-
-def converted_format(type: ValueType) -> Format | None:
-    """The format that the converter gives tensors of this type, None where there is none."""
-    return type._replace(element=_NARROWED.get(type.element, type.element)).format
+    @property
+    def functions(self) -> list[Function]:
+        """The functions that have a body."""
+        return [function for function in self.declarations if function.has_body]

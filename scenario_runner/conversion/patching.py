@@ -5,20 +5,18 @@ formats and samplers become further rows that share the memory of the value (ali
 has several views, the caller binds the one that is used first; the others are intermediates.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from scenario_runner.conversion.model import CustomOperation, Function, Shader, Value, converted_format
+from scenario_runner.conversion.model import CustomOperation, Function, Shader, Value
 from scenario_runner.conversion.placeholders import entry_point, equal_operands, shader_and_result
 from scenario_runner.custom_shader.attributes import View
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.graphs import ModelResource, Segment, Slot, Vgf, find_problems, parse_vgf
-from scenario_runner.graphs.model import TENSOR, Category, DescriptorSet, Module, PushConstantRange, with_rows
-from scenario_runner.graphs.vgf_file import vgf_parts
+from scenario_runner.graphs.check import find_problems
+from scenario_runner.graphs.model import DescriptorSet, ModelResource, Module, PushConstantRange, Segment, Slot, Vgf
+from scenario_runner.graphs.vgf_file import parse_vgf, vgf_parts
 
 _COMPUTE_STAGE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 
@@ -75,10 +73,7 @@ class _Patch:
     def model(self) -> Vgf:
         skeleton = self._skeleton
         arguments = self._arguments()
-        segments = [
-            self._compute(segment) if segment.type == "compute" else self._graph(segment)
-            for segment in skeleton.segments
-        ]
+        segments = list(map(self._segment, skeleton.segments))
         listed = self._listed(slot.resource_index for slot in (*arguments, *skeleton.outputs))
         kept = {row for row, resource in enumerate(self._rows) if resource.category == "constant"}
         kept.update(self._first_use, listed.values())
@@ -92,7 +87,7 @@ class _Patch:
         return skeleton._replace(
             modules=tuple(map(self._module, skeleton.modules)),
             resources=self._resources(order),
-            segments=tuple(with_rows(segment, index.__getitem__) for segment in segments),
+            segments=tuple(segment.with_rows(index.__getitem__) for segment in segments),
             constants=tuple(
                 constant._replace(resource_index=index[constant.resource_index]) for constant in skeleton.constants
             ),
@@ -106,7 +101,7 @@ class _Patch:
         slots: list[Slot] = []
         for number, argument in enumerate(self._function.arguments):
             behind = self._origin[slots[-1].resource_index] if slots else -1
-            slots.append(bound.get(number) or Slot(number, self._add(_tensor(argument, "input"), behind, number)))
+            slots.append(bound.get(number) or Slot(number, self._add(argument.row("input"), behind, number)))
         return slots
 
     def _add(self, resource: ModelResource, origin: int, number: int) -> int:
@@ -120,7 +115,9 @@ class _Patch:
     def _use(self, row: int) -> None:
         self._first_use.setdefault(row, len(self._first_use))
 
-    def _graph(self, segment: Segment) -> Segment:
+    def _segment(self, segment: Segment) -> Segment:
+        if segment.type == "compute":
+            return self._compute(segment)
         for slot in segment.slots:
             self._use(slot.resource_index)
         return segment
@@ -128,10 +125,10 @@ class _Patch:
     def _compute(self, segment: Segment) -> Segment:
         number, _ = shader_and_result(self._skeleton.modules[segment.module_index].entry_point)
         operation, attributes, workgroups = self._shaders[number]
-        bound = {slot.binding: slot.resource_index for slot in segment.slots}
+        bound = dict(segment.slots)
         for binding, value in enumerate(operation.results, len(operation.operands)):
             if binding not in bound:  # nobody reads it, but the shader writes it
-                unread, behind = _tensor(value, "intermediate"), len(self._skeleton.resources)
+                unread, behind = value.row("intermediate"), len(self._skeleton.resources)
                 bound[binding] = self._add(unread, behind, next(self._new_numbers))
         results = range(len(operation.operands), len(operation.operands) + len(operation.results))
         places = (*self._bindings[number], *results)
@@ -170,7 +167,7 @@ class _Patch:
 
     def _listed(self, ends: Iterable[int]) -> dict[int, int]:
         """For inputs and outputs of the skeleton, the row that the model lists: the view that is used first."""
-        views: dict[tuple[int, Category], list[int]] = {}
+        views: dict[tuple[int, str], list[int]] = {}
         for row in self._first_use:
             views.setdefault((self._number[row], self._rows[row].category), []).append(row)
         listed = {}
@@ -186,9 +183,8 @@ class _Patch:
         numbers = [self._number.get(row) for row in order]
         shared = [number for number, rows in Counter(numbers).items() if number is not None and rows > 1]
         groups: dict[int | None, int] = {number: group for group, number in enumerate(shared)}
-        return tuple(
-            self._rows[row]._replace(alias_group=groups.get(number)) for row, number in zip(order, numbers, strict=True)
-        )
+        numbered = zip(order, numbers, strict=True)
+        return tuple(self._rows[row]._replace(alias_group=groups.get(number)) for row, number in numbered)
 
     def _module(self, module: Module) -> Module:
         if module.type == "graph":
@@ -199,17 +195,8 @@ class _Patch:
         return module._replace(entry_point=attributes.module_entry_point, language=language, code=attributes.code)
 
 
-def _tensor(value: Value, category: Category) -> ModelResource:
-    """The row of a value as the converter writes it."""
-    shape = tuple(-1 if size is None else size for size in value.type.shape or ())
-    format = converted_format(value.type)
-    assert format is not None, "that is checked before"
-    return ModelResource(category, TENSOR, format.value, shape)
-
-
-def skeleton_in(content: memoryview, function: Function, simplified: Callable[[], Function], path: str) -> Skeleton:
+def skeleton_in(converted: Vgf, function: Function, simplified: Callable[[], Function]) -> Skeleton:
     """The skeleton that the converter made of a function, which it may have ``simplified``."""
-    converted = parse_vgf(content, name=path)
     if [segment.type for segment in converted.segments] == ["compute"]:  # the operands of which the converter mixes up
         return skeleton_of(simplified())
     skeleton = Skeleton(_with_merged_results(converted, function), equal_operands(function))
@@ -242,9 +229,8 @@ def _with_merged_results(converted: Vgf, function: Function) -> Vgf:
                 first = segments[of_shader[number]]
                 written = [slot for slot in segment.slots if slot.binding >= operands]
                 slots = [*first.slots, *(Slot(operands + result, slot.resource_index) for slot in written)]
-                segments[of_shader[number]] = first._replace(
-                    descriptor_sets=(DescriptorSet(0, tuple(slots)),), outputs=first.outputs + segment.outputs
-                )
+                sets, outputs = (DescriptorSet(0, tuple(slots)),), first.outputs + segment.outputs
+                segments[of_shader[number]] = first._replace(descriptor_sets=sets, outputs=outputs)
                 continue
             of_shader[number] = len(segments)
         segments.append(segment)
@@ -274,12 +260,12 @@ def skeleton_of(function: Function) -> Skeleton:
     read: dict[str, int] = {}  # rows by the names of values
     written: dict[str, int] = {}
 
-    def add(value: Value, category: Category, *tables: dict[str, int]) -> None:
+    def add(value: Value, row: ModelResource, *tables: dict[str, int]) -> None:
         if value.name not in numbers:
             numbers[value.name] = next(new_numbers)
         for table in tables:
             table[value.name] = len(rows)
-        rows.append(_tensor(value, category))
+        rows.append(row)
 
     def slots(values: Iterable[Value], rows: dict[str, int]) -> tuple[Slot, ...]:
         slots = {Slot(numbers[value.name], rows[value.name]) for value in values if value.name in rows}
@@ -304,16 +290,15 @@ def skeleton_of(function: Function) -> Skeleton:
     returned = {value.name for value in function.returned}
     for value in function.arguments:
         if value.name in used or value.name in returned:
-            add(value, "input", read)
+            add(value, value.row("input"), read)
     for operation in function.operations:
         for value in operation.results:
             if value.name in used:
-                add(value, "intermediate", read, written)
+                add(value, value.row("intermediate"), read, written)
     for value in dict.fromkeys(function.returned):
-        add(value, "output", written)
-    modules = (
-        Module("compute", f"graph_partition_{i}", entry_point(i), None, None) for i in range(len(function.operations))
-    )
+        add(value, value.row("output"), written)
+    numbers_of_shaders = range(len(function.operations))
+    modules = (Module("compute", f"graph_partition_{i}", entry_point(i), None, None) for i in numbers_of_shaders)
     vgf = Vgf(
         version=_VERSION,
         modules=tuple(modules),

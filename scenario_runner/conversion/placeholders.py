@@ -9,22 +9,19 @@ A shader of several results has one placeholder for each: the converter gives th
 bindings in the order in which they are used, without saying so. Their segments are merged again.
 """
 
-from __future__ import annotations
-
 import json
-import re
+import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 
 from scenario_runner.conversion.converter import Input, dump
-from scenario_runner.conversion.model import CustomOperation, Function, Model, Value, converted_format
-from scenario_runner.conversion.source import Source, placeholder_front
-from scenario_runner.conversion.text_model import STRING, VALUE, escaped, parse_text
+from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
+from scenario_runner.conversion.source import Source, parts_of
+from scenario_runner.conversion.text_model import escaped, parse_text
 from scenario_runner.custom_shader.attributes import DOMAIN
 
-_PART_CHARACTERS = 1 << 20
 _SIMPLIFIED_BEFORE = "ModelPartitionMarkingPass"
-_USE = re.compile(rf"({STRING})|//[^\n]*|({VALUE})(?:#([0-9]+))?", re.DOTALL)
 
 
 def entry_point(number: int, result: int = 0) -> str:
@@ -39,68 +36,72 @@ def shader_and_result(entry_point: str) -> tuple[int, int]:
 
 
 def with_placeholders(source: Source, model: Model, function: Function) -> Input:
-    """The model with this function alone, and placeholders for its shaders. Lines of text stay where they are."""
-    if model.text is not None:
-        return Input(False, None, _text_parts(model.text, model, function))
-    attributes = [
-        [_attributes(number, result, shader).encode() for result in range(len(shader.results))]
-        for number, shader in enumerate(function.shaders)
-    ]
-    with source.opened() as content:
-        front = placeholder_front(content, function, attributes)
-    return Input(True, source.name, [front]) if source.memory is None else Input(True, None, [front, source.memory])
+    """The model with this function alone, and placeholders for its shaders. Lines of text stay where they are.
+
+    A FlatBuffer has no room for operators of one result in place of one with several: it becomes text.
+    """
+    if model.text is None:
+        spans = {shader.attributes_span for shader in function.shaders if len(shader.results) == 1}
+        if len(spans) == len(function.shaders) and (0, 0) not in spans:
+            return Input(True, _flatbuffer_parts(source, function))
+        model = parse_text(dump(source.input()), model.path)
+        (function,) = model.functions
+    assert model.text is not None, "the converter writes text"
+    return Input(False, _text_parts(model.text, model, function))
+
+
+def _flatbuffer_parts(source: Source, function: Function) -> Iterator[bytes | memoryview]:
+    """The file with the attributes of placeholders behind it, to which the references to those of shaders lead."""
+    with source.opened() as file:
+        behind = bytearray(-file.size_bytes % 4)
+        at = 0
+        shaders = sorted(enumerate(function.shaders), key=lambda numbered: numbered[1].attributes_span)
+        for number, shader in shaders:
+            start, end = shader.attributes_span
+            attributes = _attributes(number, 0, shader).encode()
+            yield from parts_of(file, at, start)
+            yield struct.pack("<I", file.size_bytes + len(behind) - start)
+            at = end
+            behind += struct.pack("<I", len(attributes)) + attributes + bytes(-len(attributes) % 4)
+        yield from parts_of(file, at)
+        yield bytes(behind)
 
 
 def _text_parts(text: str, model: Model, function: Function) -> Iterator[bytes]:
-    renamed = _names_of_results(text, function)
     changes = []
+    prefix = next(name for name in (f"%result{number}_" for number in count()) if name not in text)
     for number, shader in enumerate(function.shaders):
         if len(shader.results) == 1:
             changes.append((shader.attributes_span, escaped(_attributes(number, 0, shader))))
         else:
-            operations = [_operation(number, result, shader, renamed) for result in range(len(shader.results))]
-            changes.append((shader.span, " ".join(operations)))
-    for other in (*model.functions, *model.declarations):
+            changes.append((shader.span, " ".join(_operations(number, shader, f"{prefix}{number}_"))))
+    for other in model.declarations:
         if other is not function:
             changes.append((other.span, "\n" * text.count("\n", *other.span)))
     at = 0
-    for (start, end), new in [*sorted(changes), ((len(text), len(text)), "")]:
-        if renamed:
-            yield _with_names(text[at:start], renamed).encode()
-        else:
-            for first in range(at, start, _PART_CHARACTERS):
-                yield text[first : min(start, first + _PART_CHARACTERS)].encode()
+    for (start, end), new in sorted(changes):
+        yield text[at:start].encode()
         yield new.encode()
         at = end
+    yield text[at:].encode()
 
 
-def _names_of_results(text: str, function: Function) -> dict[str, str]:
-    """New names for the results of shaders that have several."""
-    results = [value.name for shader in function.shaders if len(shader.results) > 1 for value in shader.results]
-    if not results:
-        return {}
-    prefix = next(name for name in (f"%result{number}_" for number in count()) if name not in text)
-    return {name: f"{prefix}{number}" for number, name in enumerate(results)}
-
-
-def _with_names(text: str, renamed: dict[str, str]) -> str:
-    def name(match: re.Match[str]) -> str:
-        return renamed.get(f"{match[2]}#{match[3] or 0}", match[0]) if match[2] else match[0]
-
-    return _USE.sub(name, text)
-
-
-def _operation(number: int, result: int, shader: CustomOperation, renamed: dict[str, str]) -> str:
-    """A placeholder for one result."""
-    operands = ", ".join(renamed.get(operand.name, operand.name.removesuffix("#0")) for operand in shader.operands)
-    types = ", ".join(operand.type.text for operand in shader.operands)
-    value = shader.results[result]
-    attributes = escaped(_attributes(number, result, shader))
-    return (
-        f'{renamed[value.name]} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
-        f"operator_name = {escaped(shader.name)}, implementation_attrs = {attributes}}} : "
-        f"({types}) -> {value.type.text}"
-    )
+def _operations(number: int, shader: CustomOperation, prefix: str) -> Iterator[str]:
+    """A placeholder for each result, and a cast, which the converter folds, that names their values as the shader."""
+    operands = ", ".join(operand.shown_name for operand in shader.operands)
+    operand_types = ", ".join(operand.type.text for operand in shader.operands)
+    for result, value in enumerate(shader.results):
+        attributes = escaped(_attributes(number, result, shader))
+        yield (
+            f'{prefix}{result} = "tosa.custom"({operands}) {{domain_name = "{DOMAIN}", '
+            f"operator_name = {escaped(shader.name)}, implementation_attrs = {attributes}}} : "
+            f"({operand_types}) -> {value.type.text}"
+        )
+    counts = Counter(value.name.partition("#")[0] for value in shader.results)
+    names = ", ".join(f"{name}:{values}" for name, values in counts.items())
+    placeholders = ", ".join(f"{prefix}{result}" for result in range(len(shader.results)))
+    types = ", ".join(value.type.text for value in shader.results)
+    yield f"{names} = builtin.unrealized_conversion_cast {placeholders} : {types} to {types}"
 
 
 def _attributes(number: int, result: int, shader: CustomOperation) -> str:
@@ -108,7 +109,7 @@ def _attributes(number: int, result: int, shader: CustomOperation) -> str:
     named: list[tuple[str, Value]] = [(f"input_{i}", value) for i, value in enumerate(shader.operands)]
     named.append(("output_0", shader.results[result]))
     for binding, (name, value) in enumerate(named):
-        format = converted_format(value.type)
+        format = value.converted_format
         attributes[f"{name}_vkdescriptortype"] = "VK_DESCRIPTOR_TYPE_TENSOR_ARM"
         attributes[f"{name}_vkformat"] = format and format.name
         attributes[f"{name}_binding"] = binding
@@ -129,13 +130,14 @@ def equal_operands(function: Function) -> Sequence[tuple[int, ...]]:
     return places
 
 
-def simplified(model: Input, path: str) -> Function:
+def simplified(source: Source, model: Model, function: Function) -> Function:
     """The function as the converter has simplified it, with one placeholder of each shader: an operation that changes
     nothing, such as a reshape to the same shape, is replaced by its operand, and what nobody reads is gone.
 
     Raises ScenarioRunnerError, and NotUnderstoodError where the converter writes what is not read here.
     """
-    (function,) = parse_text(dump(model, _SIMPLIFIED_BEFORE), path).functions
+    text = dump(with_placeholders(source, model, function), _SIMPLIFIED_BEFORE)
+    (function,) = parse_text(text, model.path).functions
     shaders_by_number = {
         shader_and_result(json.loads(shader.attributes)["entry_point"])[0]: shader for shader in function.shaders
     }

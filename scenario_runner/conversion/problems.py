@@ -1,7 +1,5 @@
 """Problems of the function that is converted: of its operations, of the types of values, of their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
@@ -18,8 +16,10 @@ def find_problems(model: Model, function: Function) -> Iterator[Diagnostic]:
         message = f"only the function {function.name!r} is converted, not {', '.join(map(repr, others))}"
         yield Diagnostic("SR-CUSTOM-037", "note", None, message, "choose another one with --function", model.path)
     problems = list(_problems(function))
-    if all(severity != "error" for _, severity, *_ in problems):
-        problems += _returned(function)
+    returned, declared = [value.type.text for value in function.returned], [type.text for type in function.result_types]
+    if function.is_only_shaders and returned != declared and all(severity != "error" for _, severity, *_ in problems):
+        message = f"the function {function.name!r} has the results ({', '.join(declared)})"
+        problems.append(("SR-CUSTOM-030", "error", None, f"{message}, but returns ({', '.join(returned)})", None))
     for code, severity, operation, message, help in problems:
         line = operation.line if operation is not None and model.is_users_text else None
         yield Diagnostic(code, severity, None, message, help, model.path, line)
@@ -44,27 +44,11 @@ def _problems(function: Function) -> Iterator[_Problem]:
         if operation.is_shader:
             yield from _types(operation)
             continue
-        message = (
-            f"the custom operation {operation.name!r} has the domain {operation.domain!r:.100}, which is not that of "
-            "Vulkan shaders: it is left to the converter"
-        )
+        message = f"the custom operation {operation.name!r} of the domain {operation.domain!r:.100} is no Vulkan shader"
         help = "shaders have the domain_name 'com.arm.VulkanCustomShader'"
-        yield "SR-CUSTOM-035", "warning", operation, message, help
+        yield "SR-CUSTOM-035", "warning", operation, f"{message}: it is left to the converter", help
     if function.is_only_shaders:
         yield from _order(function)
-
-
-def _returned(function: Function) -> Iterator[_Problem]:
-    """Check that a function returns what it declares, where no converter does."""
-    returned = _listed([value.type.text for value in function.returned])
-    declared = _listed([type.text for type in function.result_types])
-    if function.is_only_shaders and returned != declared:
-        message = f"the function {function.name!r} has the results {declared}, but returns {returned}"
-        yield "SR-CUSTOM-030", "error", None, message, None
-
-
-def _listed(types: Sequence[str]) -> str:
-    return f"({', '.join(types)})"
 
 
 def _types(shader: CustomOperation) -> Iterator[_Problem]:
@@ -87,16 +71,14 @@ def _order(function: Function) -> Iterator[_Problem]:
     steps += [(operation, operation.operands, operation.results) for operation in function.operations]
     steps.append((None, function.returned, ()))
     for operation, reads, defines in steps:
-        for number, value in enumerate(reads):
-            where = (
-                f"operand {number} of the shader {operation.name!r}" if operation else f"the returned value {number}"
-            )
+        for index, value in enumerate(reads):
+            use = f"operand {index} of the shader {operation.name!r}" if operation else f"the returned value {index}"
             shown, type = value.shown_name, known.get(value.name)
             if type is None:
-                message = f"{where} is {shown}, which nothing before it defines"
+                message = f"{use} is {shown}, which nothing before it defines"
                 yield "SR-CUSTOM-030", "error", operation, message, _IN_ORDER
             elif type != value.type.text:
-                message = f"{where} is {shown} as {value.type.text}, but {shown} is {type}"
+                message = f"{use} is {shown} as {value.type.text}, but {shown} is {type}"
                 yield "SR-CUSTOM-030", "error", operation, message, None
         for value in defines:
             if value.name in known:

@@ -1,15 +1,12 @@
 """A TOSA model in a file or in memory: its form (MLIR text, MLIR bytecode, FlatBuffer), its contents, its errors.
 
-Of a FlatBuffer the shaders are read as a `Function`, and the same file is written with placeholders for its shaders.
-Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library). Tables refer forwards only.
+Of a FlatBuffer the shaders are read as a `Function`. Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA
+serialization library).
 """
 
-from __future__ import annotations
-
 import os
-import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from io import SEEK_CUR, BytesIO
 from typing import Literal, NamedTuple
 
@@ -21,6 +18,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile
 from scenario_runner.flatbuffers import DamagedError, Tables
+from scenario_runner.graphs.vgf_file import Content
 
 _GRAPH_REGIONS = _REGION_BLOCKS = _BLOCK_OPERATORS = 1
 _BLOCK_TENSORS, _BLOCK_INPUTS, _BLOCK_OUTPUTS = 2, 3, 4
@@ -31,11 +29,6 @@ _CUSTOM = 69
 _UNKNOWN = ValueType(None, "?", "unknown")
 _ELEMENTS = ("?", "i1", "i4", "i8", "i16", "i32", "i48", "f32", "f16", "bf16", "shape", "f8E4M3FN", "f8E5M2")
 _IDENTIFIER = b"TOSA"
-_ALIGNMENT = 16
-
-
-def _tables(content: bytes | SourceFile) -> Tables:
-    return Tables.of(content) if isinstance(content, bytes) else Tables(content.read, content.size_bytes)
 
 
 def _block(file: Tables) -> int:
@@ -46,59 +39,48 @@ def _block(file: Tables) -> int:
     raise DamagedError
 
 
-def parse_flatbuffer(content: bytes | SourceFile) -> tuple[Function, str]:
-    """The function that the file holds; ``span`` of a custom operation is its number among the operators.
+def parse_flatbuffer(content: Content) -> tuple[Function, str]:
+    """The function that the file holds. The ``attributes_span`` of a custom operation is the reference to them, and
+    empty where there is none.
 
     Also the problem of an operator that reads what none before it makes, which ends the converter without a word.
     Raises DamagedError.
     """
-    file = _tables(content)
+    file = Tables(content.part, content.size_bytes)
     block = _block(file)
     inputs, outputs = (file.texts(block, index) for index in (_BLOCK_INPUTS, _BLOCK_OUTPUTS))
-    known = set(inputs)
-    customs = []
-    has_others, problem = False, ""
-    for number, table in enumerate(file.elements(block, _BLOCK_OPERATORS)):
-        reads, makes = (file.texts(table, index) for index in (_OPERATOR_INPUTS, _OPERATOR_OUTPUTS))
-        custom = file.child(table, _OPERATOR_ATTRIBUTE) if file.value(table, _OPERATOR_OP) == _CUSTOM else 0
-        fields = [file.text(file.child(custom, index)) for index in _CUSTOM_FIELDS] if custom else []
-        for read in reads:
-            if read not in known:
-                label = f"operator {number}" + (f" (custom operation {fields[0]!r:.200})" if fields else "")
-                problem = problem or f"is no valid TOSA model: {label} reads {read!r:.200}, which none before it makes"
-        known.update(makes)
-        if fields:
-            customs.append((number, fields, reads, makes))
-        has_others = has_others or not fields
-    shown = {*inputs, *outputs, *(name for _, _, reads, makes in customs for name in (*reads, *makes))}
-    types = {}
-    for table in file.elements(block, _BLOCK_TENSORS):
-        name = file.text(file.child(table, _TENSOR_NAME))
-        if name in shown:
-            types[name] = _tensor_type(file, table)
+    tensors = file.elements(block, _BLOCK_TENSORS)
+    types = {file.text(file.child(table, _TENSOR_NAME)): _tensor_type(file, table) for table in tensors}
 
     def values(names: Sequence[str]) -> tuple[Value, ...]:
         return tuple(Value(name, types.get(name, _UNKNOWN)) for name in names)
 
-    operations = tuple(
-        CustomOperation(
-            name=name,
-            domain=domain,
-            attributes=attributes,
-            operands=values(reads),
-            results=values(makes),
-            span=(number, number),
-        )
-        for number, (name, domain, attributes), reads, makes in customs
-    )
+    known = set(inputs)
+    operations = []
+    problem, count = "", 0
+    for table in file.elements(block, _BLOCK_OPERATORS):
+        reads, makes = (file.texts(table, index) for index in (_OPERATOR_INPUTS, _OPERATOR_OUTPUTS))
+        label = f"operator {count}"
+        if file.value(table, _OPERATOR_OP) == _CUSTOM and (custom := file.child(table, _OPERATOR_ATTRIBUTE)):
+            name, domain, attributes = (file.text(file.child(custom, index)) for index in _CUSTOM_FIELDS)
+            at = file.field(custom, _CUSTOM_ATTRIBUTES)
+            span = (at, at + 4) if at else (0, 0)
+            operands, results = values(reads), values(makes)
+            operations.append(CustomOperation(name, domain, attributes, operands, results, (0, 0), span))
+            label += f" (custom operation {name!r:.200})"
+        unknown = next((name for name in reads if name not in known), None)
+        if unknown is not None and not problem:
+            problem = f"is no valid TOSA model: {label} reads {unknown!r:.200}, which none before it makes"
+        known.update(makes)
+        count += 1
     returned = values(outputs)
     function = Function(
         name="main",
         arguments=values(inputs),
         result_types=tuple(value.type for value in returned),
-        operations=operations,
+        operations=tuple(operations),
         returned=returned,
-        is_only_shaders=not has_others and all(operation.is_shader for operation in operations),
+        is_only_shaders=sum(operation.is_shader for operation in operations) == count,
         input_names=inputs,
         output_names=outputs,
     )
@@ -115,142 +97,67 @@ def _tensor_type(file: Tables, table: int) -> ValueType:
     return ValueType(tuple(None if size < 0 else size for size in sizes), element, f"tensor<{text}{element}>")
 
 
-def placeholder_front(content: bytes | SourceFile, function: Function, attributes: Sequence[Sequence[bytes]]) -> bytes:
-    """The beginning of a file that ends with ``content``, and has placeholders for its shaders: operators of one result
-    each, with these ``attributes``.
-
-    The tables around the operators are written anew, and refer to all others in ``content``.
-    """
-    file = _tables(content)
-    front = _Front(file)
-    graph = front.copy(0, file.number(0))
-    regions = front.vector(front.field(graph, _GRAPH_REGIONS), file.elements(file.number(0), _GRAPH_REGIONS))
-    old = file.at(file.child(file.number(0), _GRAPH_REGIONS) + 4)
-    region = front.copy(regions[0], old)
-    blocks = front.vector(front.field(region, _REGION_BLOCKS), file.elements(old, _REGION_BLOCKS))
-    block = front.copy(blocks[0], _block(file))
-    shaders = {shader.span[0]: number for number, shader in enumerate(function.shaders)}
-    operators: list[int] = []
-    new: list[tuple[int, int, int]] = []
-    for number, table in enumerate(file.elements(_block(file), _BLOCK_OPERATORS)):
-        results = len(attributes[shaders[number]]) if number in shaders else 1
-        if number in shaders:
-            new += [(len(operators) + result, shaders[number], result) for result in range(results)]
-        operators += [table] * results
-    places = front.vector(front.field(block, _BLOCK_OPERATORS), operators)
-    for place, shader, result in new:
-        old = operators[place]
-        operator = front.copy(places[place], old, scalars=_OPERATOR_ATTRIBUTE)
-        output = list(file.elements(old, _OPERATOR_OUTPUTS))[result]
-        front.vector(front.field(operator, _OPERATOR_OUTPUTS), [output])
-        custom = front.copy(front.field(operator, _OPERATOR_ATTRIBUTE), file.child(old, _OPERATOR_ATTRIBUTE))
-        front.add_bytes(front.field(custom, _CUSTOM_ATTRIBUTES), attributes[shader][result])
-    return front.finish()
-
-
-class _Front:
-    """New tables, each written behind the reference to it, and references from them into the old file."""
-
-    def __init__(self, file: Tables) -> None:
-        self._file = file
-        self._data = bytearray(bytes(4) + _IDENTIFIER)
-        self._old: dict[int, int] = {}
-
-    def _begin(self, reference: int) -> int:
-        """A new object, to which ``reference`` refers."""
-        self._data += bytes(-len(self._data) % 4)
-        self._old.pop(reference, None)
-        struct.pack_into("<I", self._data, reference, len(self._data) - reference)
-        return len(self._data)
-
-    def copy(self, reference: int, old: int, scalars: int = 0) -> int:
-        """A copy of a table of which all fields behind the first ``scalars`` are references."""
-        table, offsets = self._file.table(old)
-        vtable = len(self._data) + len(self._data) % 2
-        self._data += bytes(vtable - len(self._data)) + offsets
-        at = self._begin(reference)
-        self._data += table
-        struct.pack_into("<i", self._data, at, at - vtable)
-        for index in range(scalars, len(offsets) // 2 - 2):
-            field = self._file.field(old, index)
-            if field:
-                self._old[at + field - old] = self._file.at(field)
-        return at
-
-    def field(self, table: int, index: int) -> int:
-        """The position of a field of a new table."""
-        vtable = table - int(struct.unpack_from("<i", self._data, table)[0])
-        return table + int(struct.unpack_from("<H", self._data, vtable + 4 + 2 * index)[0])
-
-    def vector(self, reference: int, elements: Iterator[int] | Sequence[int]) -> list[int]:
-        """A vector of references to tables or strings of the old file; their places."""
-        old = list(elements)
-        at = self._begin(reference) + 4
-        self._data += struct.pack("<I", len(old)) + bytes(4 * len(old))
-        places = [at + 4 * i for i in range(len(old))]
-        self._old.update(zip(places, old, strict=True))
-        return places
-
-    def add_bytes(self, reference: int, content: bytes) -> None:
-        """A vector of bytes."""
-        self._begin(reference)
-        self._data += struct.pack("<I", len(content)) + content
-
-    def finish(self) -> bytes:
-        self._data += bytes(-len(self._data) % _ALIGNMENT)
-        for reference, old in self._old.items():
-            struct.pack_into("<I", self._data, reference, len(self._data) + old - reference)
-        return bytes(self._data)
-
-
 _BYTECODE = b"ML\xefR"
 _IS_ALIGNED, _OPERATIONS_SECTION, _HAS_PROPERTIES_AND_REGIONS = 0x80, 4, 0x50
 _IDENTIFIER_AT, _START_BYTES = 4, 8
+_CHUNK_SIZE_BYTES = 1 << 20
 
 
 class Source(NamedTuple):
-    """The source of a model: a file, or ``memory``. ``name`` is what messages call it.
+    """The source of a model; ``name`` is what messages call it.
 
-    ``is_plain`` says that it is one function without custom operations, which the converter can be given as it is. A
-    file is not kept in memory. ``function`` and ``problem`` are those of a FlatBuffer (`parse_flatbuffer`).
+    The ``content`` of a FlatBuffer in a file is None: it may be large, and is read in parts. ``is_plain`` says that it
+    is one function without custom operations, which the converter can be given as it is. ``function`` and ``problem``
+    are those of a FlatBuffer (`parse_flatbuffer`).
     """
 
     name: str
-    form: Literal["text", "bytecode", "flatbuffer"]
-    is_plain: bool
-    memory: bytes | None = None
+    content: bytes | None
+    form: Literal["text", "bytecode", "flatbuffer"] = "text"
+    is_plain: bool = False
     function: Function | None = None
     problem: str = ""
 
-    def opened(self) -> AbstractContextManager[bytes | SourceFile]:
+    @contextmanager
+    def opened(self) -> Iterator[Content]:
         """Open the model without reading all of a file. Raises FileError."""
-        return SourceFile(self.name) if self.memory is None else nullcontext(self.memory)
+        if self.content is not None:
+            yield Content(memoryview(self.content), len(self.content))
+        else:
+            with SourceFile(self.name) as file:
+                yield Content(file, file.size_bytes)
+
+    def parts(self) -> Iterator[memoryview]:
+        """All of the model. Raises FileError."""
+        with self.opened() as content:
+            yield from parts_of(content)
 
     def input(self) -> Input:
         """The model as it is, for the converter."""
-        is_flatbuffer = self.form == "flatbuffer"
-        return Input(is_flatbuffer, self.name) if self.memory is None else Input(is_flatbuffer, None, [self.memory])
+        return Input(self.form == "flatbuffer", self.parts())
 
 
-def _all_of(content: bytes | SourceFile) -> bytes:
-    return content if isinstance(content, bytes) else content.read(content.size_bytes)
+def parts_of(content: Content, start: int = 0, end: int | None = None) -> Iterator[memoryview]:
+    """The bytes from ``start`` to ``end``, or to the end of the content, in chunks."""
+    end = content.size_bytes if end is None else end
+    for at in range(start, end, _CHUNK_SIZE_BYTES):
+        yield content.part(at, min(_CHUNK_SIZE_BYTES, end - at))
 
 
 def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -> Source:
     """Look at a file or at the content of one. Raises FileError where it cannot be read or is a damaged FlatBuffer."""
-    source = Source(name, "text", False, model) if isinstance(model, bytes) else Source(os.fspath(model), "text", False)
+    source = Source(name, model) if isinstance(model, bytes) else Source(os.fspath(model), None)
     with source.opened() as file:
-        start = file[:_START_BYTES] if isinstance(file, bytes) else file.read(_START_BYTES)
-        if start[_IDENTIFIER_AT:] == _IDENTIFIER:  # it may be large: little of it is in memory at a time
+        if file.part(0, _START_BYTES)[_IDENTIFIER_AT:] == _IDENTIFIER:
             try:
                 function, problem = parse_flatbuffer(file)
             except DamagedError as error:
                 raise unreadable(source.name, str(error)) from None
             return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function, problem=problem)
-        content = _all_of(file)
+        content = model if isinstance(model, bytes) else bytes(file.part(0, file.size_bytes))
     if content.startswith(_BYTECODE):
-        return source._replace(form="bytecode", is_plain=b"custom" not in content and _is_one_operation(content))
-    return source._replace(is_plain=content.count(b"func.func") == 1 and b"custom" not in content)
+        return Source(source.name, content, "bytecode", b"custom" not in content and _is_one_operation(content))
+    return Source(source.name, content, is_plain=content.count(b"func.func") == 1 and b"custom" not in content)
 
 
 def _is_one_operation(content: bytes) -> bool:
@@ -333,8 +240,8 @@ def parse_model(source: Source) -> Model:
         return Model(path, None, (source.function,), is_users_text=False)
     model = None
     if source.form == "text":
-        with source.opened() as file:
-            text = _decoded(_all_of(file), path)
+        assert source.content is not None, "only of a FlatBuffer it is not kept"
+        text = _decoded(source.content, path)
         with suppress(NotUnderstoodError):  # it may be right all the same: as the converter writes it, it is read
             model = parse_text(text, path)
     if model is None:

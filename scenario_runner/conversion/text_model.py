@@ -5,10 +5,8 @@ expected as MLIR prints them by default, custom operations as that or in the gen
 that the text is written in a way that is not read here, though MLIR may accept it. Source: the MLIR language reference.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -173,14 +171,14 @@ class Cursor:
             self.skip_brackets()
         return tensor_type(self.text[match.start() : self.at])
 
-    def types(self, *, with_attributes: bool = False) -> list[ValueType]:
-        """The types that are next: one, or several in parentheses."""
+    def types(self) -> list[ValueType]:
+        """The types that are next: one, or several in parentheses, which may have attributes."""
         if not self.take("("):
             return [self.type()]
         types = []
         for _ in self.entries(")"):
             types.append(self.type())
-            if with_attributes and self.looks_at("{"):
+            if self.looks_at("{"):
                 self.skip_brackets()
         return types
 
@@ -204,9 +202,9 @@ def tensor_type(text: str) -> ValueType:
 
 _RESULT = re.compile(rf"({VALUE})(?::([0-9]{{1,6}}))?")
 _CUSTOM = r'(?:"tosa\.custom"|tosa\.custom(?![\w.$]))'
-# What the search stops at: values with the custom operation that defines them, strings and comments (which may hold
-# anything), braces, and what else matters. Most alternatives begin with one character, which Python's engine looks at
-# first. All values of a list are taken at once, whatever follows: an operation may have thousands.
+# Places at which the search stops: values with the custom operation that defines them, strings and comments (which may
+# hold anything), braces, and what else matters. Most alternatives begin with one character, which Python's engine looks
+# at first. All values of a list are taken at once, whatever follows: an operation may have thousands.
 _STOP = re.compile(
     rf"(?P<results>{_RESULT.pattern}(?:\s*,\s*{_RESULT.pattern})*)(?:\s*=\s*(?P<custom>{_CUSTOM}))?|"
     rf"{STRING}|//[^\n]*|[{{}}]|"
@@ -219,7 +217,6 @@ _VISIBILITY = re.compile(r"(?:public|private|nested)\b")
 def parse_text(text: str, path: str) -> Model:
     """The model that ``text`` is. Raises NotUnderstoodError where it is written in a way that is not read here."""
     functions: list[Function] = []
-    declarations: list[Function] = []
     at = depth = 0
     while match := _STOP.search(text, at):
         at = match.end()
@@ -227,14 +224,13 @@ def parse_text(text: str, path: str) -> Model:
         if depth < 0:
             raise NotUnderstoodError(f"the brace at the offset {match.start()} closes nothing")
         if match[0] == "func.func":
-            function = _function(text, match.start())
-            at = function.span[1]
-            (functions if function.has_body else declarations).append(function)
+            functions.append(_function(text, match.start()))
+            at = functions[-1].span[1]
         elif match[0] == '"func.func"':
             raise NotUnderstoodError("a function in the generic form")
     if depth:
         raise NotUnderstoodError("a brace is not closed")
-    return Model(path, text, tuple(functions), declarations=tuple(declarations))
+    return Model(path, text, tuple(functions))
 
 
 def _function(text: str, start: int) -> Function:
@@ -244,16 +240,13 @@ def _function(text: str, start: int) -> Function:
     if symbol is None:
         raise NotUnderstoodError("a function without a name")
     arguments = _arguments(cursor)
-    result_types = cursor.types(with_attributes=True) if cursor.take("->") else []
+    result_types = cursor.types() if cursor.take("->") else []
     attributes = cursor.attributes() if cursor.take("attributes") else {}
     entry = attributes.get("tf.entry_function")
     function = Function(
         name=unescaped(symbol[1]) if symbol[1] else symbol[2],
         arguments=arguments,
         result_types=tuple(result_types),
-        operations=(),
-        returned=(),
-        is_only_shaders=False,
         input_names=_names(entry, "inputs"),
         output_names=_names(entry, "outputs"),
         span=(start, cursor.at),
@@ -318,18 +311,14 @@ def _with_body(function: Function, text: str, at: int) -> Function:
     if returned is None:
         raise NotUnderstoodError("a function without a return")
     all_are_shaders = bool(operations) and not nested and all(operation.is_shader for operation in operations)
+    between = pairwise([(start, start), *spans, (at - 1, at)])  # only spaces and comments in a function of shaders
     return function._replace(
         operations=tuple(operations),
         nested=tuple(nested),
         returned=returned,
-        is_only_shaders=all_are_shaders and not _has_others(text, [(start, start), *spans, (at - 1, at)]),
+        is_only_shaders=all_are_shaders and all(Cursor(text, end).next >= start for (_, end), (start, _) in between),
         span=(function.span[0], at),
     )
-
-
-def _has_others(text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether anything but spaces and comments stands between spans."""
-    return any(Cursor(text, end).next < start for (_, end), (start, _) in pairwise(spans))
 
 
 def _return(text: str, at: int) -> tuple[tuple[Value, ...], int]:

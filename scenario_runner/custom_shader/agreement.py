@@ -1,15 +1,13 @@
 """Shaders compiled and compared with their attributes: entry point, workgroups, bindings, constants, types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from scenario_runner.checks.bindings import Slot, slots_of
 from scenario_runner.checks.resources import described
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point
-from scenario_runner.custom_shader.attributes import Attributes, Types, View
+from scenario_runner.custom_shader.attributes import Attributes, Types
 from scenario_runner.custom_shader.parsing import placed
 from scenario_runner.custom_shader.variables import check_push_constants, check_types, check_variables, views_and_types
 from scenario_runner.diagnostics import Diagnostic, error, note, warning
@@ -89,10 +87,13 @@ def _check_places(attributes: Attributes, slots: Mapping[tuple[int, int], Slot])
     unused = [view for place, view in views.items() if place not in slots or not slots[place].used]
     findings = []
     for slot in missing:
-        meant = next((view for view in unused if (view.set, view.binding) not in slots and _is_near(view, slot)), None)
+        moved = (view for view in unused if (view.set, view.binding) not in slots)
+        meant = next((view for view in moved if view.set == slot.set or view.binding == slot.binding), None)
         message = f"the shader uses {described(slot.variable)}, which no input or output of the attributes has"
         if meant is None:
-            findings.append(error("SR-CUSTOM-009", _CODE, message, _there_are(attributes.views)))
+            there = [f"{view.name} at set {view.set}, binding {view.binding}" for view in attributes.views[:20]]
+            help = f"the attributes have {', '.join(there)}" if there else None
+            findings.append(error("SR-CUSTOM-009", _CODE, message, help))
             continue
         unused.remove(meant)
         key, right = ("binding", slot.binding) if meant.set == slot.set else ("descriptorset", slot.set)
@@ -102,15 +103,6 @@ def _check_places(attributes: Attributes, slots: Mapping[tuple[int, int], Slot])
         message = f"the shader does not use set {view.set}, binding {view.binding}, which {view.name} has"
         findings.append(warning("SR-CUSTOM-010", f"/{view.name}_binding", message))
     return findings
-
-
-def _is_near(view: View, slot: Slot) -> bool:
-    return view.set == slot.set or view.binding == slot.binding
-
-
-def _there_are(views: Sequence[View]) -> str | None:
-    listed = ", ".join(f"{view.name} at set {view.set}, binding {view.binding}" for view in views[:20])
-    return f"the attributes have {listed}" if listed else None
 
 
 class CheckedShader(NamedTuple):
@@ -146,13 +138,14 @@ def check_shaders(
     ``compiler`` names the GLSL compiler. Nothing is raised for what is wrong with a shader. Raises UsageError where the
     environment names a compiler or validator that is not there.
     """
-    sources = [_request(shader, shader.code) for shader in shaders if isinstance(shader.code, str)]
+    sources = [
+        CompileRequest(shader.language, source=shader.code, name=_label(shader), entry=shader.module_entry_point)
+        for shader in shaders
+        if isinstance(shader.code, str) and (shader.language == "GLSL" or shader.language == "HLSL")
+    ]
     compiled = iter(compile_each(sources, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache))
-    binaries = {
-        str(index): (_label(shader), shader.code)
-        for index, shader in enumerate(shaders)
-        if isinstance(shader.code, bytes)
-    }
+    numbered = enumerate(shaders)
+    binaries = {str(i): (_label(shader), shader.code) for i, shader in numbered if isinstance(shader.code, bytes)}
     complaints = check_modules(binaries, cache_dir=cache_dir, use_cache=use_cache) if binaries else {}
     checked = []
     for index, shader in enumerate(shaders):
@@ -164,11 +157,6 @@ def check_shaders(
             module = complaints.get(str(index)) or shader.code
         checked.append(_checked(shader, module, types[index] if types else None))
     return checked
-
-
-def _request(shader: Attributes, source: str) -> CompileRequest:
-    language: Literal["GLSL", "HLSL"] = "HLSL" if shader.language == "HLSL" else "GLSL"
-    return CompileRequest(language=language, source=source, name=_label(shader), entry=shader.module_entry_point)
 
 
 def _label(shader: Attributes) -> str:

@@ -1,15 +1,10 @@
-"""Validated attributes of a custom operation, and the names that sampler settings have in them.
-
-Source: Vulkan specification, VkFilter, VkSamplerAddressMode and VkBorderColor.
-"""
-
-from __future__ import annotations
+"""Validated attributes of a custom operation."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS, Format, format_named
+from scenario_runner.formats import Format, format_named
 from scenario_runner.graphs.model import BUFFER_TYPES, IMAGE_TYPES, Sampler
 
 DOMAIN: Final = "com.arm.VulkanCustomShader"
@@ -58,25 +53,16 @@ class Origin(NamedTuple):
 
 
 _FORMATS: Final = {
-    "f64": "R64_SFLOAT",
-    "f32": "R32_SFLOAT",
-    "f16": "R16_SFLOAT",
+    **{f"f{bits}": f"R{bits}_SFLOAT" for bits in (16, 32, 64)},
+    **{f"{sign}i{bits}": f"R{bits}_SINT" for sign in ("", "s") for bits in (8, 16, 32)},
+    **{f"ui{bits}": f"R{bits}_UINT" for bits in (8, 16, 32)},
+    "i1": "R8_BOOL_ARM",
+    "i4": "R8_SINT",
+    "i48": "R64_SINT",
+    "i64": "R64_SINT",
     "bf16": "R16_SFLOAT_FPENCODING_BFLOAT16_ARM",
     "f8E4M3FN": "R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM",
     "f8E5M2": "R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM",
-    "i1": "R8_BOOL_ARM",
-    "i4": "R8_SINT",
-    "i8": "R8_SINT",
-    "si8": "R8_SINT",
-    "ui8": "R8_UINT",
-    "i16": "R16_SINT",
-    "si16": "R16_SINT",
-    "ui16": "R16_UINT",
-    "i32": "R32_SINT",
-    "si32": "R32_SINT",
-    "ui32": "R32_UINT",
-    "i48": "R64_SINT",
-    "i64": "R64_SINT",
 }
 
 
@@ -141,27 +127,3 @@ class Attributes(NamedTuple):
     def views(self) -> tuple[View, ...]:
         """The inputs, then the outputs."""
         return (*self.inputs, *self.outputs)
-
-
-_FILTERS: Final[dict[str, int]] = {
-    **{f"VK_FILTER_{name}": number for name, number in FILTERS.items()},
-    "VK_FILTER_CUBIC_IMG": 1000015000,
-    "VK_FILTER_CUBIC_EXT": 1000015000,
-}
-_ADDRESS_MODES: Final[dict[str, int]] = {
-    **{
-        f"VK_SAMPLER_ADDRESS_MODE_{name.replace('CLAMP_', 'CLAMP_TO_')}": number
-        for name, number in ADDRESS_MODES.items()
-    },
-    "VK_SAMPLER_ADDRESS_MODE_MIRROR_CLAMP_TO_EDGE": 4,
-}
-_BORDER_COLORS: Final[dict[str, int]] = {f"VK_BORDER_COLOR_{name}": number for name, number in BORDER_COLORS.items()}
-
-SAMPLER_NAMES: Final = {
-    "min_filter": _FILTERS,
-    "mag_filter": _FILTERS,
-    "address_mode_u": _ADDRESS_MODES,
-    "address_mode_v": _ADDRESS_MODES,
-    "border_color": _BORDER_COLORS,
-}
-"""Each key of a sampler: the names that it may have, and their numbers."""

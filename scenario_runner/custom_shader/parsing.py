@@ -4,8 +4,6 @@ A file holds one object, or a list of them. Each is either the attributes themse
 of the conversion writes it: ``domain_name``, ``operator_name`` and ``implementation_attrs``.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -15,10 +13,12 @@ from scenario_runner.custom_shader.reading import Reader
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import error_of
 from scenario_runner.scenario.model_base import shown
-from scenario_runner.scenario.syntax import Places, problems_of, scan
+from scenario_runner.scenario.syntax import Places, scan
 
 _ABOUT_KEYS = frozenset({"SR-JSON-002", "SR-CUSTOM-002", "SR-CUSTOM-007"})
 """Codes whose place is a key, not its value."""
+Counts = tuple[int | None, int | None]
+"""The numbers of operands and of results, None where they are not known."""
 
 
 def parse_attributes(
@@ -30,34 +30,34 @@ def parse_attributes(
     ``path``, the file that holds nothing but the text, else with the name of the operation; their lines and columns
     count in the text. Raises `ScenarioError` with everything that is wrong.
     """
-    attributes, findings = examine_attributes(text, operation=operation, operands=operands, results=results, path=path)
+    attributes, findings = examine_attributes(text, operation, (operands, results), path)
     if attributes is None:
         raise error_of(finding for finding in findings if finding.severity == "error")
     return attributes
 
 
 def examine_attributes(
-    text: str, *, operation: str, operands: int | None = None, results: int | None = None, path: str | None = None
+    text: str, operation: str, counts: Counts = (None, None), path: str | None = None
 ) -> tuple[Attributes | None, list[Diagnostic]]:
     """Read attributes as `parse_attributes` does: they are None where something is wrong. Gives all findings too."""
-    path = path or place_of(operation)
-    tree, problems = load(text, path)
+    path = path or _place_of(operation)
+    tree, problems = _load(text, path)
     if problems:
         return None, problems
-    return examine_tree(tree, Origin(text, path), operation=operation, operands=operands, results=results)
+    return _examine_tree(tree, Origin(text, path), operation, counts)
 
 
-def examine_tree(
-    tree: Any, origin: Origin, *, operation: str, operands: int | None = None, results: int | None = None
+def _examine_tree(
+    tree: Any, origin: Origin, operation: str, counts: Counts = (None, None)
 ) -> tuple[Attributes | None, list[Diagnostic]]:
     """Examine attributes that stand in a part of a text, which is parsed already."""
     reader = Reader(operation)
-    attributes = reader.read(tree, operands, results)
+    attributes = reader.read(tree, *counts)
     findings = placed(reader.findings, origin)
     return attributes and attributes._replace(warnings=tuple(findings), origin=origin), findings
 
 
-def place_of(operation: str) -> str:
+def _place_of(operation: str) -> str:
     """Name the text of the attributes of an operation in messages."""
     return f"<attributes of {operation!r:.200}>"
 
@@ -79,11 +79,11 @@ def placed(findings: list[Diagnostic], origin: Origin) -> list[Diagnostic]:
     return sorted(result, key=lambda finding: (finding.path != origin.path, finding.line or 0, finding.column or 0))
 
 
-def load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
+def _load(text: str, path: str) -> tuple[Any, list[Diagnostic]]:
     """JSON as data, or what is wrong with the text; each key of an object occurs once."""
     if not text.strip():
         return None, [Diagnostic("SR-JSON-001", "error", None, "the text is empty, expected a JSON object", path=path)]
-    problems = problems_of(scan(text, with_null=True), text, path)
+    problems, _ = scan(text, path, with_null=True)
     return (None if problems else json.loads(text)), problems
 
 
@@ -107,7 +107,7 @@ class Examined(NamedTuple):
 def examine_document(text: str, path: str) -> list[Examined]:
     """The operations of a file, at least one; ``path`` is what messages call it."""
     name = PurePath(path).stem or path
-    tree, problems = load(text, path)
+    tree, problems = _load(text, path)
     if problems:
         return [Examined(name, None, problems)]
     if not isinstance(tree, list):
@@ -120,7 +120,7 @@ def examine_document(text: str, path: str) -> list[Examined]:
 
 def _entry(tree: Any, origin: Origin, name: str) -> Examined:
     if not isinstance(tree, dict) or _ATTRIBUTES not in tree:
-        return Examined(name, *examine_tree(tree, origin, operation=name))
+        return Examined(name, *_examine_tree(tree, origin, name))
     entry_name = tree.get(_NAME)
     problems: list[Diagnostic] = []
     if _NAME in tree and not isinstance(entry_name, str):
@@ -133,8 +133,8 @@ def _entry(tree: Any, origin: Origin, name: str) -> Examined:
         return Examined(name, None, placed(problems, origin), is_shader=False)
     attributes = tree[_ATTRIBUTES]
     if isinstance(attributes, str):  # as in the model, where it is text
-        read, findings = examine_attributes(attributes, operation=name, path=f"{origin.path}: {place_of(name)}")
+        read, findings = examine_attributes(attributes, name, path=f"{origin.path}: {_place_of(name)}")
     else:
         inner = origin._replace(pointer=f"{origin.pointer}/{_ATTRIBUTES}")
-        read, findings = examine_tree(attributes, inner, operation=name)
+        read, findings = _examine_tree(attributes, inner, name)
     return Examined(name, None if problems else read, placed(problems, origin) + findings)

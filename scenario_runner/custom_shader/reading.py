@@ -1,10 +1,7 @@
 """The attributes of a shader in JSON: pydantic models, JSON Schema, what they say, and what is wrong with them.
 
-The models hold names of Vulkan's enums as text; `Reader` looks them up. Source: "Vulkan Shader in TOSA Custom
-Operation Attributes".
+Source: "Vulkan Shader in TOSA Custom Operation Attributes".
 """
-
-from __future__ import annotations
 
 import base64
 import binascii
@@ -12,22 +9,15 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
-from scenario_runner.custom_shader.attributes import SAMPLER_NAMES, Attributes, View
+from scenario_runner.custom_shader.attributes import Attributes, View
 from scenario_runner.custom_shader.variables import read_push_constants
 from scenario_runner.diagnostics import Diagnostic, error, escape, warning
-from scenario_runner.formats import Format, all_formats, find_format, format_help
-from scenario_runner.graphs.model import (
-    COMBINED_IMAGE_SAMPLER,
-    DESCRIPTOR_TYPE_NAMES,
-    STORAGE_IMAGE,
-    TENSOR,
-    UNIFORM_BUFFER,
-    descriptor_type_named,
-)
-from scenario_runner.graphs.model import Sampler as SamplerSettings
+from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS, Format, all_formats, find_format, format_help
+from scenario_runner.graphs.model import COMBINED_IMAGE_SAMPLER, DESCRIPTOR_TYPES, STORAGE_IMAGE, TENSOR, UNIFORM_BUFFER
+from scenario_runner.graphs.model import Sampler as Settings
 from scenario_runner.scenario.model import U32, build
 from scenario_runner.scenario.model_base import ModelBase, close_match, findings, listed, shown
 from scenario_runner.scenario.schema import without_null
@@ -40,6 +30,23 @@ OTHER_DESCRIPTOR_TYPES = {"VK_DESCRIPTOR_TYPE_STORAGE_TENSOR_EXT": "VK_DESCRIPTO
 
 
 _Size = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
+# Source: Vulkan specification, VkFilter, VkSamplerAddressMode and VkBorderColor.
+_FILTERS: Final = {
+    **{f"VK_FILTER_{name}": number for name, number in FILTERS.items()},
+    "VK_FILTER_CUBIC_IMG": 1000015000,
+    "VK_FILTER_CUBIC_EXT": 1000015000,
+}
+_ADDRESS_MODES: Final = {
+    **{f"VK_SAMPLER_ADDRESS_MODE_{name.replace('CLAMP_', 'CLAMP_TO_')}": mode for name, mode in ADDRESS_MODES.items()},
+    "VK_SAMPLER_ADDRESS_MODE_MIRROR_CLAMP_TO_EDGE": 4,
+}
+_SETTINGS: Final = {
+    "min_filter": _FILTERS,
+    "mag_filter": _FILTERS,
+    "address_mode_u": _ADDRESS_MODES,
+    "address_mode_v": _ADDRESS_MODES,
+    "border_color": {f"VK_BORDER_COLOR_{name}": number for name, number in BORDER_COLORS.items()},
+}
 
 
 def _enum(names: Any) -> dict[str, Any]:
@@ -47,11 +54,13 @@ def _enum(names: Any) -> dict[str, Any]:
 
 
 def _setting(name: str, description: str) -> Any:
-    return Field(description=description, json_schema_extra=_enum(SAMPLER_NAMES[name]))
+    return Field(description=description, json_schema_extra=_enum(_SETTINGS[name]))
 
 
 class Sampler(ModelBase):
     """Sampling of an image."""
+
+    model_config = ConfigDict(extra="allow")
 
     min_filter: str = _setting("min_filter", "VkFilter where the image is made smaller.")
     mag_filter: str = _setting("mag_filter", "VkFilter where the image is made larger.")
@@ -71,7 +80,7 @@ class Resource(ModelBase):
     vkdescriptortype: str = Field(
         min_length=1,
         description="Name of the VkDescriptorType of the shader's variable.",
-        json_schema_extra=_enum((*DESCRIPTOR_TYPE_NAMES, *OTHER_DESCRIPTOR_TYPES)),
+        json_schema_extra=_enum((*DESCRIPTOR_TYPES, *OTHER_DESCRIPTOR_TYPES)),
     )
     binding: U32 = Field(description="Binding of the shader's variable.")
     descriptorset: U32 = Field(description="Descriptor set of the shader's variable.")
@@ -112,12 +121,6 @@ def json_schema() -> dict[str, Any]:
     )
     definitions = without_null(generated["$defs"])
     shader, resource = definitions.pop("CustomShader"), definitions.pop("Resource")
-    for model in (shader, resource, *definitions.values()):
-        for part in model["properties"].values():
-            part.pop("title", None)
-    for model in definitions.values():
-        model.pop("title", None)
-        model["additionalProperties"] = True
     languages = [name for name in shader["properties"]["shader_language"]["enum"] if name]
     with_language = {"properties": {"shader_language": {"enum": languages}}, "required": ["shader_language"]}
     with_code = {"properties": {"shader_code": {"minLength": 1}}, "required": ["shader_code"]}
@@ -202,13 +205,13 @@ class Reader:
                 message = f"the index {index:.40} in {shown(key)} is not allowed"
                 self._error("SR-CUSTOM-002", f"/{key}", message, help)
             elif name not in (_RESOURCE_KEYS if indexed else _SHADER_KEYS):
-                self._note_unknown(key)
+                self._warn_of_unknown(key)
             elif value is not None or name not in _OPTIONAL:
                 keys = self._resources[direction].setdefault(int(index), {}) if indexed else shader
                 keys[name] = value
         return shader
 
-    def _note_unknown(self, key: str) -> None:
+    def _warn_of_unknown(self, key: str) -> None:
         """Warn of a key that is like a known one."""
         if len(self._unknown) >= _MOST_FINDINGS:
             return
@@ -220,9 +223,8 @@ class Reader:
             direction = "input" if almost[1].lower().startswith("in") else "output"
             candidates += [f"{direction}_{almost[2][:10] or 0}_{name}" for name in _RESOURCE_KEYS]
         for close in close_names(name, candidates, most=1, cutoff=0.8):
-            meant = f"{prefix}{close}"
-            self._unknown.setdefault(meant, key)
-            message = f"the attribute {shown(key)} is not known and has no effect{did_you_mean([meant])}"
+            self._unknown.setdefault(f"{prefix}{close}", key)
+            message = f"the attribute {shown(key)} is not known and has no effect{did_you_mean([f'{prefix}{close}'])}"
             self._warning("SR-CUSTOM-007", f"/{escape(key)}", message)
 
     def _validated(self, model: type[Any], values: dict[str, Any], prefix: str) -> Any:
@@ -249,13 +251,11 @@ class Reader:
         described = self._resources[direction]
         indices = sorted(described)
         if count is None:
-            for expected, index in enumerate(indices):
-                if index != expected:
-                    message = f"{direction}_{index} is described, but {direction}_{expected} is not"
-                    help = f"number the {direction}s 0, 1, 2, ... without gaps"
-                    self._error("SR-CUSTOM-002", self._pointer(direction, index), message, help)
-                    break
-            count = indices[-1] + 1 if indices else 0
+            gap = next(((expected, index) for expected, index in enumerate(indices) if index != expected), None)
+            if gap is not None:
+                message = f"{direction}_{gap[1]} is described, but {direction}_{gap[0]} is not"
+                help = f"number the {direction}s 0, 1, 2, ... without gaps"
+                self._error("SR-CUSTOM-002", self._pointer(direction, gap[1]), message, help)
         else:
             has = counted(count, "operand" if direction == "input" else "result")
             for index in [index for index in range(count) if index not in described][:_MOST_FINDINGS]:
@@ -265,7 +265,8 @@ class Reader:
             for index in [index for index in indices if index >= count][:_MOST_FINDINGS]:
                 message = f"{direction}_{index} is described, but the operation has {has}"
                 self._error("SR-CUSTOM-003", self._pointer(direction, index), message)
-        views = [self._view(f"{direction}_{index}", described[index]) for index in indices if index < count]
+            indices = [index for index in indices if index < count]
+        views = [self._view(f"{direction}_{index}", described[index]) for index in indices]
         return [view for view in views if view is not None]
 
     def _pointer(self, direction: str, index: int) -> str:
@@ -275,7 +276,7 @@ class Reader:
         """One input or output, None where something is wrong with it."""
         before = len(self.findings)
         if isinstance(values.get("sampler"), dict):
-            values = values | {"sampler": self._checked_sampler(values["sampler"], f"/{name}_sampler")}
+            self._check_sampler(values["sampler"], f"/{name}_sampler")
         resource: Resource | None = self._validated(Resource, values, f"{name}_")
         if resource is None:
             return None
@@ -283,40 +284,38 @@ class Reader:
         if format is None:
             message = f"no format that this program knows is called {shown(resource.vkformat)}"
             self._error("SR-JSON-005", f"/{name}_vkformat", message, format_help(resource.vkformat))
-        number = self._descriptor_type(name, resource.vkdescriptortype)
-        settings = None if resource.sampler is None else _sampler_settings(resource.sampler)
+        number = self._descriptor_type(f"/{name}_vkdescriptortype", resource.vkdescriptortype)
         if format is None or number is None or any(finding.severity == "error" for finding in self.findings[before:]):
             return None
+        settings = None
+        if resource.sampler is not None:
+            settings = Settings(*(_SETTINGS[name][getattr(resource.sampler, name)] for name in Settings._fields))
         view = View(name, format, number, resource.descriptorset, resource.binding, settings, resource.type or "")
         self._check_view(view, resource.vkdescriptortype)
         return view
 
-    def _descriptor_type(self, name: str, type_name: str) -> int | None:
-        pointer = f"/{name}_vkdescriptortype"
-        meant = OTHER_DESCRIPTOR_TYPES.get(type_name)
-        if meant is not None:
-            message = f"{shown(type_name)} is not a descriptor type of Vulkan; {meant} is used"
+    def _descriptor_type(self, pointer: str, name: str) -> int | None:
+        meant = OTHER_DESCRIPTOR_TYPES.get(name, name)
+        if meant != name:
+            message = f"{shown(name)} is not a descriptor type of Vulkan; {meant} is used"
             self._warning("SR-JSON-008", pointer, message, f"write {meant}")
-        number = descriptor_type_named(meant or type_name)
+        number = DESCRIPTOR_TYPES.get(meant)
         if number is None:
-            message = f"expected one of {listed(DESCRIPTOR_TYPE_NAMES)}, got {shown(type_name)}"
-            full = type_name if type_name.startswith(_DESCRIPTOR_TYPE) else f"{_DESCRIPTOR_TYPE}{type_name}"
-            self._error("SR-JSON-005", pointer, message + close_match(full, DESCRIPTOR_TYPE_NAMES))
+            close = close_match(f"{_DESCRIPTOR_TYPE}{name.removeprefix(_DESCRIPTOR_TYPE)}", DESCRIPTOR_TYPES)
+            self._error("SR-JSON-005", pointer, f"expected one of {listed(DESCRIPTOR_TYPES)}, got {shown(name)}{close}")
         return number
 
-    def _checked_sampler(self, sampler: dict[str, Any], pointer: str) -> dict[str, Any]:
-        """The keys of a sampler that are known; what is wrong with its names, and unknown keys, are noted."""
-        known = Sampler.model_fields
-        for other in [other for other in sampler if other not in known][:_MOST_FINDINGS]:
-            for meant in close_names(other, known, most=1, cutoff=0.8):
-                message = f"the key {shown(other)} is not known and has no effect{did_you_mean([meant])}"
-                self._warning("SR-CUSTOM-007", f"{pointer}/{escape(other)}", message)
-        for key, setting in sampler.items():
-            if key in known and isinstance(setting, str) and setting not in SAMPLER_NAMES[key]:
-                names = SAMPLER_NAMES[key]
-                message = f"expected one of {listed(names)}, got {shown(setting)}{close_match(setting, names)}"
+    def _check_sampler(self, sampler: dict[str, Any], pointer: str) -> None:
+        """Warn of unknown keys that are like known ones, and report names that are not those of Vulkan."""
+        for key in [key for key in sampler if key not in Sampler.model_fields][:_MOST_FINDINGS]:
+            for close in close_names(key, Sampler.model_fields, most=1, cutoff=0.8):
+                message = f"the key {shown(key)} is not known and has no effect{did_you_mean([close])}"
+                self._warning("SR-CUSTOM-007", f"{pointer}/{escape(key)}", message)
+        for key, names in _SETTINGS.items():
+            name = sampler.get(key)
+            if isinstance(name, str) and name not in names:
+                message = f"expected one of {listed(names)}, got {shown(name)}{close_match(name, names)}"
                 self._error("SR-JSON-005", f"{pointer}/{key}", message)
-        return {name: value for name, value in sampler.items() if name in known}
 
     def _check_view(self, view: View, descriptor_type: str) -> None:
         """Report contradictions between the keys of one input or output."""
@@ -389,10 +388,6 @@ class Reader:
 
     def _warning(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         self.findings.append(warning(code, pointer, message, help))
-
-
-def _sampler_settings(sampler: Sampler) -> SamplerSettings:
-    return SamplerSettings(*(SAMPLER_NAMES[name].get(getattr(sampler, name), 0) for name in SamplerSettings._fields))
 
 
 def _format_problem(format: Format, descriptor_type: int) -> str:

@@ -1,7 +1,5 @@
 """Attributes that fit a shader, made from its interface: a start for whoever embeds it in a model."""
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Iterable, Sequence
@@ -20,7 +18,6 @@ from scenario_runner.spirv import DescriptorBinding, Scalar, read_module
 from scenario_runner.spirv.index import MAGIC
 
 _NUMERIC = {"float": "sfloat", "int": "sint", "uint": "uint", "bool": "bool"}
-_ENCODINGS = {"bfloat16": "bfloat16", "float8_e4m3": "float8e4m3", "float8_e5m2": "float8e5m2"}
 _SAMPLER = {
     "min_filter": "VK_FILTER_NEAREST",
     "mag_filter": "VK_FILTER_NEAREST",
@@ -51,13 +48,8 @@ def attributes_of_shader(
     language: Literal["GLSL", "HLSL"] = "HLSL" if path.lower().endswith(".hlsl") else "GLSL"
     is_module = content[:4] == MAGIC.to_bytes(4, "little")
     if not is_module:
-        request = CompileRequest(
-            language=language,
-            path=path,
-            entry=entry_point,
-            include_dirs=tuple(map(os.path.abspath, include_dirs)),
-            base_dir=os.getcwd(),
-        )
+        folders = tuple(map(os.path.abspath, include_dirs))
+        request = CompileRequest(language, path, entry=entry_point, include_dirs=folders, base_dir=os.getcwd())
         if not spirv and len(assemble(request, BuildOptions()).files) > 1:
             message = f"{path}: includes other files, which a model does not carry"
             raise UsageError(message, help="embed the compiled module: --spirv")
@@ -123,13 +115,8 @@ def _format(variable: DescriptorBinding) -> str:
 
 def _format_named(element: Scalar, components: int) -> str:
     """The format of as many components of a type; bytes where no format has it."""
-    numeric = _ENCODINGS.get(element.encoding) or _NUMERIC.get(element.kind, "uint")
+    numeric = element.encoding.replace("_", "") or _NUMERIC[element.kind]
     bits = (8 if element.kind == "bool" else element.width_bits,) * components
-    names = (
-        format.name
-        for format in all_formats()
-        if (format.numeric, format.channel_bits) == (numeric, bits)
-        and not format.is_packed
-        and "color" in format.aspects
-    )
+    formats = (format for format in all_formats() if not format.is_packed and "color" in format.aspects)
+    names = (format.name for format in formats if (format.numeric, format.channel_bits) == (numeric, bits))
     return next(names, "VK_FORMAT_R8_UINT")

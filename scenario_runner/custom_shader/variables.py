@@ -3,11 +3,9 @@
 Source: "Vulkan Custom Shader Conversion to VGF"; images hold values of the shape [height, width, components].
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 from math import prod
 from typing import Final
@@ -17,27 +15,20 @@ from scenario_runner.checks.resources import check_image, check_tensor, declared
 from scenario_runner.custom_shader.attributes import Attributes, PushConstant, Types, ValueType, View
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.formats import Format
-from scenario_runner.graphs.model import (
-    COMBINED_IMAGE_SAMPLER,
-    STORAGE_BUFFER,
-    STORAGE_IMAGE,
-    TENSOR,
-    UNIFORM_BUFFER,
-    descriptor_type_name,
-)
+from scenario_runner.graphs import model as vgf
 from scenario_runner.scenario.model_base import shown
 from scenario_runner.spirv import DescriptorBinding, Interface
 from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 from scenario_runner.text import counted
 
 TYPE_OF_KIND: Final = {
-    "storage_buffer": STORAGE_BUFFER,
-    "uniform_buffer": UNIFORM_BUFFER,
-    "storage_image": STORAGE_IMAGE,
-    "combined_image_sampler": COMBINED_IMAGE_SAMPLER,
-    "sampled_image": COMBINED_IMAGE_SAMPLER,
-    "sampler": COMBINED_IMAGE_SAMPLER,
-    "tensor": TENSOR,
+    "storage_buffer": vgf.STORAGE_BUFFER,
+    "uniform_buffer": vgf.UNIFORM_BUFFER,
+    "storage_image": vgf.STORAGE_IMAGE,
+    "combined_image_sampler": vgf.COMBINED_IMAGE_SAMPLER,
+    "sampled_image": vgf.COMBINED_IMAGE_SAMPLER,
+    "sampler": vgf.COMBINED_IMAGE_SAMPLER,
+    "tensor": vgf.TENSOR,
 }
 """The descriptor type that attributes have for each kind of variable."""
 
@@ -53,9 +44,9 @@ def check_variables(view: View, slot: Slot, type: ValueType) -> Iterator[Diagnos
         yield error(
             "SR-CUSTOM-011",
             f"/{view.name}_vkdescriptortype",
-            f"{view.name} is {descriptor_type_name(view.descriptor_type)}, but the shader declares"
+            f"{view.name} is {vgf.descriptor_type_name(view.descriptor_type)}, but the shader declares"
             f" {described(slot.variable)}",
-            f"write {descriptor_type_name(expected_type)}",
+            f"write {vgf.descriptor_type_name(expected_type)}",
         )
         return
     for shader, variable in slot.variables:
@@ -150,9 +141,8 @@ def read_push_constants(text: str) -> tuple[tuple[PushConstant, ...], list[Diagn
         constants.append(PushConstant(name, size, offset))
         offset += size
     counts = Counter(constant.name for constant in constants)
-    problems += [
-        _wrong(f"the push constant {shown(name)} is listed twice") for name, count in counts.items() if count > 1
-    ]
+    repeated = [shown(name) for name, count in counts.items() if count > 1]
+    problems += [_wrong(f"the push constant {name} is listed twice") for name in repeated]
     if offset > MOST_BYTES and not problems:
         problems.append(_wrong(f"the push constants take {offset} bytes; no device has more than {MOST_BYTES}"))
     return tuple(constants), problems
@@ -203,9 +193,8 @@ def laid_out(attributes: Attributes, interface: Interface | None) -> tuple[tuple
         return declared, attributes.push_constants_size_bytes
     of_shader = constants_of(block)
     if len(of_shader) == len(declared):
-        declared = tuple(
-            ours._replace(offset_bytes=theirs.offset_bytes) for ours, theirs in zip(declared, of_shader, strict=True)
-        )
+        pairs = zip(declared, of_shader, strict=True)
+        declared = tuple(ours._replace(offset_bytes=theirs.offset_bytes) for ours, theirs in pairs)
     return declared, max(-(-block.size_bytes // 4) * 4, attributes.push_constants_size_bytes)
 
 
@@ -250,10 +239,11 @@ def _check_image(view: View, type: ValueType) -> Iterator[Diagnostic]:
         return
     is_image = len(shape) == 3 or (len(shape) == 4 and shape[0] in (1, None))
     if not is_image or shape[-1] not in (components, None):
+        sizes = ", ".join("?" if size is None else str(size) for size in shape)
         yield error(
             "SR-CUSTOM-016",
             f"/{view.name}_vkdescriptortype",
-            f"{view.name} is an image of {format.name}, but the value has the shape {_listed(shape)}; expected"
+            f"{view.name} is an image of {format.name}, but the value has the shape [{sizes}]; expected"
             f" [height, width, {components}] or [1, height, width, {components}]",
         )
     elif type.format is not None and type.format.block_size_bytes * components != format.block_size_bytes:
@@ -263,7 +253,3 @@ def _check_image(view: View, type: ValueType) -> Iterator[Diagnostic]:
             f"{view.name} is an image of {format.name}, which has {format.block_size_bytes} bytes a texel, but"
             f" {components} elements of {type.element} have {type.format.block_size_bytes * components}",
         )
-
-
-def _listed(shape: Sequence[int | None]) -> str:
-    return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"

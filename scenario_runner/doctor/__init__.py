@@ -24,19 +24,11 @@ from typing import Any
 from scenario_runner import __version__
 from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.conversion import converter
-from scenario_runner.doctor import system
+from scenario_runner.doctor import manifests, system
 from scenario_runner.doctor.findings import findings, ml_path
-from scenario_runner.doctor.manifests import (
-    DRIVER_OVERRIDES,
-    EmulationLayers,
-    Manifest,
-    drivers,
-    explicit_layers,
-    find_emulation_layers,
-)
+from scenario_runner.doctor.manifests import EmulationLayers, Manifest
 from scenario_runner.errors import LimitError
 from scenario_runner.program import Program, signal_name
-from scenario_runner.temporary import temporary_folder
 from scenario_runner.vulkan.layers import PACKAGE, VALIDATION_LAYER
 
 SCHEMA = 2
@@ -44,6 +36,8 @@ _ALONE_TIMEOUT_S = 10.0
 _ALONE_MAX = 16
 _MESSAGES_BYTES = 256 << 10
 _MESSAGES_LINES = 200
+# The loader's own messages on standard error, unless the user has chosen what it says.
+_TALKATIVE = {"VK_LOADER_DEBUG": "error,warn"}
 _VGF_PACKAGE = "ai_ml_sdk_vgf_library"
 
 
@@ -53,16 +47,13 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
     What is missing, broken or crashes is part of the report.
     """
     environ = dict(os.environ)
-    manifests = drivers(environ)
-    layers = find_emulation_layers(environ)
-    libraries = [manifest.library for manifest in manifests if manifest.problem is None and manifest.library]
+    drivers = manifests.drivers(environ)
+    layers = manifests.find_emulation_layers(environ)
+    libraries = [driver.library for driver in drivers if driver.problem is None and driver.library]
     with ExitStack() as stack:
-        started = Probe(stack, "full", timeout_s, _talkative(environ), list(dict.fromkeys(libraries)))
+        started = Probe(stack, "full", timeout_s, _TALKATIVE | environ, list(dict.fromkeys(libraries)))
         validation = Probe(stack, "validation", timeout_s, environ)
-        emulation = None
-        if layers is not None:  # their manifests are written into the cache
-            scratch = stack.enter_context(temporary_folder())
-            emulation = Probe(stack, "ml", timeout_s, {**environ, "SCENARIO_RUNNER_CACHE": scratch})
+        emulation = None if layers is None else Probe(stack, "ml", timeout_s, environ)
         report: dict[str, Any] = {
             "schema": SCHEMA,
             "program": {"name": "scenario-runner", "version": __version__},
@@ -80,7 +71,7 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
     cause = None
     loader = started.first("loader")
     if started.failure and loader:
-        cause, alone = _search(manifests, environ, min(timeout_s, _ALONE_TIMEOUT_S))
+        cause, alone = _search(drivers, environ, min(timeout_s, _ALONE_TIMEOUT_S))
     report["loader"] = {
         "found": loader is not None,
         "path": loader["path"] if loader else None,
@@ -88,10 +79,10 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
         "instance_extensions": started.first("instance_extensions") or {},
         "problem": None if loader else started.problem,
     }
-    report["drivers"] = _drivers(manifests, started, alone)
+    report["drivers"] = _drivers(drivers, started, alone)
     report["driver_start"] = {
         "ok": bool(started.first("instance")) and not started.problem,
-        "step": started.step,
+        "step": started.facts["step"][-1],
         "signal": started.signal,
         "timed_out": started.timed_out,
         "caused_by": cause,
@@ -107,16 +98,11 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
     return report
 
 
-def _talkative(environ: Mapping[str, str]) -> dict[str, str]:
-    """With the loader's own messages on standard error, unless the user has chosen what it says."""
-    return {"VK_LOADER_DEBUG": "error,warn", **environ}
-
-
 def _search(
-    manifests: list[Manifest], environ: Mapping[str, str], timeout_s: float
+    drivers: list[Manifest], environ: Mapping[str, str], timeout_s: float
 ) -> tuple[str | None, dict[str, Probe]]:
-    """Find what makes the probe fail: "layers", when it ends well without any, else "drivers" when one of them fails
-    alone. Returns that, and how each driver does alone, by its manifest's path."""
+    """Find the cause of a failed probe: "layers" if it succeeds without any, else "drivers" if one of them fails alone,
+    else None. Returns the cause, and the probe of each driver alone by the path of its manifest."""
 
     def ask(environment: Mapping[str, str]) -> Probe:
         with ExitStack() as stack:
@@ -129,24 +115,22 @@ def _search(
     if not ask(bare).failure:
         return "layers", {}
     bare.pop("VK_ADD_DRIVER_FILES", None)
-    sound = [manifest.path for manifest in manifests if manifest.problem is None][:_ALONE_MAX]
-    alone = {path: ask(_talkative(bare | dict.fromkeys(DRIVER_OVERRIDES, path))) for path in sound}
+    sound = [driver.path for driver in drivers if driver.problem is None][:_ALONE_MAX]
+    alone = {path: ask(_TALKATIVE | bare | dict.fromkeys(manifests.DRIVER_OVERRIDES, path)) for path in sound}
     return ("drivers" if any(probe.failure for probe in alone.values()) else None), alone
 
 
-def _drivers(manifests: list[Manifest], started: Probe, alone: Mapping[str, Probe]) -> list[dict[str, Any]]:
+def _drivers(drivers: list[Manifest], started: Probe, alone: Mapping[str, Probe]) -> list[dict[str, Any]]:
     opened = {fact["path"]: fact["problem"] for fact in started.facts.get("library", ())}
     described = []
-    for manifest in manifests:
-        problem, probe = manifest.problem, alone.get(manifest.path)
-        if problem is None and opened.get(manifest.library):
-            problem = f"its library cannot be opened: {opened[manifest.library]}"
+    for driver in drivers:
+        problem, probe = driver.problem, alone.get(driver.path)
+        if problem is None and opened.get(driver.library):
+            problem = f"its library cannot be opened: {opened[driver.library]}"
         if problem is None and probe is not None and probe.failure:
             problem = f"used alone, {probe.problem}"
-        devices = None if probe is None else [device["name"] for device in probe.facts.get("device", ())]
-        described.append(
-            {**manifest._asdict(), "usable": problem is None, "problem": problem, "devices_alone": devices}
-        )
+        names = None if probe is None else [device["name"] for device in probe.facts.get("device", ())]
+        described.append({**driver._asdict(), "usable": not problem, "problem": problem, "devices_alone": names})
     return described
 
 
@@ -164,7 +148,7 @@ def _layers(
         "available": available,
         "broken": [
             {"path": layer.path, "source": layer.source, "problem": layer.problem}
-            for layer in explicit_layers(environ)
+            for layer in manifests.explicit_layers(environ)
             if layer.problem is not None
         ],
         "validation": {
@@ -190,39 +174,35 @@ def _layers(
 def _devices(
     started: Probe, layers: Mapping[str, Any], emulation: Probe | None, environ: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    emulated_facts = {
-        (device["index"], device["uuid"]): device["ml_facts"]
-        for device in (emulation.facts.get("device", ()) if emulation else ())
-    }
+    layered = emulation.facts.get("device", ()) if emulation else ()
+    emulated_facts = {(device["index"], device["uuid"]): device["ml_facts"] for device in layered}
+    named = environ.get("VK_INSTANCE_LAYERS", "")
     devices = []
     for device in started.facts.get("device", ()):
         native, obstacle = device.pop("ml_facts"), device.pop("emulation_obstacle")
         device["usable"] = device["unusable_because"] is None
         device["default"] = device["index"] == started.first("default")
         emulated = emulated_facts.get((device["index"], device["uuid"]))
-        named = environ.get("VK_INSTANCE_LAYERS", "")
         devices.append({**device, "ml": ml_path(device, obstacle, native, emulated, layers, named)})
     return devices
 
 
 def _vgf() -> dict[str, Any]:
     """The library that reads VGF files."""
-    version = system.version_of(_VGF_PACKAGE)
-    problem = None
+    version, problem = system.version_of(_VGF_PACKAGE), None
     try:
         import vgfpy  # noqa: F401
     except Exception as error:  # a wheel for another interpreter fails in ways of its own
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
-        if version is None:
-            problem = f"the package {_VGF_PACKAGE} is not installed"
-    works = problem is None
-    return {"found": version is not None or works, "works": works, "version": version, "problem": problem}
+        problem = problem if version else f"the package {_VGF_PACKAGE} is not installed"
+    found, works = version is not None or problem is None, problem is None
+    return {"found": found, "works": works, "version": version, "problem": problem}
 
 
 class Probe:
     """A process that runs `probe`, bounded in time and ended with ``stack``; a crash of it is a fact for the report.
 
-    After `wait` there are ``facts`` by name, and ``failure`` tells how the process ended if not well, in ``step``.
+    After `wait` there are ``facts`` by name, and ``failure`` tells how the process ended if not well, in the last step.
     """
 
     def __init__(
@@ -233,14 +213,12 @@ class Probe:
         environment: Mapping[str, str],
         libraries: Sequence[str] = (),
     ) -> None:
-        self.facts: dict[str, list[Any]] = {}
-        self.step = "starting the process"
+        self.facts: dict[str, list[Any]] = {"step": ["starting the process"]}
         self.failure = ""
         self.signal: str | None = None
         self.timed_out = False
         self.messages: list[str] = []
         self._output, self._errors = (stack.enter_context(TemporaryFile()) for _ in range(2))  # noqa: SIM115
-        self._program: Program | None = None
         request = json.dumps({"detail": detail, "libraries": libraries})
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         try:
@@ -259,9 +237,9 @@ class Probe:
 
     def wait(self) -> None:
         """Wait until the process ends, or its time is over."""
-        program = self._program
-        if program is None:
+        if self.failure:
             return
+        program = self._program
         code = program.wait()
         self._output.seek(0)
         for line in self._output:
@@ -269,10 +247,7 @@ class Probe:
                 key, value = json.loads(line)
             except (ValueError, TypeError):
                 continue  # a line that was cut off
-            if key == "step":
-                self.step = value
-            else:
-                self.facts.setdefault(key, []).append(value)
+            self.facts.setdefault(key, []).append(value)
         self._errors.seek(0)
         text = self._errors.read(_MESSAGES_BYTES).decode("utf-8", "replace")
         self.messages = [line.rstrip() for line in text.splitlines() if line.strip()][:_MESSAGES_LINES]
@@ -291,6 +266,6 @@ class Probe:
     def problem(self) -> str:
         """One sentence for an error that was reported or a bad end; ``""`` when all went well."""
         if self.failure:
-            return f"the process {self.failure} in the step: {self.step}"
+            return f"the process {self.failure} in the step: {self.facts['step'][-1]}"
         error = self.first("error")
         return error["message"] if error else ""

@@ -4,11 +4,10 @@
 only some scenarios need is missing.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from scenario_runner import arm_glslc
@@ -20,23 +19,17 @@ from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
 from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.layers import PACKAGE
 
-_ORDER = {"error": 0, "warning": 1, "note": 2}
+_LEVELS = ("error", "warning", "note")
 _LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
 
 _Finding = tuple[str, str, str, str | list[str]]
-"""Level, id, message, and what a person does, or a command that needs no superuser, which ``doctor --fix`` runs."""
+"""Level, id, message and fix: a sentence for a person, or a command without root that ``doctor --fix`` runs."""
 
 
 def findings(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """All findings, errors first."""
-    all_findings = [
-        *_loader_and_devices(report),
-        *_manifests(report),
-        *_layers(report),
-        *_ml(report),
-        *_compilers(report),
-        *_cache(report["cache"]),
-    ]
+    checks = (_loader_and_devices, _manifests, _layers, _ml, _compilers, _cache)
+    rows = chain.from_iterable(check(report) for check in checks)
     return [
         {
             "level": level,
@@ -45,7 +38,7 @@ def findings(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             "fix": fix if isinstance(fix, str) else shlex.join(fix),
             "command": None if isinstance(fix, str) else fix,
         }
-        for level, id, message, fix in sorted(all_findings, key=lambda finding: _ORDER[finding[0]])
+        for level, id, message, fix in sorted(rows, key=lambda row: _LEVELS.index(row[0]))
     ]
 
 
@@ -201,9 +194,7 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         how = arm_glslc.install_command() if arm_glslc.has_wheels() else "install glslang 15.4 or newer"
         yield "note", "tensor-compiler-missing", message, how
     if not compilers["named"] and not any(compiler["batches"] for compiler in glsl):
-        message = (
-            "glslc of Google, which compiles many shaders at a time, was not found: each takes a process of its own"
-        )
+        message = "glslc of Google, which compiles many shaders in one process, was not found"
         yield "note", "batch-compiler-missing", message, install_here("glslc")
     if all(compiler["flavour"] == "glslang" for compiler in hlsl) and not problems["HLSL"]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
@@ -219,7 +210,8 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         yield "note", "spirv-val-missing", message, install_here("spirv_tools")
 
 
-def _cache(cache: Mapping[str, Any]) -> Iterator[_Finding]:
+def _cache(report: Mapping[str, Any]) -> Iterator[_Finding]:
+    cache = report["cache"]
     if not cache["writable"]:
         message = f"compiled shaders are not kept: {cache['path']!r} cannot be written: {cache['problem']}"
         yield "warning", "cache-unwritable", message, "set SCENARIO_RUNNER_CACHE to a folder that can be written"

@@ -4,8 +4,6 @@ Search order: "Driver Discovery" and "Layer Discovery" of the loader's documenta
 LoaderLayerInterface.md) for Linux and macOS.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -45,19 +43,14 @@ def explicit_layers(environ: Mapping[str, str]) -> list[Manifest]:
 def _manifests(
     environ: Mapping[str, str], kind: str, added: str, overrides: Sequence[str], folder: str
 ) -> list[Manifest]:
-    """The manifests that the variable ``added`` names, then those of the first of ``overrides`` that is set, or else
-    those in the system's folders."""
+    """List the manifests that the variable ``added`` names, then those that the first set variable of ``overrides``
+    names; without any, those in the system's folders."""
     override = next((name for name in overrides if environ.get(name)), None)
     variables = (added, override) if override else (added,)
     places = [(place, name) for name in variables for place in _listed(environ, name, "")]
     if not override:
         places += [(os.path.join(base, "vulkan", folder), "system") for base in _bases(environ)]
-    return [_read(path, source, kind) for path, source in _files(places)]
-
-
-def layer_manifest(path: str) -> Manifest:
-    """The manifest at ``path``, as that of a layer."""
-    return _read(path, "package", "layer")
+    return [read_manifest(path, source, kind) for path, source in _files(places)]
 
 
 def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -79,7 +72,8 @@ def _files(places: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
                 yield path, source
 
 
-def _read(path: str, source: str, kind: str) -> Manifest:
+def read_manifest(path: str, source: str, kind: str) -> Manifest:
+    """Read the manifest of a driver (the kind "ICD") or of a "layer"."""
     manifest = Manifest(path, source)
     try:
         content: Any = json.loads(read_file(path, _BYTES_MAX))
@@ -94,13 +88,14 @@ def _read(path: str, source: str, kind: str) -> Manifest:
         entry = next(iter(content["layers"]), None)
     if not isinstance(entry, dict):
         return manifest._replace(problem=f"it has no {kind!r} object")
-    name, version, library = (_text(entry.get(key)) for key in ("name", "api_version", "library_path"))
-    manifest = manifest._replace(name=name, api_version=version)
+    texts = {key: value for key, value in entry.items() if isinstance(value, str)}
+    manifest = manifest._replace(name=texts.get("name"), api_version=texts.get("api_version"))
+    library = texts.get("library_path")
     if not library or "\0" in library:
         has_layers = kind == "layer" and "component_layers" in entry
         return manifest._replace(problem=None if has_layers else "it has no library_path")
     problem = None
-    bits = entry.get("library_arch")
+    bits = texts.get("library_arch")
     if bits in ("32", "64") and bits != ("64" if sys.maxsize > 1 << 32 else "32"):
         problem = f"its library is for {bits}-bit programs"
     if "/" in library:
@@ -108,10 +103,6 @@ def _read(path: str, source: str, kind: str) -> Manifest:
         if not os.path.exists(library):
             problem = f"its library {library!r} does not exist"
     return manifest._replace(library=library, problem=problem)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _bases(environ: Mapping[str, str]) -> Iterator[str]:
@@ -148,7 +139,7 @@ def find_emulation_layers(environ: Mapping[str, str]) -> EmulationLayers | None:
     """The layers that a run would use, the package's first; None when not both are there."""
     deployed = package_folder()
     if deployed is not None:
-        graph, tensor = (layer_manifest(manifest_path(deployed, layer)) for layer in LAYERS)
+        graph, tensor = (read_manifest(manifest_path(deployed, layer), "package", "layer") for layer in LAYERS)
         if graph.problem is None and tensor.problem is None:
             return EmulationLayers("package", graph, tensor, os.path.join(deployed, "lib"))
     layers = {layer.name: layer for layer in reversed(explicit_layers(environ)) if layer.problem is None}

@@ -8,8 +8,6 @@ The request is JSON: ``detail`` is "full" (everything), "ml" (devices as the ML 
 "validation" (whether the validation layer loads); ``libraries`` are opened one by one to see whether they load.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -22,13 +20,13 @@ from scenario_runner.formats import all_formats
 from scenario_runner.vulkan import ffi, loader
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.device import Instance
-from scenario_runner.vulkan.instrumentation import capability_of, required
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
-from scenario_runner.vulkan.loader import API_1_2, API_1_3, library_of, load, version_text
+from scenario_runner.vulkan.loader import API_1_2, API_1_3, library_of, load, loader_version, version_text
+from scenario_runner.vulkan.measurements import capability_of, instrumentation_required
 from scenario_runner.vulkan.ml_emulation import open_layered
 from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice, choose
 from scenario_runner.vulkan.requirements import reason_against
-from scenario_runner.vulkan.structs import chain, enumerated, new
+from scenario_runner.vulkan.structs import enumerated, new
 
 
 def main(argv: Sequence[str]) -> None:
@@ -61,16 +59,18 @@ def main(argv: Sequence[str]) -> None:
 def _ask(detail: str, send: Callable[[str, Any], None]) -> None:
     full = detail == "full"
     send("step", "opening the Vulkan loader")
-    loader = load()
+    library = load()
     if full:
-        send("loader", {"path": library_of(loader.vkGetInstanceProcAddr)})
+        send("loader", {"path": library_of(library.vkGetInstanceProcAddr)})
         send("step", "vkEnumerateInstanceVersion")
-        send("loader_version", _loader_version())
+        send("loader_version", version_text(loader_version()))
         send("step", "vkEnumerateInstanceLayerProperties")
         for layer in _layers():
             send("layer", layer)
         send("step", "vkEnumerateInstanceExtensionProperties")
-        send("instance_extensions", _instance_extensions())
+        name = "vkEnumerateInstanceExtensionProperties"
+        extensions = enumerated("VkExtensionProperties", name, loader.instance_function(ffi.NULL, name), ffi.NULL)
+        send("instance_extensions", {_text(extension.extensionName): extension.specVersion for extension in extensions})
     send("step", "vkCreateInstance")
     if detail == "ml":
         instance = open_layered((GRAPH_LAYER, TENSOR_LAYER), validation=False)
@@ -90,12 +90,6 @@ def _ask(detail: str, send: Callable[[str, Any], None]) -> None:
     instance.close()
 
 
-def _loader_version() -> str:
-    version = ffi.new("uint32_t*")
-    loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(version)
-    return version_text(version[0])
-
-
 def _layers() -> list[dict[str, Any]]:
     """Describe every layer that the loader finds; their libraries are not opened."""
     name = "vkEnumerateInstanceLayerProperties"
@@ -110,20 +104,7 @@ def _layers() -> list[dict[str, Any]]:
     ]
 
 
-def _instance_extensions() -> dict[str, int]:
-    name = "vkEnumerateInstanceExtensionProperties"
-    properties = enumerated("VkExtensionProperties", name, loader.instance_function(ffi.NULL, name), ffi.NULL)
-    return {_text(extension.extensionName): extension.specVersion for extension in properties}
-
-
-ML_EXTENSIONS = (
-    "VK_ARM_tensors",
-    "VK_ARM_data_graph",
-    "VK_ARM_data_graph_instruction_set_tosa",
-    "VK_ARM_data_graph_optical_flow",
-    "VK_ARM_data_graph_neural_accelerator_statistics",
-)
-
+_ML_EXTENSIONS = ("VK_ARM_tensors", "VK_ARM_data_graph")  # the beginnings of their names
 # Structures that extend VkPhysicalDeviceProperties2: the core version that has them, or else the extension.
 _PROPERTIES = {
     "VkPhysicalDeviceVulkan11Properties": (API_1_2, None),
@@ -198,55 +179,47 @@ def describe(physical: PhysicalDevice) -> dict[str, Any]:
 
 def ml_facts(physical: PhysicalDevice) -> dict[str, Any]:
     """The ML extensions that this device offers, with their features and limits."""
-    extensions = {name: revision for name, revision in physical.extensions.items() if name in ML_EXTENSIONS}
+    extensions = {name: revision for name, revision in physical.extensions.items() if name.startswith(_ML_EXTENSIONS)}
+    arm = {name: values for name, values in features(physical).items() if name.endswith("ARM")}
     return {
         "extensions": dict(sorted(extensions.items())),
-        "features": features(physical, only=extensions),
+        "features": {name: values for name, values in arm.items() if "Tensor" in name or "DataGraph" in name},
         "properties": {name: value for name, value in _properties(physical).items() if "Tensor" in name},
     }
 
 
-def features(physical: PhysicalDevice, only: Any = None) -> dict[str, dict[str, bool]]:
-    """Every feature structure that the device has, member by member; ``only`` those of some extensions."""
-    members: dict[str, tuple[str, ...]] = {CORE: CORE_FEATURES} if only is None else {}
+def features(physical: PhysicalDevice) -> dict[str, dict[str, bool]]:
+    """Every feature structure that the device has, member by member."""
+    members: dict[str, tuple[str, ...]] = {CORE: CORE_FEATURES}
     for name, (_, version, extensions, names) in sorted(FEATURES.items()):
-        if only is not None and not any(extension in only for extension in extensions):
-            continue
         by_version = bool(version) and physical.api_version >= version
         if by_version or any(extension in physical.extensions for extension in extensions):
             members[name] = names
-    return {
-        structure: {member: member in physical.features.supported(structure) for member in names}
-        for structure, names in members.items()
-    }
+    supported = physical.features.supported
+    return {name: {member: member in supported(name) for member in names} for name, names in members.items()}
 
 
 def _instrumentation(physical: PhysicalDevice) -> dict[str, Any]:
     """The metrics of ``--shader-instrumentation``, or the reason why there are none."""
-    support: dict[str, Any] = {"supported": False, "per_basic_block": False, "metrics": [], "problem": None}
+    capability = problem = None
     try:
-        required(physical)
+        instrumentation_required(physical)
         capability = capability_of(physical)
     except ScenarioRunnerError as error:
-        support["problem"] = error.problems[0].message
-        return support
-    if capability is not None:
-        support |= {
-            "supported": True,
-            "per_basic_block": capability.per_basic_block,
-            "metrics": [metric._asdict() for metric in capability.metrics],
-        }
-    return support
+        problem = error.problems[0].message
+    return {
+        "supported": capability is not None,
+        "per_basic_block": capability is not None and capability.per_basic_block,
+        "metrics": [metric._asdict() for metric in capability.metrics] if capability else [],
+        "problem": problem,
+    }
 
 
 def _properties(physical: PhysicalDevice) -> dict[str, dict[str, Any]]:
     properties = {}
     for name, (version, extension) in _PROPERTIES.items():
         if (version and physical.api_version >= version) or extension in physical.extensions:
-            values = new(name)
-            head = chain(new("VkPhysicalDeviceProperties2"), values)
-            physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, head)
-            properties[name] = _members(values)
+            properties[name] = _members(physical.properties_of(name)[0])
     return properties
 
 
@@ -258,13 +231,9 @@ def _formats(physical: PhysicalDevice) -> dict[str, dict[str, int]]:
             continue
         values = new("VkFormatProperties")
         physical.fn.vkGetPhysicalDeviceFormatProperties(physical.handle, format.value, values)
-        flags = {
-            "linear": values.linearTilingFeatures,
-            "optimal": values.optimalTilingFeatures,
-            "buffer": values.bufferFeatures,
-        }
-        if any(flags.values()):
-            formats[format.name] = flags
+        flags = values.linearTilingFeatures, values.optimalTilingFeatures, values.bufferFeatures
+        if any(flags):
+            formats[format.name] = dict(zip(("linear", "optimal", "buffer"), flags, strict=True))
     return formats
 
 
@@ -278,12 +247,9 @@ def _names(flags: int, names: dict[int, str]) -> list[str]:
 
 def _members(struct: Any) -> dict[str, Any]:
     """The members of a structure; VkBool32 ones are 0 and 1, as C has no type of its own for them."""
-    kind = ffi.typeof(struct)
-    if kind.kind == "pointer":
-        kind = kind.item
     return {
         name: _value(getattr(struct, name), field.type)
-        for name, field in kind.fields
+        for name, field in ffi.typeof(struct).fields
         if name not in ("sType", "pNext") and field.type.kind != "pointer"
     }
 
@@ -295,11 +261,7 @@ def _value(value: Any, kind: Any) -> Any:
         if kind.item.cname in ("uint8_t", "unsigned char"):
             return bytes(ffi.buffer(value)).hex()
         return [_value(item, kind.item) for item in value]
-    if kind.kind == "struct":
-        return _members(value)
-    if kind.kind == "enum":
-        return int(value)
-    return value
+    return _members(value) if kind.kind == "struct" else value
 
 
 if __name__ == "__main__":

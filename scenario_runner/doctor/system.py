@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from glob import glob
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal
+from typing import Any
 
 from scenario_runner.content_cache import KINDS, kept_files
 from scenario_runner.errors import ScenarioRunnerError
@@ -18,16 +18,9 @@ from scenario_runner.shaders.spirv_val import OFF, VARIABLE, find_validator, val
 from scenario_runner.system_packages import family_here
 
 PACKAGES = (
-    "vulkan",
-    "cffi",
-    "numpy",
-    "pydantic",
-    "imageio",
-    "rich",
-    "ml_dtypes",
-    "ai_ml_sdk_vgf_library",
+    "vulkan", "cffi", "numpy", "pydantic", "imageio", "rich", "ml_dtypes", "ai_ml_sdk_vgf_library",
     "ai_ml_emulation_layer_for_vulkan",
-)
+)  # fmt: skip
 # The beginnings of the names of variables that change which loader, drivers and layers are found, or what they do. No
 # shorter ones: others keep credentials in such variables (NVIDIA_API_KEY), and people publish this report.
 _VARIABLES = (
@@ -99,23 +92,17 @@ def _write_problem(folder: str) -> str | None:
     return None if os.access(parent, os.W_OK | os.X_OK) else f"{parent!r} cannot be written"
 
 
-_LANGUAGES: tuple[Literal["GLSL", "HLSL"], ...] = ("GLSL", "HLSL")
-
-
 def compilers(named: str | None = None) -> dict[str, Any]:
     """Compilers by language, the preferred one first; in ``problems`` why a named one cannot be used, in ``named`` the
     GLSL compiler that the user named."""
-    by_language: dict[str, Any] = {}
-    problems: dict[str, Any] = {}
-    for language in _LANGUAGES:
-        problems[language] = None
+    by_language: dict[str, Any] = {"GLSL": [], "HLSL": []}
+    problems: dict[str, Any] = {"GLSL": None, "HLSL": None}
+    for language, described in by_language.items():
         try:
             # Past the cache: this is the moment to ask the programs themselves.
-            usable = find_compilers(named, language=language, use_cache=False)
+            described += map(_describe, find_compilers(named, language=language, use_cache=False))  # type: ignore[arg-type]
         except ScenarioRunnerError as error:
-            usable = []
             problems[language] = {"message": str(error), "help": error.problems[0].help}
-        by_language[language] = list(map(_describe, usable))
     named = named or os.environ.get(GLSLANG_VARIABLE) or None
     return {**by_language, "problems": problems, "named": named, "spirv_val": _spirv_val()}
 

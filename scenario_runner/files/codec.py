@@ -3,18 +3,17 @@
 Adding a format is a class in a file of its own and a line in `_CLASSES`.
 """
 
-from __future__ import annotations
-
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import ClassVar, NamedTuple, Self
+from itertools import accumulate
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.source import file_error
+from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.formats import Format
 
 
@@ -27,14 +26,25 @@ class ImageHeader(NamedTuple):
     mip_count: int = 1
 
 
-class ImageReader(ABC):
-    """An open image file that fits what was declared; a context manager.
+Header = TypeVar("Header")
+
+
+class ContentReader(ABC, Generic[Header]):
+    """An open file of an image, an array or a buffer, whose ``header`` has been checked; a context manager.
 
     ``mip_count`` levels can be read, each as a Vulkan buffer-to-image copy takes it: tightly packed, the aspect that is
     the format's first unless another is named.
     """
 
     mip_count = 1
+
+    def __init__(self, path: str | os.PathLike[str], parse_header: Callable[[SourceFile], Header]) -> None:
+        self.source = SourceFile(path)
+        try:
+            self.header = parse_header(self.source)
+        except BaseException:
+            self.close()
+            raise
 
     @abstractmethod
     def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
@@ -54,16 +64,22 @@ class ImageReader(ABC):
         zeros. Threads may read side by side. Raises `FileError` where the file is broken, ``ValueError`` for a range
         outside the level or a destination that is too small.
         """
-        view = part_to_fill(destination, offset, size, self.level_size_bytes(level, aspect))
-        self._read(view, level, offset, aspect)
-        return len(view)
+        view = destination.cast("B") if destination.nbytes else memoryview(bytearray())
+        total = self.level_size_bytes(level, aspect)
+        if size is None:
+            size = total - offset
+        if offset < 0 or size < 0 or offset + size > total or size > len(view):
+            raise ValueError(f"bytes {offset} to {offset + size} of {total} were asked for, into {len(view)} bytes")
+        self._read(view[:size], level, offset, aspect)
+        return size
 
     @abstractmethod
     def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
         """Fill ``view`` with the bytes of a level from ``offset`` on."""
 
-    def close(self) -> None:  # noqa: B027 - what holds nothing open has nothing to close
+    def close(self) -> None:
         """Close the file; may be called twice."""
+        self.source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -72,65 +88,50 @@ class ImageReader(ABC):
         self.close()
 
 
-def part_to_fill(destination: memoryview, offset: int, size: int | None, total: int) -> memoryview:
-    """The first bytes of ``destination`` (contiguous, writable) for ``size`` of ``total`` bytes from ``offset`` on.
-
-    ``size`` defaults to all of them. Raises ``ValueError`` for another range or a destination that is too small.
-    """
-    view = destination.cast("B") if destination.nbytes else memoryview(bytearray())
-    if size is None:
-        size = total - offset
-    if offset < 0 or size < 0 or offset + size > total or size > len(view):
-        raise ValueError(f"bytes {offset} to {offset + size} of {total} were asked for, into {len(view)} bytes")
-    return view[:size]
+def mismatch(path: str, contents: str, declared: str) -> FileError:
+    """The error for a file that has other contents than the scenario declares."""
+    return file_error(path, f"has {contents}, but the scenario declares {declared}", code="SR-FILE-002")
 
 
 def check_extent(path: str, found_width: int, found_height: int, width: int, height: int) -> None:
     """Raise `FileError` where a file has another extent than the scenario declares."""
-    if (found_width, found_height) == (width, height):
-        return
-    raise mismatch(
-        path,
-        f"has {found_width}x{found_height} texels, but the scenario declares {width}x{height} (width x height)",
-    )
+    if (found_width, found_height) != (width, height):
+        raise mismatch(path, f"{found_width}x{found_height} texels", f"{width}x{height} (width x height)")
 
 
-def mismatch(path: str, message: str) -> FileError:
-    """The error for a file that holds something else than the scenario declares."""
-    return file_error(path, message, code="SR-FILE-002")
-
-
-class ContentWriter(ABC):
+class ContentWriter:
     """A file being written; a context manager that stores the file when its block ends well.
 
-    Raises `FileError`, and ``ValueError`` for another number of bytes than the ``size_bytes`` that were announced.
+    The file has ``header`` and the first of the ``size_bytes`` of content that come, without the last ``unused_bytes``.
+    Raises `FileError`, and ``ValueError`` for another number of bytes.
     """
 
-    def __init__(self, output: OutputFile, header: bytes = b"", size_bytes: int = 0) -> None:
+    def __init__(self, output: OutputFile, header: bytes, size_bytes: int, unused_bytes: int = 0) -> None:
         self._output = output
         self._missing = size_bytes
+        self._unused = unused_bytes
         try:
             output.write(header)
         except BaseException:
             output.discard()
             raise
 
-    @abstractmethod
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append the next bytes of the content; cut anywhere."""
+        view = memoryview(data)
+        if not view.nbytes:
+            return  # an array with an empty axis cannot be cast
+        if view.nbytes > self._missing:
+            more = view.nbytes - self._missing
+            raise ValueError(f"{more} bytes more than announced were written to {self._output.path!r}")
+        self._append(view.cast("B")[: max(0, self._missing - self._unused)])
+        self._missing -= view.nbytes
 
-    def _append(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes to the file."""
-        size = memoryview(data).nbytes
-        if size > self._missing:
-            raise ValueError(f"{size - self._missing} bytes more than announced were written to {self._output.path!r}")
+    def _append(self, data: memoryview) -> None:
         self._output.write(data)
-        self._missing -= size
 
     def _finish(self) -> None:
         """Write what is still to be written when all of the content has come."""
-        if self._missing:
-            raise ValueError(f"{self._missing} bytes less than announced were written to {self._output.path!r}")
 
     def __enter__(self) -> Self:
         return self
@@ -140,57 +141,34 @@ class ContentWriter(ABC):
             self._output.discard()
             return
         with self._output:
+            if self._missing:
+                raise ValueError(f"{self._missing} bytes less than announced were written to {self._output.path!r}")
             self._finish()
 
 
-class ImageWriter(ContentWriter):
-    """An image file being written.
-
-    ``planes`` are the sizes in bytes of what is written, in order: for each level one for each of the ``aspects`` of
-    the format. A writer that puts aspects together, or writes all at the end, keeps their bytes in ``_held``.
-    """
+class HeldImageWriter(ContentWriter):
+    """Keeps the planes of an image until all are there: ``encode`` makes the parts of the file of them."""
 
     def __init__(
-        self, output: OutputFile, planes: tuple[int, ...], aspects: int, header: bytes = b"", size_bytes: int = 0
+        self, output: OutputFile, planes: Sequence[int], encode: Callable[[list[memoryview]], Iterable[Any]]
     ) -> None:
-        super().__init__(output, header, size_bytes)
+        super().__init__(output, b"", sum(planes))
         self._planes = planes
-        self._aspects = aspects
-        self._held = [bytearray() for _ in range(aspects)]
-        self._plane = 0  # which one is being written, and how much of it was
-        self._done = 0
+        self._encode = encode
+        self._content = bytearray()
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        view = memoryview(data)
-        while len(view):
-            part = view[: self._planes[self._plane] - self._done]
-            self._write_part(self._plane, part)
-            self._done += len(part)
-            view = view[len(part) :]
-            if self._done == self._planes[self._plane]:
-                self._plane += 1
-                self._done = 0
+    def _append(self, data: memoryview) -> None:
+        self._content += data
 
-    @abstractmethod
-    def _write_part(self, plane: int, part: memoryview) -> None:
-        """Take the next bytes of a plane."""
-
-
-class HeldImageWriter(ImageWriter):
-    """Keeps the planes of the first level for `_finish`, which writes the file as a whole."""
-
-    def _write_part(self, plane: int, part: memoryview) -> None:
-        if plane < self._aspects:
-            self._held[plane] += part
-
-    @abstractmethod
     def _finish(self) -> None:
-        """Write the file; ``_held`` has the bytes of each aspect."""
+        content, ends = memoryview(self._content), accumulate(self._planes)
+        for part in self._encode([content[end - size : end] for size, end in zip(self._planes, ends, strict=True)]):
+            self._output.write(part)
 
 
 # Extension, module and class of each file format. Where several can hold a content, the first one is chosen for it.
 _CLASSES = {
-    ".npy": ("npy_image", "NpyCodec"),
+    ".npy": ("npy", "NpyCodec"),
     ".dds": ("dds", "DdsCodec"),
     ".png": ("png", "PngCodec"),
 }
@@ -203,13 +181,13 @@ class Codec(ABC):
     """
 
     extension: ClassVar[str]
-    # How every file begins; outputs of earlier runs are recognized by it.
+    # First bytes of every file; outputs of earlier runs are recognized by it.
     signature: ClassVar[bytes]
     # The kinds of resources whose content it holds.
     resources: ClassVar[frozenset[str]] = frozenset({"image"})
-    # Whether a file holds all mip levels of an image, or the first one.
+    # True where a file holds all mip levels of an image, false where it holds the first one.
     holds_levels: ClassVar[bool] = False
-    # Whether its items have a type and a shape but no meaning, so that a viewer can be told another type and shape.
+    # True where its items have a type and a shape but no meaning, so that a viewer can be told another type and shape.
     is_array: ClassVar[bool] = False
 
     def holds(self, format: Format, mip_count: int = 1) -> bool:
@@ -224,15 +202,29 @@ class Codec(ABC):
     def read_header(self, path: str) -> ImageHeader:
         """Read the header of an image file, for showing it."""
 
-    @abstractmethod
-    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
+    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ContentReader[Any]:
         """Open a file as an image that was declared so, after checking its header against the declaration."""
+        reader = self._open(path, format)
+        try:
+            self._check(path, reader.header, format, width, height, mip_count)
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+    @abstractmethod
+    def _open(self, path: str, format: Format) -> ContentReader[Any]:
+        """Open a file as an image of ``format``."""
+
+    @abstractmethod
+    def _check(self, path: str, header: Any, format: Format, width: int, height: int, mip_count: int) -> None:
+        """Check the header of a file against the declaration."""
 
     @abstractmethod
     def create_image(
         self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
-    ) -> ImageWriter:
-        """A file of an image whose bytes come as ``planes``; see `scenario_runner.files.codec.ImageWriter`."""
+    ) -> ContentWriter:
+        """A file of an image whose bytes come as ``planes``; see `create_image`."""
 
     def is_divisible(self, path: str) -> bool:
         """Return whether a part of the texels can be read without decoding all of the file."""
@@ -296,7 +288,7 @@ def codec_for(resource: str, format: Format | None = None, mip_count: int = 1) -
 
 def open_image(
     path: str | os.PathLike[str], format: Format, width: int, height: int, mip_count: int = 1
-) -> ImageReader:
+) -> ContentReader[Any]:
     """Open an image file as an image that was declared so, after checking its header against that.
 
     A file may have fewer levels than declared, not more. A file of D32_SFLOAT_S8_UINT serves R32_SFLOAT and D32_SFLOAT,
@@ -328,7 +320,10 @@ def create_image(
     planes: tuple[int, ...],
     *,
     create: CreateOutput = OutputFile,
-) -> ImageWriter:
-    """A file that an image of these ``planes`` is written to as its bytes come; see `ImageWriter`."""
+) -> ContentWriter:
+    """A file that an image is written to as its bytes come.
+
+    ``planes`` are the sizes in bytes of what comes, in order: for each level one for each of the aspects of the format.
+    """
     check_destination(path, format)
     return codec_of(path).create_image(os.fspath(path), format, width, height, planes, create)

@@ -11,16 +11,14 @@ which fields are valid are not relied on, because writers set them carelessly; w
 Sources: "DDS_HEADER", "DDS_HEADER_DXT10" and "DDS_PIXELFORMAT" of the Direct3D documentation.
 """
 
-from __future__ import annotations
-
-import array
 import os
 import struct
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.codec import Codec, ImageHeader, ImageReader, ImageWriter, check_extent, mismatch
+from scenario_runner.files import codec
 from scenario_runner.files.output import CreateOutput
 from scenario_runner.files.source import SourceFile, file_error, read_start
 from scenario_runner.formats import Format, find_format, format_named, format_of_dxgi, full_mip_count
@@ -316,16 +314,11 @@ def read_header(path: str | os.PathLike[str]) -> DdsHeader:
         return parse_header(source)
 
 
-class DdsReader(ImageReader):
-    """An open .dds file whose ``header`` has been checked against its size."""
+class DdsReader(codec.ContentReader[DdsHeader]):
+    """An open .dds file whose header has been checked against its size."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._source = SourceFile(path)
-        try:
-            self.header = parse_header(self._source)
-        except BaseException:
-            self._source.close()
-            raise
+        super().__init__(path, parse_header)
         self.mip_count = len(self.header.mip_levels)
 
     def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
@@ -335,70 +328,41 @@ class DdsReader(ImageReader):
     def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
         texel, start = self._map_of(aspect), self.header.mip_levels[level].offset
         if texel.is_plain:
-            self._source.read_into(view, start + offset)
+            self.source.read_into(view, start + offset)
             return
-        done = 0
-        while done < len(view):
-            first, skipped = divmod(offset + done, texel.memory_bytes)  # whole texels around the range asked for
-            count = min(_CHUNK_TEXELS, -(-(len(view) - done + skipped) // texel.memory_bytes))
-            stored = self._source.read(count * texel.stored_bytes, start + first * texel.stored_bytes)
-            part = _unpacked(stored, texel)[skipped : skipped + len(view) - done]
-            view[done : done + len(part)] = part
-            done += len(part)
-
-    def close(self) -> None:
-        self._source.close()
+        step = _CHUNK_TEXELS * texel.memory_bytes
+        for done in range(0, len(view), step):
+            part = view[done : done + step]
+            first, skipped = divmod(offset + done, texel.memory_bytes)  # whole texels around the part
+            count = -(-(skipped + len(part)) // texel.memory_bytes)
+            stored = self.source.read(count * texel.stored_bytes, start + first * texel.stored_bytes)
+            texels = bytearray(count * texel.memory_bytes)
+            for index in range(texel.used_bytes):
+                texels[index :: texel.memory_bytes] = stored[texel.first + index :: texel.stored_bytes]
+            part[:] = texels[skipped : skipped + len(part)]
 
     def _map_of(self, aspect: str | None) -> TexelMap:
         return self.header.maps[0 if aspect is None else self.header.format.aspects.index(aspect)]
 
 
-def _unpacked(stored: bytes, texel: TexelMap) -> memoryview:
-    """The texels of one aspect, as a Vulkan copy has them, out of stored ones."""
-    if texel.used_bytes == texel.memory_bytes == 4 and texel.first == 0:
-        return memoryview(array.array("I", stored)[:: texel.stored_bytes // 4]).cast("B")  # faster than byte by byte
-    result = bytearray(len(stored) // texel.stored_bytes * texel.memory_bytes)
-    for index in range(texel.used_bytes):
-        result[index :: texel.memory_bytes] = stored[texel.first + index :: texel.stored_bytes]
-    return memoryview(result)
-
-
-class _DdsWriter(ImageWriter):
-    def __init__(
-        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
-    ) -> None:
-        mip_count = len(planes) // len(format.aspects)
-        header = format_header(format, width, height, mip_count)
-        self._maps = texel_maps(format)
-        levels = level_layout(format, self._maps[0].stored_bytes, width, height, mip_count, offset=0)
-        size_bytes = sum(level.stored_size_bytes for level in levels)
-        super().__init__(create(path, len(header) + size_bytes), planes, len(format.aspects), header, size_bytes)
-
-    def _write_part(self, plane: int, part: memoryview) -> None:
-        if self._maps[0].is_plain:
-            self._append(part)
-            return
-        self._held[plane % self._aspects] += part
-        if plane % self._aspects == self._aspects - 1 and self._done + len(part) == self._planes[plane]:
-            self._write_level()
-            for held in self._held:
-                held.clear()
-
-    def _write_level(self) -> None:
-        count = len(self._held[0]) // self._maps[0].memory_bytes
-        # The fourth byte of a colour is 255, so that a reader who takes it for alpha sees the image.
-        filling = b"\xff" if self._aspects == 1 else b"\0"
-        for start in range(0, count, _CHUNK_TEXELS):
-            stop = min(start + _CHUNK_TEXELS, count)
-            stored = bytearray(filling) * ((stop - start) * self._maps[0].stored_bytes)
-            for texel, held in zip(self._maps, self._held, strict=True):
-                part = held[start * texel.memory_bytes : stop * texel.memory_bytes]
+def _encoded(planes: Sequence[memoryview], header: bytes, maps: tuple[TexelMap, ...]) -> Iterator[bytes | bytearray]:
+    """Iterate over the parts of a file whose texels are not as a Vulkan copy has them."""
+    yield header
+    # The fourth byte of a colour is 255, so that a reader who takes it for alpha sees the image.
+    filling = b"\xff" if len(maps) == 1 else b"\0"
+    for first in range(0, len(planes), len(maps)):
+        total = len(planes[first]) // maps[0].memory_bytes
+        for start in range(0, total, _CHUNK_TEXELS):
+            end = min(start + _CHUNK_TEXELS, total)
+            stored = bytearray(filling) * ((end - start) * maps[0].stored_bytes)
+            for texel, plane in zip(maps, planes[first:], strict=False):
+                part = plane[start * texel.memory_bytes : end * texel.memory_bytes]
                 for index in range(texel.used_bytes):
                     stored[texel.first + index :: texel.stored_bytes] = part[index :: texel.memory_bytes]
-            self._append(stored)
+            yield stored
 
 
-class DdsCodec(Codec):
+class DdsCodec(codec.Codec):
     """Microsoft's textures: texels of a DXGI_FORMAT."""
 
     extension = ".dds"
@@ -408,31 +372,31 @@ class DdsCodec(Codec):
     def why_not(self, format: Format) -> str | None:
         return "it has no DXGI_FORMAT, which a .dds file needs" if format.dxgi is None else None
 
-    def read_header(self, path: str) -> ImageHeader:
+    def read_header(self, path: str) -> codec.ImageHeader:
         header = read_header(path)
-        return ImageHeader(header.format, header.width, header.height, len(header.mip_levels))
+        return codec.ImageHeader(header.format, header.width, header.height, len(header.mip_levels))
 
-    def open_image(self, path: str, format: Format, width: int, height: int, mip_count: int) -> ImageReader:
-        reader = DdsReader(path)
-        try:
-            _check(path, reader.header, format, width, height, mip_count)
-        except BaseException:
-            reader.close()
-            raise
-        return reader
+    def _open(self, path: str, format: Format) -> DdsReader:
+        return DdsReader(path)
+
+    def _check(self, path: str, header: Any, format: Format, width: int, height: int, mip_count: int) -> None:
+        if not _fits(header, format):
+            raise codec.mismatch(path, f"texels of {header.format.name!r}", repr(format.name))
+        codec.check_extent(path, header.width, header.height, width, height)
+        if len(header.mip_levels) > mip_count:
+            raise codec.mismatch(path, f"{len(header.mip_levels)} mip levels", str(mip_count))
 
     def create_image(
         self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
-    ) -> ImageWriter:
-        return _DdsWriter(path, format, width, height, planes, create)
-
-
-def _check(path: str, header: DdsHeader, format: Format, width: int, height: int, mip_count: int) -> None:
-    if not _fits(header, format):
-        raise mismatch(path, f"has texels of {header.format.name!r}, but the scenario declares {format.name!r}")
-    check_extent(path, header.width, header.height, width, height)
-    if len(header.mip_levels) > mip_count:
-        raise mismatch(path, f"has {len(header.mip_levels)} mip levels, but the scenario declares {mip_count}")
+    ) -> codec.ContentWriter:
+        mip_count, maps = len(planes) // len(format.aspects), texel_maps(format)
+        header = format_header(format, width, height, mip_count)
+        levels = level_layout(format, maps[0].stored_bytes, width, height, mip_count, offset=0)
+        size_bytes = sum(level.stored_size_bytes for level in levels)
+        output = create(path, len(header) + size_bytes)
+        if maps[0].is_plain:
+            return codec.ContentWriter(output, header, size_bytes)
+        return codec.HeldImageWriter(output, planes, partial(_encoded, header=header, maps=maps))
 
 
 def _fits(header: DdsHeader, format: Format) -> bool:

@@ -1,4 +1,7 @@
-"""NumPy's .npy files: their headers, and reading and writing the content of buffers and tensors.
+"""NumPy's .npy files: buffers and tensors, and images of one level.
+
+An image has the shape [1, height, width, items] or [height, width, items], where items are those of
+`scenario_runner.formats.Format`; depth and stencil are in one item where it has room for both.
 
 Bytes of C-order little-endian files go from the file into memory that somebody else owns (mapped device memory, say) by
 the read system call alone. Big-endian items are swapped on the way; Fortran order is the one case that imports NumPy,
@@ -18,10 +21,10 @@ from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import FileError
-from scenario_runner.files.codec import ContentWriter, part_to_fill
+from scenario_runner.files import codec
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import SourceFile, file_error, read_start
+from scenario_runner.formats import Format
 
 if TYPE_CHECKING:
     import numpy
@@ -161,16 +164,11 @@ def parse_header(source: SourceFile) -> NpyHeader:
     size_bytes = source.size_bytes - data_offset
     if data_size_bytes != size_bytes:
         what = "is truncated" if size_bytes < data_size_bytes else "has bytes after its data"
-        raise _size_error(source.path, what, size_bytes, descr, shape, data_size_bytes)
+        size = f"{data_size_bytes} bytes" if data_size_bytes < 1 << 63 else "more bytes than any file has"
+        lengths = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, ...)"
+        expected = f"expected {size} for shape {lengths} of {descr!r}"
+        raise _damaged(source.path, f"{what}: {size_bytes} bytes follow the header, {expected}")
     return NpyHeader(descr, byte_order, kind, item_size_bytes, fortran_order, shape, data_offset, data_size_bytes)
-
-
-def _size_error(path: str, what: str, size_bytes: int, descr: str, shape: tuple[int, ...], expected: int) -> FileError:
-    shown = str(shape) if len(shape) <= 8 else f"({', '.join(map(str, shape[:8]))}, ...)"
-    size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
-    return _damaged(
-        path, f"{what}: {size_bytes} bytes follow the header, expected {size} for shape {shown} of {descr!r}"
-    )
 
 
 def _shown(text: str) -> str:
@@ -178,75 +176,33 @@ def _shown(text: str) -> str:
 
 
 # The header is a Python dictionary literal of three known keys. Nothing is evaluated.
-_KEY = re.compile(r"""(["'])([^"'\\]*)\1[ \n\t]*:[ \n\t]*""")
-_VALUES = {
-    "descr": (re.compile(r"""["']([^"'\\]*)["']"""), "a quoted type"),
-    "fortran_order": (re.compile("(True|False)"), "True or False"),
-    "shape": (re.compile(r"\(([^()]*)\)"), "a tuple like '(3,)'"),
-}
-_NEXT = re.compile(r"[ \n\t]*(?:,[ \n\t]*|(?=\}))")
-_LENGTH = re.compile(r"(0+|[1-9][0-9]*)L?")  # Python 2 wrote long integers with an L
+_ENTRY = re.compile(
+    r"""[ \n\t]*(["'])(?:descr\1[ \n\t]*:[ \n\t]*(["'])(?P<descr>[^"'\\]*)\2"""
+    r"""|fortran_order\1[ \n\t]*:[ \n\t]*(?P<fortran_order>True|False)"""
+    r"""|shape\1[ \n\t]*:[ \n\t]*\((?P<shape>[^()]*)\))[ \n\t]*(?:,[ \n\t]*|(?=\}))"""
+)
+_SHAPE = re.compile(r"(?:[ \n\t]*(?:0+|[1-9][0-9]*)L?[ \n\t]*,)*[ \n\t]*")  # Python 2 wrote long integers with an L
+_LENGTH = re.compile("[0-9]+")
+_EXPECTED = "expected {'descr': a type in quotes, 'fortran_order': True or False, 'shape': a tuple like (3,)}"
 
 
 @lru_cache(_HEADERS_KEPT)
 def _parse_dictionary(text: str) -> tuple[str, bool, tuple[int, ...]]:
     text = text.rstrip(" \n\t\r")
     values: dict[str, str] = {}
-    at = 1
-    if not text.startswith("{"):
-        raise _unexpected(text, 0, "'{'")
-    while not text.startswith("}", at):
-        key = _KEY.match(text, at)
-        if key is None:
-            raise _unexpected(text, at, "a key in quotes")
-        name = key[2]
-        if name not in _VALUES:
-            raise ValueError(f"unknown key {_shown(name)}, expected 'descr', 'fortran_order' and 'shape'")
-        if name in values:
-            raise ValueError(f"the key {name!r} appears twice")
-        pattern, expected = _VALUES[name]
-        value = pattern.match(text, key.end())
-        if value is None and name == "descr" and text.startswith(("[", "("), key.end()):
-            raise ValueError("the items are structured (several fields each), expected one plain type like '<f4'")
-        if value is None:
-            raise _unexpected(text, key.end(), expected)
-        values[name] = value[1]
-        following = _NEXT.match(text, value.end())
-        if following is None:
-            raise _unexpected(text, value.end(), "',' or '}'")
-        at = following.end()
-    if at + 1 != len(text):
-        raise _unexpected(text, at + 1, "the end")
-    for name in _VALUES:
-        if name not in values:
-            raise ValueError(f"the key {name!r} is missing")
-    return values["descr"], values["fortran_order"] == "True", _parse_shape(values["shape"])
-
-
-def _parse_shape(text: str) -> tuple[int, ...]:
-    *parts, last = [part.strip(" \n\t") for part in text.split(",")]
-    if last and not parts:
-        raise ValueError("the shape is one number in brackets, expected a tuple like '(3,)'")
-    if last:
-        parts.append(last)
-    if len(parts) > _RANK_LIMIT:
+    at = 1 if text.startswith("{") else 0
+    while at and (entry := _ENTRY.match(text, at)) and entry.lastgroup not in values:
+        values[entry.lastgroup or ""] = entry[entry.lastgroup or ""]
+        at = entry.end()
+    if text[at:] != "}" or len(values) < 3:
+        raise ValueError(f"{_EXPECTED}, found {_shown(text[at:])} at character {at + 1}")
+    shape = values["shape"]
+    lengths = _LENGTH.findall(shape)
+    if not _SHAPE.fullmatch(shape if len(lengths) < 2 or shape.rstrip().endswith(",") else shape + ","):
+        raise ValueError(f"{_EXPECTED}, found the shape {_shown(shape)}")
+    if len(lengths) > _RANK_LIMIT:
         raise ValueError(f"the shape has more than {_RANK_LIMIT} axes")
-    lengths = []
-    for part in parts:
-        match = _LENGTH.fullmatch(part)
-        if match is None and part.startswith("-"):
-            raise ValueError("the shape has a negative length")
-        if match is None:
-            raise ValueError(f"the shape has the length {_shown(part)}, expected a number")
-        if len(match[1]) > 19:
-            raise ValueError(f"the shape has a length of {len(match[1])} digits")
-        lengths.append(int(match[1]))
-    return tuple(lengths)
-
-
-def _unexpected(text: str, at: int, expected: str) -> ValueError:
-    shown_text = _shown(text[at:]) if at < len(text) else "the end"
-    return ValueError(f"expected {expected} at character {at + 1}, found {shown_text}")
+    return values["descr"], values["fortran_order"] == "True", tuple(map(int, lengths))
 
 
 def read_header(path: str | os.PathLike[str]) -> NpyHeader:
@@ -264,12 +220,25 @@ def read_array(path: str | os.PathLike[str]) -> numpy.ndarray[Any, Any]:
         try:
             dtype = numpy.dtype(header.descr).newbyteorder("<")
         except TypeError as error:  # long doubles of another machine
-            raise file_error(
-                reader.path, f"holds items of the type {header.descr!r}: {error}", code="SR-FILE-008"
-            ) from error
+            raise _unsupported(reader.source.path, f"holds items of the type {header.descr!r}: {error}") from error
         array = numpy.empty(header.shape, dtype)
         reader.read_into(array.reshape(-1).view("u1").data)
     return array
+
+
+def create_npy(
+    path: str | os.PathLike[str], descr: str, shape: Sequence[int], create: CreateOutput = OutputFile
+) -> codec.ContentWriter:
+    """A C-order .npy file (version 1.0) to write to.
+
+    ``descr`` is a little-endian type like ``'<f4'``, ``'|i1'`` or ``'<V2'``; ``create`` makes the file. Raises
+    ``ValueError`` for a type or shape that no file can have.
+    """
+    order, _, item_size_bytes = parse_descr(descr)
+    if order == ">":
+        raise ValueError(f"the type {descr!r} is big-endian, only little-endian payloads are written")
+    header, size_bytes = format_header(descr, tuple(shape)), prod(shape) * item_size_bytes
+    return codec.ContentWriter(create(path, len(header) + size_bytes), header, size_bytes)
 
 
 def write_npy(
@@ -280,59 +249,34 @@ def write_npy(
     *,
     create: CreateOutput = OutputFile,
 ) -> None:
-    """Write a C-order .npy file (version 1.0) whose payload is ``chunks`` one after the other; see `NpyWriter`."""
-    with NpyWriter(path, descr, shape, create=create) as writer:
+    """Write a C-order .npy file whose payload is ``chunks`` one after the other; see `create_npy`."""
+    with create_npy(path, descr, shape, create) as writer:
         for chunk in chunks:
             writer.write(chunk)
 
 
-class NpyReader:
-    """An open .npy file whose ``header`` has been checked, and its ``identity``; a context manager."""
+class NpyReader(codec.ContentReader[NpyHeader]):
+    """An open .npy file; what is read counts as C-order and little-endian, whatever the file has."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._source = SourceFile(path)
-        try:
-            self.header = parse_header(self._source)
-        except BaseException:
-            self._source.close()
-            raise
-        self.path = self._source.path
-        self.identity = self._source.identity
+        super().__init__(path, parse_header)
         self._converted: memoryview | None = None
 
-    def read_into(self, destination: memoryview, offset: int = 0, size: int | None = None) -> int:
-        """Put ``size`` bytes of the payload, from byte ``offset`` of it on, at the start of ``destination``.
+    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
+        return self.header.data_size_bytes
 
-        The payload counts as C-order and little-endian, whatever the file has; for the rest see
-        `ImageReader.read_into`.
-        """
+    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
         header = self.header
-        view = part_to_fill(destination, offset, size, header.data_size_bytes)
         if header.is_plain:
-            self._source.read_into(view, header.data_offset + offset)
+            self.source.read_into(view, header.data_offset + offset)
         elif header.is_c_order:
-            self._read_swapped(view, offset)
+            unit = header.swap_size_bytes
+            end = offset + len(view)
+            first = offset - offset % unit  # whole units around the range asked for
+            data = self.source.read(end + -end % unit - first, header.data_offset + first)
+            view[:] = _swapped(data, unit)[offset - first : end - first]
         else:
             view[:] = self._in_c_order()[offset : offset + len(view)]
-        return len(view)
-
-    def close(self) -> None:
-        """Close the file; may be called twice."""
-        self._source.close()
-        self._converted = None
-
-    def __enter__(self) -> NpyReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _read_swapped(self, view: memoryview, offset: int) -> None:
-        unit = self.header.swap_size_bytes
-        end = offset + len(view)
-        first = offset - offset % unit  # whole units around the range asked for
-        data = self._source.read(end + -end % unit - first, self.header.data_offset + first)
-        view[:] = _swapped(data, unit)[offset - first : end - first]
 
     def _in_c_order(self) -> memoryview:
         """All of a Fortran-order payload: any part of it touches all of the file."""
@@ -340,37 +284,10 @@ class NpyReader:
             import numpy
 
             header = self.header
-            data = _swapped(self._source.read(header.data_size_bytes, header.data_offset), header.swap_size_bytes)
+            data = _swapped(self.source.read(header.data_size_bytes, header.data_offset), header.swap_size_bytes)
             items = numpy.frombuffer(data, f"V{header.item_size_bytes}").reshape(header.shape, order="F")
             self._converted = memoryview(items.tobytes())
         return self._converted
-
-
-class NpyWriter(ContentWriter):
-    """A C-order .npy file (version 1.0) being written.
-
-    ``descr`` is a little-endian type like ``'<f4'``, ``'|i1'`` or ``'<V2'``; ``create`` makes the file. Raises
-    ``ValueError`` for a type or shape that no file can have.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        descr: str,
-        shape: Sequence[int],
-        *,
-        create: CreateOutput = OutputFile,
-    ) -> None:
-        order, _, size_bytes = parse_descr(descr)
-        if order == ">":
-            raise ValueError(f"the type {descr!r} is big-endian, only little-endian payloads are written")
-        header = format_header(descr, tuple(shape))
-        for length in shape:
-            size_bytes *= length
-        super().__init__(create(path, len(header) + size_bytes), header, size_bytes)
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._append(data)
 
 
 def _swapped(data: bytes, unit: int) -> bytes | bytearray:
@@ -386,3 +303,94 @@ def _swapped(data: bytes, unit: int) -> bytes | bytearray:
     for index in range(unit):
         result[index::unit] = data[unit - 1 - index :: unit]
     return result
+
+
+_DEPTH_BITS = 0xFF_FFFF
+
+
+def composed(depths: memoryview, stencils: memoryview | None = None) -> bytes:
+    """Items of 24 bits of depth below a stencil (or zeros), from 32-bit words whose highest byte means nothing."""
+    import numpy
+
+    words = numpy.frombuffer(depths, "<u4") & _DEPTH_BITS
+    if stencils is not None:
+        words |= numpy.frombuffer(stencils, "u1").astype("<u4") << 24
+    return words.tobytes()
+
+
+class NpyCodec(codec.Codec):
+    """NumPy's arrays: items of a type and a shape."""
+
+    extension = ".npy"
+    signature = MAGIC
+    resources = frozenset({"buffer", "tensor", "image"})
+    is_array = True
+
+    def why_not(self, format: Format) -> str | None:
+        return "NumPy has no block-compressed types" if format.numpy_dtype is None else None
+
+    def read_header(self, path: str) -> codec.ImageHeader:
+        shape = read_header(path).shape
+        sides = shape[1:] if len(shape) == 4 and shape[0] == 1 else shape
+        if len(sides) not in (2, 3):
+            raise file_error(path, f"has the shape {shape}, expected (1, height, width, items) of an image")
+        return codec.ImageHeader(None, sides[1], sides[0])
+
+    def _open(self, path: str, format: Format) -> NpyReader:
+        codec.check_destination(path, format)
+        return _NpyImage(path, format)
+
+    def _check(self, path: str, header: NpyHeader, format: Format, width: int, height: int, mip_count: int) -> None:
+        assert format.numpy_dtype is not None, "the codec was asked whether it holds the format"
+        expected = (height, width, format.numpy_items)
+        if header.shape not in (expected, (1, *expected)) and (format.numpy_items > 1 or header.shape != expected[:2]):
+            shown = f"{width}x{height} texels of {format.name!r}: expected {(1, *expected)} (1, height, width, items)"
+            raise codec.mismatch(path, f"the shape {header.shape}", shown)
+        # Integers of either sign serve integers, as they do in the reference; raw bytes (V) serve everything.
+        kinds = "fV" if format.numpy_dtype[1] == "f" else "uibV"
+        if header.item_size_bytes != int(format.numpy_dtype[2:]) or header.kind not in kinds:
+            shown = f"{format.name!r}: expected {format.numpy_dtype!r}"
+            raise codec.mismatch(path, f"items of the type {header.descr!r}", shown)
+
+    def create_image(
+        self, path: str, format: Format, width: int, height: int, planes: tuple[int, ...], create: CreateOutput
+    ) -> codec.ContentWriter:
+        assert format.numpy_dtype is not None, "the codec was asked whether it holds the format"
+        header = format_header(format.numpy_dtype, (1, height, width, format.numpy_items))
+        output = create(path, len(header) + planes[0])
+        if "D" in format.channels and format.channel_bits[format.channels.index("D")] == 24:
+            stencils = slice(1, len(format.aspects))
+            return codec.HeldImageWriter(output, planes, lambda held: (header, composed(held[0], *held[stencils])))
+        return codec.ContentWriter(output, header, sum(planes), unused_bytes=sum(planes[1:]))
+
+    def is_divisible(self, path: str) -> bool:
+        return read_header(path).is_c_order
+
+    def create_array(
+        self, path: str, descr: str, shape: Sequence[int], create: CreateOutput = OutputFile
+    ) -> codec.ContentWriter:
+        return create_npy(path, descr, shape, create)
+
+
+class _NpyImage(NpyReader):
+    """A file of an image; the stencils of a format that has depths first are the highest bytes of items, or zeros."""
+
+    def __init__(self, path: str, format: Format) -> None:
+        super().__init__(path)
+        self._format = format
+
+    def level_size_bytes(self, level: int = 0, aspect: str | None = None) -> int:
+        return self.header.data_size_bytes // (self.header.item_size_bytes if self._is_second(aspect) else 1)
+
+    def _read(self, view: memoryview, level: int, offset: int, aspect: str | None) -> None:
+        if not self._is_second(aspect):
+            super()._read(view, level, offset, aspect)
+        elif self._format.is_packed:  # beside 24 bits of depth
+            items = bytearray(4 * len(view))
+            super()._read(memoryview(items), level, 4 * offset, None)
+            view[:] = items[3::4]
+        else:
+            view[:] = bytes(len(view))
+
+    def _is_second(self, aspect: str | None) -> bool:
+        return aspect is not None and aspect != self._format.aspects[0]

@@ -11,8 +11,8 @@ import errno
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -23,13 +23,21 @@ from scenario_runner.files.source import (
     check_opened,
     check_path,
     file_error,
-    is_confined,
     reason_of,
 )
 
 _unwritable = partial(file_error, code="SR-FILE-015")
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 MARKER_PREFIX = ".scenario-runner-incomplete-"
+
+
+@contextmanager
+def _reported(path: str, done: str = "written") -> Iterator[None]:
+    """Raise the system's errors as `FileError`: the file at ``path`` cannot be ``done``."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, f"cannot be {done}: {reason_of(error)}") from error
 
 
 def check_destination(path: str) -> None:
@@ -39,14 +47,12 @@ def check_destination(path: str) -> None:
     Nothing is touched, so this can be asked before the work whose result goes there.
     """
     check_path(path)
-    try:
+    with _reported(path, "created"):
         try:
             mode = os.stat(path).st_mode
         except FileNotFoundError:
             _check_new_names(os.path.realpath(path))
             return
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, f"cannot be created: {reason_of(error)}") from error
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
         raise _unwritable(path, f"is {kind}, expected the name of a file to write")
@@ -87,21 +93,19 @@ class OutputFile:
         self._descriptor = -1
         self._temporary = ""
         self._reserved_bytes = 0
-        self._written_bytes = 0
+        self.written_bytes = 0
         try:
-            self.target = os.path.realpath(self.path)
-            folder = os.path.dirname(self.target)
-            check_destination(self.path)
-            self._make_folders(folder)
-            temporary.remove_stale(folder)
-            self._temporary, self._descriptor = temporary.create_file(folder)
-            if is_confined():
+            with _reported(self.path, "created"):
+                self.target = os.path.realpath(self.path)
+                folder = os.path.dirname(self.target)
+                check_destination(self.path)
+                self._make_folders(folder)
+                temporary.remove_stale(folder)
+                self._temporary, self._descriptor = temporary.create_file(folder)
                 check_opened(self._temporary, self._descriptor)
             self._reserve(size_bytes)
-        except BaseException as error:
+        except BaseException:
             self.discard()
-            if isinstance(error, (OSError, ValueError)):
-                raise _unwritable(self.path, f"cannot be created: {reason_of(error)}") from error
             raise
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -111,12 +115,10 @@ class OutputFile:
             return  # an array with an empty axis cannot be cast
         view = view.cast("B")
         done = 0
-        while done < len(view):
-            try:
+        with _reported(self.path):
+            while done < len(view):
                 done += self._write_some(view[done : done + _CHUNK_SIZE_BYTES])
-            except OSError as error:
-                raise _unwritable(self.path, f"cannot be written: {reason_of(error)}") from error
-        self._written_bytes += done
+        self.written_bytes += done
 
     def _write_some(self, part: memoryview) -> int:
         try:
@@ -131,18 +133,17 @@ class OutputFile:
         """Give the file its name, or hand it over. Nothing can be written afterwards."""
         descriptor, self._descriptor = self._descriptor, -1
         try:
-            try:
-                if self._written_bytes < self._reserved_bytes:
-                    os.ftruncate(descriptor, self._written_bytes)
-            finally:
-                os.close(descriptor)  # network file systems report a full disk only here
-            self._set.complete.append(self)
-            if self._is_alone:
-                self._set.publish()
-        except BaseException as error:
+            with _reported(self.path):
+                try:
+                    if self.written_bytes < self._reserved_bytes:
+                        os.ftruncate(descriptor, self.written_bytes)
+                finally:
+                    os.close(descriptor)  # network file systems report a full disk only here
+                self._set.complete.append(self)
+                if self._is_alone:
+                    self._set.publish()
+        except BaseException:
             self.discard()
-            if isinstance(error, OSError):
-                raise _unwritable(self.path, f"cannot be written: {reason_of(error)}") from error
             raise
 
     def discard(self) -> None:
@@ -157,10 +158,8 @@ class OutputFile:
 
     def rename(self) -> None:
         """Give the complete file its name. Raises FileError."""
-        try:
+        with _reported(self.path):
             os.replace(self._temporary, self.target)
-        except OSError as error:
-            raise _unwritable(self.path, f"cannot be written: {reason_of(error)}") from error
         temporary.keep(self._temporary)
 
     def __enter__(self) -> OutputFile:
@@ -193,10 +192,8 @@ class OutputFile:
             room = os.fstatvfs(self._descriptor)
             free_bytes = room.f_bavail * room.f_frsize
             if 0 < free_bytes < size_bytes:  # asking would first take all that is left, from everybody
-                raise _unwritable(
-                    self.path,
-                    f"cannot be given {size_bytes} bytes: only {free_bytes} bytes are free",
-                )
+                message = f"cannot be given {size_bytes} bytes: only {free_bytes} bytes are free"
+                raise _unwritable(self.path, message)
             os.posix_fallocate(self._descriptor, 0, size_bytes)
             self._reserved_bytes = size_bytes
         except (OSError, OverflowError) as error:
@@ -207,7 +204,7 @@ class OutputFile:
 
 
 CreateOutput: TypeAlias = Callable[[str | os.PathLike[str], int], OutputFile]
-"""What makes the file at a path; the number is its size in bytes where that is known, otherwise 0."""
+"""Makes the file at a path; the number is its size in bytes where that is known, otherwise 0."""
 
 
 def marker_path(targets: Iterable[str]) -> str | None:
@@ -275,16 +272,19 @@ def _publish(files: list[OutputFile]) -> None:
         for file in files:
             file.rename()
         return
-    _write_marker(marker, files)
     begun: list[tuple[OutputFile, str | None]] = []
+    temporary.note(marker)
     try:
+        with _reported(marker), open(marker, "wb") as text:
+            names = "".join(f"{file.target}\n" for file in files)
+            text.write(b"These files are being replaced together:\n" + os.fsencode(names))
         for file in files:
             begun.append((file, _second_name(file.target)))
             file.rename()
     except FileError:
-        _, old = begun.pop()
-        temporary.remove(old or "")
-        put_back = [_put_back(file.target, old) for file, old in reversed(begun)]
+        for _, old in begun[-1:]:  # the one that could not be renamed
+            temporary.remove(old or "")
+        put_back = [_put_back(file.target, old) for file, old in reversed(begun[:-1])]
         if not all(put_back):
             temporary.keep(marker)
         temporary.remove(marker)
@@ -317,14 +317,3 @@ def _put_back(path: str, old: str | None) -> bool:
     finally:
         temporary.keep(old or "")
     return old != ""
-
-
-def _write_marker(path: str, files: list[OutputFile]) -> None:
-    names = "".join(f"{file.target}\n" for file in files)
-    temporary.note(path)
-    try:
-        with open(path, "wb") as marker:
-            marker.write(b"These files are being replaced together:\n" + os.fsencode(names))
-    except OSError as error:
-        temporary.remove(path)
-        raise _unwritable(path, f"cannot be written: {reason_of(error)}") from error

@@ -69,26 +69,26 @@ def check_path(path: str) -> None:
 
 
 def check_opened(path: str, descriptor: int) -> None:
-    """Refuse a file that was opened by ``path`` and is not what the path, checked again, leads to.
+    """Refuse a file that was opened by ``path`` and is not what the path, checked again, leads to, in a sandbox.
 
     Raises SandboxError.
     """
+    if not is_confined():
+        return
     check_path(path)
     try:
         same = os.path.samestat(os.stat(os.path.realpath(path)), os.fstat(descriptor))
     except OSError:
         same = False
     if not same:
-        raise SandboxError(
-            Diagnostic(CODE, "error", None, "changed while it was opened, which the sandbox forbids", path=path)
-        )
+        message = "changed while it was opened, which the sandbox forbids"
+        raise SandboxError(Diagnostic(CODE, "error", None, message, path=path))
 
 
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second
 _CLOCK_STEP_NS = 20_000_000  # file systems take times from a clock that moves in steps of up to 10 ms
 # Bytes that go through memory of our own at once, where mapped memory is out of the system's reach.
 GUARDED_CHUNK_SIZE_BYTES = 1 << 20
-_HAS_PREADV = hasattr(os, "preadv")
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -130,6 +130,12 @@ def file_error(path: str, message: str, *, help: str | None = None, code: str | 
     return FileError(Diagnostic(code or FileError.code, "error", None, message, help, path=path))
 
 
+def read_error(path: str, what: str, error: OSError | ValueError) -> Exception:
+    """The error for a file that cannot be read: a MissingFileError with close names, or a FileError."""
+    message, help = f"{what}: {reason_of(error)}", close_files_help(path, error)
+    return error_of([Diagnostic(file_error_code(error), "error", None, message, help, path=path)])
+
+
 def read_start(
     source: SourceFile, size_bytes: int, signature: bytes, kind: str, damaged: Callable[[str, str], FileError]
 ) -> bytes:
@@ -155,8 +161,9 @@ def reason_of(error: OSError | ValueError) -> str:
 
 
 class SourceFile:
-    """A regular file open for reading; ``size_bytes`` is its size when it was opened, ``identity`` what it
-    was then.
+    """A regular file open for reading; ``size_bytes`` is its size when it was opened, ``identity`` what it was then.
+
+    ``descriptor`` stays this object's.
 
     Pipes, devices and folders are refused at once (opening does not wait for a pipe's writer). Reading is stateless
     (``preadv``), so that threads may read parts of one file side by side. Raises `FileError`, and `SandboxError` for
@@ -165,26 +172,20 @@ class SourceFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._descriptor = -1
+        self.descriptor = -1
         check_path(self.path)
         try:
-            self._descriptor = os.open(self.path, _OPEN_FLAGS)
-            status = os.fstat(self._descriptor)
-        except (OSError, ValueError) as error:
+            self.descriptor = os.open(self.path, _OPEN_FLAGS)
+            status = os.fstat(self.descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"
+                raise file_error(self.path, f"is {kind}, expected a file")
+            check_opened(self.path, self.descriptor)
+        except BaseException as error:
             self.close()
-            message, help = f"cannot be opened: {reason_of(error)}", close_files_help(self.path, error)
-            problem = Diagnostic(file_error_code(error), "error", None, message, help, path=self.path)
-            raise error_of([problem]) from error
-        if not stat.S_ISREG(status.st_mode):
-            self.close()
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"
-            raise file_error(self.path, f"is {kind}, expected a file")
-        if is_confined():
-            try:
-                check_opened(self.path, self._descriptor)
-            except BaseException:
-                self.close()
+            if not isinstance(error, OSError | ValueError):
                 raise
+            raise read_error(self.path, "cannot be opened", error) from error
         self.size_bytes = status.st_size
         self.identity = _identity(status)
 
@@ -210,9 +211,9 @@ class SourceFile:
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
         """At most ``size_bytes`` bytes from ``offset`` on; fewer only where the file ends (as it was when opened)."""
         count = max(0, min(size_bytes, self.size_bytes - offset))
-        if _HAS_PREADV and count <= _CHUNK_SIZE_BYTES:
+        if count <= _CHUNK_SIZE_BYTES:
             try:
-                data = os.pread(self._descriptor, count, offset)
+                data = os.pread(self.descriptor, count, offset)
             except OSError as error:
                 raise file_error(self.path, f"cannot be read: {reason_of(error)}") from error
             if len(data) == count:
@@ -221,18 +222,13 @@ class SourceFile:
         self.read_into(memoryview(buffer), offset)
         return bytes(buffer)
 
-    @property
-    def descriptor(self) -> int:
-        """The open file descriptor, which stays this object's."""
-        return self._descriptor
-
     def current_identity(self) -> Identity:
         """Read the identity of the file now."""
-        return _identity(os.fstat(self._descriptor))
+        return _identity(os.fstat(self.descriptor))
 
     def close(self) -> None:
         """Give the descriptor back; may be called twice."""
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -243,20 +239,22 @@ class SourceFile:
         self.close()
 
     def _read_some(self, part: memoryview, offset: int) -> int:
-        if _HAS_PREADV:
-            try:
-                return os.preadv(self._descriptor, [part], offset)
-            except OSError as error:
-                if error.errno != errno.EFAULT:
-                    raise
-            # memory that a capture tool guards: its handler lets us write there, but not the system
-            data = os.pread(self._descriptor, min(len(part), GUARDED_CHUNK_SIZE_BYTES), offset)
-            part[: len(data)] = data
-            return len(data)
-        os.lseek(self._descriptor, offset, os.SEEK_SET)
-        data = os.read(self._descriptor, len(part))
-        part[: len(data)] = data
-        return len(data)
+        if not hasattr(os, "preadv"):  # Windows
+            os.lseek(self.descriptor, offset, os.SEEK_SET)
+            return _copied(os.read(self.descriptor, len(part)), part)
+        try:
+            return os.preadv(self.descriptor, [part], offset)
+        except OSError as error:
+            if error.errno != errno.EFAULT:
+                raise
+        # memory that a capture tool guards: its handler lets us write there, but not the system
+        return _copied(os.pread(self.descriptor, min(len(part), GUARDED_CHUNK_SIZE_BYTES), offset), part)
+
+
+def _copied(data: bytes, part: memoryview) -> int:
+    """Copy bytes to the start of a view; returns how many."""
+    part[: len(data)] = data
+    return len(data)
 
 
 @contextmanager

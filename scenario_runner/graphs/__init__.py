@@ -3,42 +3,7 @@
 Which reader, and why: the tables are decoded with ``vgfpy``, the library that also writes these files (the ``ml``
 extra). It trusts every index that it is given and its views do not keep their buffer alive, so this package asks it
 only for indices below the sizes that it reports, copies what it returns, and checks every cross reference of the file
-itself. Used that way it stood 400,000 mutants of real files without a crash (``tests/graphs/test_vgf_mutations.py``
-repeats a part). Two parts are read here: the header, because the library refuses one without saying why, and the raw
-constant section, because its payload is not read before a pipeline is made from it.
+itself. Used that way it stood 400,000 mutants of real files without a crash. Two parts are read here: the header,
+because the library refuses one without saying why, and the raw constant section, because its payload is not read before
+a pipeline is made from it.
 """
-
-from __future__ import annotations
-
-from scenario_runner.graphs.check import find_problems, unwritten_inputs
-from scenario_runner.graphs.model import (
-    GraphConstant,
-    ModelResource,
-    Port,
-    Sampler,
-    Segment,
-    Slot,
-    Vgf,
-    find_port,
-    input_ports,
-    output_ports,
-)
-from scenario_runner.graphs.vgf_file import parse_vgf, read_open_vgf, read_vgf
-
-__all__ = [
-    "GraphConstant",
-    "ModelResource",
-    "Port",
-    "Sampler",
-    "Segment",
-    "Slot",
-    "Vgf",
-    "find_port",
-    "find_problems",
-    "input_ports",
-    "output_ports",
-    "parse_vgf",
-    "read_open_vgf",
-    "read_vgf",
-    "unwritten_inputs",
-]

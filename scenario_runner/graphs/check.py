@@ -4,21 +4,11 @@ Indices come first: when one of them points nowhere, nothing else is looked at. 
 the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain, count, islice
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.graphs.model import (
-    IMAGE_TYPES,
-    Segment,
-    Slot,
-    Vgf,
-    format_name,
-    known_format,
-    resource_size_bytes,
-)
+from scenario_runner.graphs.model import IMAGE_TYPES, Segment, Slot, Vgf
 
 
 def join_by_number(vgf: Vgf) -> Vgf:
@@ -34,7 +24,7 @@ def join_by_number(vgf: Vgf) -> Vgf:
     new = count(max((group for group in groups if group is not None), default=-1) + 1)
     for row, listed in _joins(vgf):
         is_constant = "constant" in (rows[row].category, rows[listed].category)
-        if is_constant or resource_size_bytes(rows[row]) != resource_size_bytes(rows[listed]):
+        if is_constant or rows[row].size_bytes != rows[listed].size_bytes:
             continue
         group = next(new) if groups[listed] is None else groups[listed]
         joined = groups[row]
@@ -43,16 +33,13 @@ def join_by_number(vgf: Vgf) -> Vgf:
             groups = [group if known == joined else known for known in groups]
     if groups == old_groups:
         return vgf
-    return vgf._replace(
-        resources=tuple(row._replace(alias_group=group) for row, group in zip(rows, groups, strict=True))
-    )
+    joined_rows = (row._replace(alias_group=group) for row, group in zip(rows, groups, strict=True))
+    return vgf._replace(resources=tuple(joined_rows))
 
 
 def _joins(vgf: Vgf) -> Iterator[tuple[int, int]]:
     """Pairs of rows: one of a segment, and the one that the model lists under its number."""
-    inputs, outputs = (
-        {slot.binding: slot.resource_index for slot in slots[::-1]} for slots in (vgf.inputs, vgf.outputs)
-    )
+    inputs, outputs = dict(vgf.inputs[::-1]), dict(vgf.outputs[::-1])
     outside = {vgf.value(slot.resource_index) for slot in (*vgf.inputs, *vgf.outputs)}
     written = {vgf.value(slot.resource_index) for segment in vgf.segments for slot in segment.outputs}
     done: set[tuple[str, int]] = set()
@@ -79,13 +66,10 @@ _MOST_PROBLEMS = 20
 
 def find_problems(vgf: Vgf, path: str) -> list[Diagnostic]:
     """List the first 20 problems of a file, in its order; empty for a sound one."""
-    indices = list(islice(_indices(vgf), _MOST_PROBLEMS))
-    rest = (
-        ()
-        if indices
-        else chain.from_iterable(check(vgf) for check in (_resources, _alias_groups, _constants, _segments))
-    )
-    findings = [*indices, *islice(rest, _MOST_PROBLEMS)]
+    findings = list(islice(_indices(vgf), _MOST_PROBLEMS))
+    if not findings:
+        checks = (_resources, _alias_groups, _constants, _segments)
+        findings = list(islice(chain.from_iterable(check(vgf) for check in checks), _MOST_PROBLEMS))
     return [Diagnostic("SR-FILE-013", "error", pointer, message, path=path) for pointer, message in findings]
 
 
@@ -118,16 +102,15 @@ def _indices(vgf: Vgf) -> Iterator[_Finding]:
 
 def _resources(vgf: Vgf) -> Iterator[_Finding]:
     for i, resource in enumerate(vgf.resources):
-        shape, texel = resource.shape, known_format(resource.format)
+        shape, texel = resource.shape, resource.known_format
+        what = f"is an image of the shape {list(shape)}"
         if any(size == 0 or size < -1 for size in shape):
             yield f"/resources/{i}", f"has the shape {list(shape)}; a dimension is 1 or more, or -1 when dynamic"
         elif resource.descriptor_type not in IMAGE_TYPES:
             continue
         elif len(shape) not in (3, 4) or (len(shape) == 4 and shape[0] not in (1, -1)):
-            what = f"is an image of the shape {list(shape)}"
             yield f"/resources/{i}", f"{what}, expected [H, W, components] or [1, H, W, components]"
         elif texel and shape[-1] not in (texel.components, -1):
-            what = f"is an image of the shape {list(shape)}"
             yield f"/resources/{i}", f"{what}, but {texel.name} has {texel.components} components"
 
 
@@ -135,14 +118,14 @@ def _alias_groups(vgf: Vgf) -> Iterator[_Finding]:
     """Views of one value that differ in size: the converter changes the formats of some for graphs alone."""
     first_of_group: dict[int, tuple[int, int]] = {}
     for i, resource in enumerate(vgf.resources):
-        size, group, texel = resource_size_bytes(resource), resource.alias_group, known_format(resource.format)
+        size, group, texel = resource.size_bytes, resource.alias_group, resource.known_format
         if not size or group is None or texel is None:
             continue
         if resource.descriptor_type not in IMAGE_TYPES and texel.components > 1:
             continue  # the shape of a buffer may count vectors or components: the file does not say which
         first, first_size = first_of_group.setdefault(group, (i, size))
         if size != first_size:
-            what = f"{size} bytes (shape {list(resource.shape)}, {format_name(resource.format)})"
+            what = f"{size} bytes (shape {list(resource.shape)}, {resource.format_name})"
             shared = f"resource {first}, which has {first_size} bytes (alias group {group})"
             yield f"/resources/{i}", f"has {what}, but shares the memory of {shared}"
 
@@ -150,12 +133,12 @@ def _alias_groups(vgf: Vgf) -> Iterator[_Finding]:
 def _constants(vgf: Vgf) -> Iterator[_Finding]:
     for i, constant in enumerate(vgf.constants):
         resource = vgf.resources[constant.resource_index]
-        expected = resource_size_bytes(resource)
+        expected = resource.size_bytes
         if min(resource.shape, default=1) < 0:
             what = f"has the dynamic shape {list(resource.shape)}, but the shape of a constant is fixed"
             yield f"/constants/{i}", what
         elif expected is not None and expected != constant.size_bytes:
-            what = f"shape {list(resource.shape)} of {format_name(resource.format)} takes {expected}"
+            what = f"shape {list(resource.shape)} of {resource.format_name} takes {expected}"
             yield f"/constants/{i}", f"has {constant.size_bytes} bytes of data, but {what}"
 
 

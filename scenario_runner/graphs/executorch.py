@@ -3,15 +3,13 @@
 Source: the schema of ExecuTorch (program.fbs). An extended header tells where the FlatBuffer ends and segments begin.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from scenario_runner.files.source import SourceFile, file_error
 from scenario_runner.flatbuffers import DamagedError, Tables
-from scenario_runner.graphs.model import ModelResource, Segment, Slot, Vgf, with_rows
+from scenario_runner.graphs.model import ModelResource, Segment, Slot, Vgf
 
 _BACKEND = "VgfBackend"
 _MOST_PROGRAM_BYTES = 64 << 20
@@ -75,7 +73,8 @@ def read_program(file: SourceFile) -> Program:
 def _read(file: SourceFile) -> Program:
     magic, _, size_bytes, segments_at, _ = struct.unpack("<4sIQQQ", file.read(32, 8))
     is_extended = magic == _EXTENDED
-    tables = Tables.of(file.read(min(size_bytes if is_extended else file.size_bytes, _MOST_PROGRAM_BYTES)))
+    content = file.read(min(size_bytes if is_extended else file.size_bytes, _MOST_PROGRAM_BYTES))
+    tables = Tables(lambda at, size: content[at : at + size], len(content))
     root = tables.number(0)
     plan = next(tables.elements(root, _PLANS))
     segments = [
@@ -162,7 +161,7 @@ def _resource(row: ModelResource, value: int | None, leader: int, written: set[i
 
 def _segment(segment: Segment, joined: Vgf) -> Segment:
     """A segment behind those of ``joined``."""
-    return with_rows(segment, lambda row: len(joined.resources) + row)._replace(
+    return segment.with_rows(lambda row: len(joined.resources) + row)._replace(
         index=len(joined.segments) + segment.index,
         module_index=len(joined.modules) + segment.module_index,
         constants=tuple(

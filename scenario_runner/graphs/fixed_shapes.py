@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from scenario_runner.graphs.tosa import UNKNOWN, Shape, ShapeError
 from scenario_runner.spirv import Struct, Tensor, Type
@@ -41,69 +40,74 @@ def with_shapes(
     at the word ``entry``. Raises ShapeError where a rank is not a 32-bit constant.
     """
     index = declarations.index
-    writer = _Writer(declarations, places)
+    types = _Types(declarations, places)
+    old, words = index.words, types.changes.words
     for id, parts in shapes.items():
-        writer.set_shapes(id, parts)
-    words, end = index.words, entry + index.count(entry)
-    for variable, shape in zip(words[index.string_and_end(entry + 2, end)[1] : end], bound, strict=True):
-        writer.set_pointee(variable, shape)
-    writer.set_graph(words[index.graphs[words[entry + 1]] + 1], bound)
-    return writer.changes.result()
+        at = places[id] + 1
+        words[at] = types.with_shapes(old[at], parts)
+    end = entry + index.count(entry)
+    for variable, shape in zip(old[index.string_and_end(entry + 2, end)[1] : end], bound, strict=True):
+        at = places[variable] + 1
+        words[at] = types.pointer(old[at], shape)
+    graph = places[old[index.graphs[old[entry + 1]] + 1]]
+    for at, shape in zip(range(graph + 3, graph + index.count(graph)), bound, strict=True):
+        words[at] = types.with_shapes(old[at], [shape])
+    return types.changes.result()
 
 
-class _Writer:
-    """Changes the types of values; each new type is defined behind the one that it replaces."""
+class _Types:
+    """The types of a module and new ones; each of these is defined behind the one that it replaces."""
 
     def __init__(self, declarations: Declarations, places: Mapping[int, int]) -> None:
         self._declarations = declarations
         self._words = declarations.index.words
         self.changes = Rewriting(declarations.index)
         self._at = dict(places)
-        self._tensors: dict[tuple[int, Shape], int] = {}  # element type and shape → a type of the module's own
-        self._pointers: dict[tuple[int, int], int] = {}
-        self._structures: dict[tuple[int, tuple[Shape, ...]], int] = {}
+        self._known: dict[tuple[int, ...], int] = {}  # by opcode and operands; of tensors the element and the shape
         words = self._words
         for id, at in places.items():
             if words[at] & 0xFFFF == op.TYPE_TENSOR:
                 shape = declared_shape(self._type_of(id))
                 if shape is not None and UNKNOWN not in shape:
-                    self._tensors.setdefault((words[at + 2], shape), id)
+                    self._known.setdefault((op.TYPE_TENSOR, words[at + 2], *shape), id)
             elif words[at] & 0xFFFF == op.TYPE_POINTER:
-                self._pointers.setdefault((words[at + 2], words[at + 3]), id)
+                self._known.setdefault((op.TYPE_POINTER, *words[at + 2 : at + 4]), id)
 
-    def set_shapes(self, id: int, shapes: Sequence[Shape]) -> None:
-        at = self._at[id] + 1
-        self.changes.words[at] = self._type(self._words[at], shapes)
-
-    def set_pointee(self, variable: int, shape: Shape) -> None:
-        at = self._at[variable] + 1
-        self.changes.words[at] = self._pointer(self._words[at], shape)
-
-    def set_graph(self, type: int, shapes: Sequence[Shape]) -> None:
-        graph = self._at[type]
-        for at, shape in zip(range(graph + 3, graph + (self._words[graph] >> 16)), shapes, strict=True):
-            self.changes.words[at] = self._type(self._words[at], [shape])
-
-    def _type(self, type: int, shapes: Sequence[Shape]) -> int:
+    def with_shapes(self, type: int, shapes: Sequence[Shape]) -> int:
         """Return the id of a type like ``type`` with shapes; the type itself when it leaves nothing open."""
         open_type = self._type_of(type)
         if isinstance(open_type, Struct):
-            return self._structure(type, tuple(shapes))
+            at = self._at[type]
+            members = self._words[at + 2 : at + (self._words[at] >> 16)]
+            parts = [self.with_shapes(member, [shape]) for member, shape in zip(members, shapes, strict=True)]
+            return self._composed(op.TYPE_STRUCT, parts, at)
         (shape,) = shapes
         declared = declared_shape(open_type)
         if not isinstance(open_type, Tensor) or (declared is not None and UNKNOWN not in declared):
             return type
         at = self._at[type]
-        id, is_new = self._place(self._tensors, (self._words[at + 2], shape), at)
+        id, is_new = self._place((op.TYPE_TENSOR, self._words[at + 2], *shape), at)
         if is_new:
             self._define_tensor(at, id, shape)
         return id
 
-    def _place(self, known: dict[Any, int], key: object, at: int) -> tuple[int, bool]:
+    def pointer(self, type: int, shape: Shape) -> int:
+        """Return the id of a pointer like ``type`` to a tensor with a shape."""
+        at = self._at[type]
+        storage, tensor = self._words[at + 2 : at + 4]
+        pointee = self.with_shapes(tensor, [shape])
+        return type if pointee == tensor else self._composed(op.TYPE_POINTER, (storage, pointee), at)
+
+    def _composed(self, opcode: int, operands: Sequence[int], at: int) -> int:
+        """Return the id for the type of other types that replaces that at ``at``."""
+        id, is_new = self._place((opcode, *operands), at)
+        return self.changes.define(at, opcode, operands, id) if is_new else id
+
+    def _place(self, key: tuple[int, ...], at: int) -> tuple[int, bool]:
         """Return the id for the type that replaces that at ``at``, and whether it is to be defined there."""
-        id = known.get(key)
+        id = self._known.get(key)
         if id is None:
-            id = known[key] = self.changes.new_id()
+            id = self._known[key] = self.changes.new_id()
         elif self._at[id] <= at:
             return id, False
         else:
@@ -126,26 +130,6 @@ class _Writer:
         array, composite = self.changes.define(at, op.TYPE_ARRAY, (number, rank)), self.changes.new_id()
         self.changes.put(at, (3 + len(sizes) << 16 | op.CONSTANT_COMPOSITE, array, composite, *sizes))
         self.changes.define(at, op.TYPE_TENSOR, (words[at + 2], rank, composite), id)
-
-    def _pointer(self, type: int, shape: Shape) -> int:
-        at = self._at[type]
-        storage, tensor = self._words[at + 2 : at + 4]
-        pointee = self._type(tensor, [shape])
-        if pointee == tensor:
-            return type
-        id, is_new = self._place(self._pointers, (storage, pointee), at)
-        if is_new:
-            self.changes.define(at, op.TYPE_POINTER, (storage, pointee), id)
-        return id
-
-    def _structure(self, type: int, shapes: tuple[Shape, ...]) -> int:
-        at = self._at[type]
-        id = self._structures.get((type, shapes))
-        if id is None:
-            members = self._words[at + 2 : at + (self._words[at] >> 16)]
-            parts = [self._type(member, [shape]) for member, shape in zip(members, shapes, strict=True)]
-            id = self._structures[type, shapes] = self.changes.define(at, op.TYPE_STRUCT, parts)
-        return id
 
     def _type_of(self, id: int) -> Type:
         return self._declarations.type(id, len(self._words))

@@ -3,8 +3,6 @@
 Every cross reference is an index into a tuple of `Vgf`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Literal, NamedTuple
@@ -23,13 +21,8 @@ _NAMES = {
     STORAGE_BUFFER: "VK_DESCRIPTOR_TYPE_STORAGE_BUFFER",
     TENSOR: "VK_DESCRIPTOR_TYPE_TENSOR_ARM",
 }
-_NUMBERS = {name: number for number, name in _NAMES.items()}
-DESCRIPTOR_TYPE_NAMES = tuple(sorted(_NUMBERS))
-
-
-def descriptor_type_named(name: str) -> int | None:
-    """The VkDescriptorType with this name, None for one that VGF files do not use."""
-    return _NUMBERS.get(name)
+DESCRIPTOR_TYPES = {name: number for number, name in sorted(_NAMES.items(), key=lambda named: named[1])}
+"""The VkDescriptorTypes that VGF files use, by name."""
 
 
 def descriptor_type_name(descriptor_type: int | None) -> str | None:
@@ -79,6 +72,31 @@ class ModelResource(NamedTuple):
     strides: tuple[int, ...] = ()
     alias_group: int | None = None
     sampler: Sampler | None = None
+
+    @property
+    def known_format(self) -> Format | None:
+        """The format, None for an unknown one. The converter writes -1 for a name that it does not know."""
+        try:
+            return format_of_value(self.format)
+        except UnsupportedError:
+            return None
+
+    @property
+    def format_name(self) -> str:
+        """The name of the format, or ``VkFormat(number)`` for an unknown one."""
+        return self.known_format.name if self.known_format else f"VkFormat({self.format})"
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Packed size; None where a dimension is dynamic, there is no shape, or the format is not known.
+
+        The last dimension of an image counts the components of its texels: shape [H, W, C] or [1, H, W, C].
+        """
+        texel = self.known_format
+        if texel is None or texel.is_compressed or not self.shape or min(self.shape) < 0:
+            return None
+        texels = prod(self.shape) // (texel.components if self.descriptor_type in IMAGE_TYPES else 1)
+        return texels * texel.block_size_bytes
 
 
 class Slot(NamedTuple):
@@ -136,6 +154,18 @@ class Segment(NamedTuple):
         """The slots of all descriptor sets."""
         return [slot for descriptor_set in self.descriptor_sets for slot in descriptor_set.slots]
 
+    def with_rows(self, row: Callable[[int], int]) -> "Segment":
+        """The segment with other resources behind its slots: ``row`` of the old ones."""
+
+        def moved(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+            return tuple(Slot(slot.binding, row(slot.resource_index)) for slot in slots)
+
+        return self._replace(
+            inputs=moved(self.inputs),
+            outputs=moved(self.outputs),
+            descriptor_sets=tuple(DescriptorSet(number, moved(slots)) for number, slots in self.descriptor_sets),
+        )
+
 
 class Constant(NamedTuple):
     """Constant data. ``sparsity_dimension`` is None for dense data and the axis of 2:4 semi-structured sparsity
@@ -149,70 +179,6 @@ class Constant(NamedTuple):
     size_bytes: int
     offset_bytes: int | None = None
     data: memoryview | None = None
-
-
-class Vgf(NamedTuple):
-    """A VGF file. ``version`` is (major, minor, patch) of the file format.
-
-    ``input_names`` and ``output_names`` are as the file has them and may be longer than the slots; `input_ports` and
-    `output_ports` say which name belongs to which slot.
-    """
-
-    version: tuple[int, int, int]
-    modules: tuple[Module, ...]
-    resources: tuple[ModelResource, ...]
-    segments: tuple[Segment, ...]
-    constants: tuple[Constant, ...]
-    inputs: tuple[Slot, ...]
-    outputs: tuple[Slot, ...]
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-
-    def value(self, index: int) -> tuple[str, int]:
-        """Identify the value of a row: its alias group, or the row itself."""
-        group = self.resources[index].alias_group
-        return ("row", index) if group is None else ("group", group)
-
-
-def with_rows(segment: Segment, row: Callable[[int], int]) -> Segment:
-    """The segment with other resources behind its slots: ``row`` of the old ones."""
-
-    def moved(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        return tuple(Slot(slot.binding, row(slot.resource_index)) for slot in slots)
-
-    return segment._replace(
-        inputs=moved(segment.inputs),
-        outputs=moved(segment.outputs),
-        descriptor_sets=tuple(DescriptorSet(number, moved(slots)) for number, slots in segment.descriptor_sets),
-    )
-
-
-def known_format(value: int) -> Format | None:
-    """The format with this VkFormat value, or None. The converter writes -1 for a name that it does not know."""
-    try:
-        return format_of_value(value)
-    except UnsupportedError:
-        return None
-
-
-def format_name(value: int) -> str:
-    """The name of a VkFormat, or ``VkFormat(number)`` for an unknown one."""
-    known = known_format(value)
-    return f"VkFormat({value})" if known is None else known.name
-
-
-def resource_size_bytes(resource: ModelResource) -> int | None:
-    """Packed size of a resource; None where a dimension is dynamic, there is no shape, or the format is not known.
-
-    The last dimension of an image counts the components of its texels: shape [H, W, C] or [1, H, W, C].
-    """
-    texel = known_format(resource.format)
-    if texel is None or texel.is_compressed or not resource.shape or min(resource.shape) < 0:
-        return None
-    count = prod(resource.shape)
-    if resource.descriptor_type in IMAGE_TYPES:
-        return count // texel.components * texel.block_size_bytes
-    return count * texel.block_size_bytes
 
 
 class Port(NamedTuple):
@@ -240,14 +206,54 @@ class Port(NamedTuple):
         return f"binding {self.binding}" if self.name is None else f"{self.name!r} (binding {self.binding})"
 
 
-def input_ports(vgf: Vgf) -> tuple[Port, ...]:
-    """The inputs of the model in the order of the file; a number that the file lists twice is one port."""
-    return _ports(vgf, vgf.inputs, vgf.input_names)
+class Vgf(NamedTuple):
+    """A VGF file. ``version`` is (major, minor, patch) of the file format.
 
+    ``input_names`` and ``output_names`` are as the file has them and may be longer than the slots; ``input_ports`` and
+    ``output_ports`` say which name belongs to which slot.
+    """
 
-def output_ports(vgf: Vgf) -> tuple[Port, ...]:
-    """The outputs of the model in the order of the file; a result that the model returns twice is one port."""
-    return _ports(vgf, vgf.outputs, vgf.output_names)
+    version: tuple[int, int, int]
+    modules: tuple[Module, ...]
+    resources: tuple[ModelResource, ...]
+    segments: tuple[Segment, ...]
+    constants: tuple[Constant, ...]
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+    def value(self, index: int) -> tuple[str, int]:
+        """Identify the value of a row: its alias group, or the row itself."""
+        group = self.resources[index].alias_group
+        return ("row", index) if group is None else ("group", group)
+
+    @property
+    def input_ports(self) -> tuple[Port, ...]:
+        """The inputs of the model in the order of the file; a number that the file lists twice is one port."""
+        return self._ports(self.inputs, self.input_names)
+
+    @property
+    def output_ports(self) -> tuple[Port, ...]:
+        """The outputs of the model in the order of the file; a result that the model returns twice is one port."""
+        return self._ports(self.outputs, self.output_names)
+
+    def _ports(self, slots: tuple[Slot, ...], names: tuple[str, ...]) -> tuple[Port, ...]:
+        # Names belong to positions. The converter drops the slots of unused arguments but keeps their names, so with
+        # unequal lengths no position can be trusted.
+        trusted = names if len(names) == len(slots) else ("",) * len(slots)
+        views: dict[tuple[str, int], list[int]] = {}
+        for index in range(len(self.resources)):
+            views.setdefault(self.value(index), []).append(index)
+        rows: dict[int, int] = {}
+        names_of: dict[int, list[str]] = {}
+        for (binding, row), name in zip(slots, trusted, strict=True):
+            rows.setdefault(binding, row)
+            names_of.setdefault(binding, []).extend([name] if name else [])
+        return tuple(
+            Port(binding, tuple(names_of[binding]), row, (row, *(i for i in views[self.value(row)] if i != row)))
+            for binding, row in rows.items()
+        )
 
 
 def find_port(ports: Sequence[Port], key: str | int) -> Port:
@@ -264,26 +270,3 @@ def find_port(ports: Sequence[Port], key: str | int) -> Port:
     if matches:
         raise FileError(f"several are called {key!r}: {known}", help="say which one by its binding number")
     raise FileError(f"the model has no {key!r} here; it has: {known}")
-
-
-def _ports(vgf: Vgf, slots: tuple[Slot, ...], names: tuple[str, ...]) -> tuple[Port, ...]:
-    # Names belong to positions. The converter drops the slots of unused arguments but keeps their names, so with
-    # unequal lengths no position can be trusted.
-    trusted = len(names) == len(slots)
-    groups: dict[int, list[int]] = {}
-    for index, resource in enumerate(vgf.resources):
-        if resource.alias_group is not None:
-            groups.setdefault(resource.alias_group, []).append(index)
-    names_of: dict[int, list[str]] = {}
-    row_of: dict[int, int] = {}
-    for position, slot in enumerate(slots):
-        row_of.setdefault(slot.binding, slot.resource_index)
-        known = names_of.setdefault(slot.binding, [])
-        if trusted and names[position]:
-            known.append(names[position])
-    ports = []
-    for binding, row in row_of.items():
-        group = vgf.resources[row].alias_group
-        others = () if group is None else tuple(i for i in groups[group] if i != row)
-        ports.append(Port(binding, tuple(names_of[binding]), row, (row, *others)))
-    return tuple(ports)

@@ -5,8 +5,6 @@ Whether a module is valid is for the converter and its driver; a damaged one is 
 Source: SPV_ARM_graph and SPV_ARM_tensors; SPIR-V extended instruction set "TOSA.001000.1".
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -14,18 +12,9 @@ from math import prod
 from typing import NamedTuple
 
 from scenario_runner.errors import ScenarioError, SpirvError
+from scenario_runner.graphs import tosa
 from scenario_runner.graphs.fixed_shapes import declared_shape, with_shapes
-from scenario_runner.graphs.tosa import (
-    INSTRUCTION_SET,
-    OPERATORS,
-    UNKNOWN,
-    Shape,
-    ShapeError,
-    merged,
-    operands_of,
-    result_shapes,
-    text,
-)
+from scenario_runner.graphs.tosa import UNKNOWN, Shape, ShapeError, merged, result_shapes, text
 from scenario_runner.spirv import GraphEntryPoint, Module, Struct, Type, read_module
 from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv.declarations import declarations_of
@@ -97,9 +86,8 @@ class GraphBody:
         self._index = module.source
         self._words = module.source.words
         self._declarations = declarations_of(module.source)
-        self._tosa = {
-            id for id in self._index.imports if self._index.text(self._index.definitions[id], 2) == INSTRUCTION_SET
-        }
+        names = {id: self._index.text(self._index.definitions[id], 2) for id in self._index.imports}
+        self._tosa = {id for id, name in names.items() if name == tosa.INSTRUCTION_SET}
         self._graph, self._inputs = graph, inputs
         self._places = dict(self._index.definitions)
         # Of each value: one shape, or several where it is a structure of tensors.
@@ -159,13 +147,13 @@ class GraphBody:
         inputs: list[Shape | None] = []
         constants = {}
         ids = words[at + 5 : at + self._index.count(at)]
-        for operand, id in zip(operands_of(name, len(ids)), ids, strict=True):
+        for (operand, role), id in zip(tosa.operands_of(name, len(ids)), ids, strict=True):
             opcode = words[self._places[id]] & 0xFFFF
-            if operand.is_single:
+            if role == "single":
                 if not self._computed and opcode not in _CONSTANTS:
-                    self._computed = words[at + 2], operand.name, _ORIGINS.get(opcode, f"the instruction {opcode}")
-            elif self._graph and operand.is_constant:
-                constants[operand.name] = self._numbers(id, at)
+                    self._computed = words[at + 2], operand, _ORIGINS.get(opcode, f"the instruction {opcode}")
+            elif self._graph and role == "constant":
+                constants[operand] = self._numbers(id, at)
             elif self._graph:
                 inputs.append(self._shape(id))
         known = [shape for shape in inputs if shape is not None]
@@ -244,8 +232,9 @@ class GraphBody:
 
     def _lost_part(self) -> str:
         """Name the first result of an operator with several (FFT2D, RFFT2D) that no output depends on."""
-        words, lost = self._words, ""
-        needed = {words[at + 1] for at in self._index.instructions() if words[at] & 0xFFFF == op.GRAPH_SET_OUTPUT}
+        words, index, lost = self._words, self._index, ""
+        outputs = (at for at in index.instructions() if index.opcode(at) == op.GRAPH_SET_OUTPUT and index.count(at) > 1)
+        needed = {words[at + 1] for at in outputs}
         extracted: dict[int, set[int]] = {}
         for at in reversed(self._operators):  # a value is defined before it is used
             result = words[at + 2]
@@ -260,7 +249,7 @@ class GraphBody:
                 name = self._name(at)
                 lost = f"result {min(unused)} of the operator{name and f' {name}'} with the id {result}"
             if result in needed:
-                needed.update(words[at + 5 : at + self._index.count(at)])
+                needed.update(words[at + 5 : at + index.count(at)])
         return lost
 
     def _type(self, id: int) -> Type:
@@ -280,8 +269,8 @@ class GraphBody:
     def _name(self, at: int) -> str:
         """Return the name of the operator at a word, empty for one of another instruction set."""
         words = self._words
-        is_known = words[at + 3] in self._tosa and words[at + 4] < len(OPERATORS)
-        return OPERATORS[words[at + 4]] if is_known else ""
+        is_known = words[at + 3] in self._tosa and words[at + 4] < len(tosa.OPERATORS)
+        return tosa.OPERATORS[words[at + 4]] if is_known else ""
 
     def _called(self, id: int) -> str:
         at = self._places[id]

@@ -1,22 +1,9 @@
 """A scenario that runs a VGF file, for ``vgf scenario FILE``: complete but for the input files and absent shaders."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scenario_runner.formats import ADDRESS_MODE_NAMES, FILTER_NAMES, STANDARD_COLOR_NAMES
-from scenario_runner.graphs.model import (
-    BUFFER_TYPES,
-    COMBINED_IMAGE_SAMPLER,
-    IMAGE_TYPES,
-    ModelResource,
-    Sampler,
-    Vgf,
-    format_name,
-    input_ports,
-    output_ports,
-    resource_size_bytes,
-)
+from scenario_runner.graphs.model import BUFFER_TYPES, COMBINED_IMAGE_SAMPLER, IMAGE_TYPES, ModelResource, Sampler, Vgf
 
 # As the reference runner calls it; `dispatch_graph` is the older name.
 COMMAND = "dispatch_vgf"
@@ -54,7 +41,7 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
     command: dict[str, Any] = {"graph_ref": graph["uid"], "bindings": []}
     bound: dict[int, dict[str, Any]] = {}
 
-    for direction, ports in (("input", input_ports(vgf)), ("output", output_ports(vgf))):
+    for direction, ports in (("input", vgf.input_ports), ("output", vgf.output_ports)):
         for port in ports:
             if port.binding in bound:
                 # The model returns an input as it is: one resource is both.
@@ -92,8 +79,8 @@ def scenario_for(vgf: Vgf, vgf_path: str) -> dict[str, Any]:
 def _resource(uid: str, resource: ModelResource) -> tuple[dict[str, Any], str]:
     """The part of a scenario resource that does not depend on its direction, and its kind."""
     if resource.descriptor_type in BUFFER_TYPES:
-        return {"uid": uid, "size": resource_size_bytes(resource) or 0}, "buffer"
-    body: dict[str, Any] = {"uid": uid, "dims": list(resource.shape), "format": format_name(resource.format)}
+        return {"uid": uid, "size": resource.size_bytes or 0}, "buffer"
+    body: dict[str, Any] = {"uid": uid, "dims": list(resource.shape), "format": resource.format_name}
     if resource.descriptor_type not in IMAGE_TYPES:
         return body, "tensor"
     height, width = resource.shape[-3:-1] if len(resource.shape) >= 3 else (-1, -1)

@@ -1,24 +1,10 @@
 """The FlatBuffers tables of a VGF file, decoded with ``vgfpy``: modules, resources and the sequence of segments."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingPackageError
-from scenario_runner.graphs.model import (
-    Category,
-    DescriptorSet,
-    GraphConstant,
-    Kind,
-    Language,
-    ModelResource,
-    Module,
-    PushConstantRange,
-    Sampler,
-    Segment,
-    Slot,
-)
+from scenario_runner.graphs import model
 
 CUT = "the file is damaged or was cut short"
 _Name = TypeVar("_Name", bound=str)
@@ -64,18 +50,18 @@ def _named(value: Any, names: tuple[_Name, ...], path: str, pointer: str) -> _Na
     return names[number]
 
 
-_KINDS: tuple[Kind, ...] = ("compute", "graph")
+_KINDS: tuple[model.Kind, ...] = ("compute", "graph")
 
 
-def read_modules(section: bytes, path: str) -> tuple[Module, ...]:
+def read_modules(section: bytes, path: str) -> tuple[model.Module, ...]:
     """Decode the module section. Raises FileError when it is damaged."""
     table = decoder("CreateModuleTableDecoder", section, path, "module")
     return tuple(_module(table, i, path) for i in range(table.size()))
 
 
-def _module(table: Any, i: int, path: str) -> Module:
+def _module(table: Any, i: int, path: str) -> model.Module:
     kind = _named(table.getModuleType(i), _KINDS, path, f"/modules/{i}/type")
-    language: Language | None = None
+    language: model.Language | None = None
     code: bytes | str | None = None
     if table.hasSPIRVCode(i):
         language, code = "SPIR-V", bytes(table.getSPIRVModuleCode(i) or b"")
@@ -86,20 +72,20 @@ def _module(table: Any, i: int, path: str) -> Module:
     if not code:
         language = code = None
     name, entry_point = table.getModuleName(i), table.getModuleEntryPoint(i)
-    return Module(kind, name, entry_point, language, code)
+    return model.Module(kind, name, entry_point, language, code)
 
 
-_CATEGORIES: tuple[Category, ...] = ("input", "output", "intermediate", "constant")
+_CATEGORIES: tuple[model.Category, ...] = ("input", "output", "intermediate", "constant")
 
 
-def read_resources(section: bytes, path: str) -> tuple[ModelResource, ...]:
+def read_resources(section: bytes, path: str) -> tuple[model.ModelResource, ...]:
     """Decode the model resource section. Raises FileError when it is damaged."""
     table = decoder("CreateModelResourceTableDecoder", section, path, "model resource")
     return tuple(_resource(table, i, path) for i in range(table.size()))
 
 
-def _resource(table: Any, i: int, path: str) -> ModelResource:
-    return ModelResource(
+def _resource(table: Any, i: int, path: str) -> model.ModelResource:
+    return model.ModelResource(
         category=_named(table.getCategory(i), _CATEGORIES, path, f"/resources/{i}/category"),
         descriptor_type=table.getDescriptorType(i),
         format=int(table.getVkFormat(i)),
@@ -115,12 +101,12 @@ def _numbers(view: memoryview | None) -> tuple[int, ...]:
     return () if view is None else tuple(view)
 
 
-def _sampler(table: Any, i: int) -> Sampler | None:
+def _sampler(table: Any, i: int) -> model.Sampler | None:
     handle = table.getSamplerConfigHandle(i)
     if handle is None:
         return None
     names = ("MinFilter", "MagFilter", "AddressModeU", "AddressModeV", "BorderColor")
-    return Sampler(*(int(getattr(table, f"getSamplerConfig{name}")(handle)) for name in names))
+    return model.Sampler(*(int(getattr(table, f"getSamplerConfig{name}")(handle)) for name in names))
 
 
 def read_sequence(section: bytes, path: str) -> dict[str, Any]:
@@ -135,14 +121,14 @@ def read_sequence(section: bytes, path: str) -> dict[str, Any]:
     }
 
 
-def _segment(table: Any, s: int, path: str) -> Segment:
-    return Segment(
+def _segment(table: Any, s: int, path: str) -> model.Segment:
+    return model.Segment(
         index=s,
         type=_named(table.getSegmentType(s), _KINDS, path, f"/segments/{s}/type"),
         name=table.getSegmentName(s),
         module_index=table.getSegmentModuleIndex(s),
         descriptor_sets=tuple(
-            DescriptorSet(
+            model.DescriptorSet(
                 table.getSegmentDescriptorSetIndex(s, d),
                 _slots(table, table.getDescriptorBindingSlotsHandle(s, d)),
             )
@@ -150,27 +136,25 @@ def _segment(table: Any, s: int, path: str) -> Segment:
         ),
         inputs=_slots(table, table.getSegmentInputBindingSlotsHandle(s)),
         outputs=_slots(table, table.getSegmentOutputBindingSlotsHandle(s)),
-        constants=_constants(table, s),
+        # since 0.5 pairs of id and index; older files have indices only, which the library shows as (i, i)
+        constants=tuple(
+            model.GraphConstant(binding.graphConstantId, binding.constantIndex)
+            for binding in table.getSegmentConstantBindings(s)
+        ),
         dispatch_shape=_dispatch_shape(table.getSegmentDispatchShape(s), path, s),
         push_constant_ranges=_push_constant_ranges(table, table.getSegmentPushConstRange(s)),
     )
 
 
-def _slots(table: Any, handle: Any) -> tuple[Slot, ...]:
+def _slots(table: Any, handle: Any) -> tuple[model.Slot, ...]:
     return tuple(
-        Slot(table.getBindingSlotBinding(handle, i), table.getBindingSlotMrtIndex(handle, i))
+        model.Slot(table.getBindingSlotBinding(handle, i), table.getBindingSlotMrtIndex(handle, i))
         for i in range(table.getBindingsSize(handle))
     )
 
 
 def _names(table: Any, handle: Any) -> tuple[str, ...]:
     return tuple(table.getName(handle, i) for i in range(table.getNamesSize(handle)))
-
-
-def _constants(table: Any, s: int) -> tuple[GraphConstant, ...]:
-    """Since 0.5 pairs of id and index; older files have indices only, which the library shows as (i, i)."""
-    bindings = table.getSegmentConstantBindings(s)
-    return tuple(GraphConstant(binding.graphConstantId, binding.constantIndex) for binding in bindings)
 
 
 def _dispatch_shape(view: memoryview | None, path: str, s: int) -> tuple[int, int, int]:
@@ -181,9 +165,9 @@ def _dispatch_shape(view: memoryview | None, path: str, s: int) -> tuple[int, in
     return numbers
 
 
-def _push_constant_ranges(table: Any, handle: Any) -> tuple[PushConstantRange, ...]:
+def _push_constant_ranges(table: Any, handle: Any) -> tuple[model.PushConstantRange, ...]:
     return tuple(
-        PushConstantRange(
+        model.PushConstantRange(
             table.getPushConstRangeStageFlags(handle, i),
             table.getPushConstRangeOffset(handle, i),
             table.getPushConstRangeSize(handle, i),

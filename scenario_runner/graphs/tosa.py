@@ -1,4 +1,4 @@
-"""The operators of TOSA 1.0: their operands in the order of SPIR-V, and the shapes of their results.
+"""The operators of TOSA 1.0: the roles of their operands, and the shapes of their results.
 
 A shape is a tuple of sizes, 1 or more each, with `UNKNOWN` where a size is not known. A rule takes the shapes of an
 operator's inputs in their order, constant operands by name, and returns the shape of each result. Rules raise
@@ -12,43 +12,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from scenario_runner.spirv._generated.tosa import OPERANDS
 
 Shape: TypeAlias = tuple[int, ...]
 Rule: TypeAlias = Callable[..., Shape]
 UNKNOWN: Final = -1
 INSTRUCTION_SET: Final = "TOSA.001000.1"
 
-_NAMES: Final = (
-    "ARGMAX AVG_POOL2D CONV2D CONV3D DEPTHWISE_CONV2D FFT2D MATMUL MAX_POOL2D RFFT2D TRANSPOSE_CONV2D CLAMP ERF SIGMOID"
-    " TANH ADD ARITHMETIC_RIGHT_SHIFT BITWISE_AND BITWISE_OR BITWISE_XOR INTDIV LOGICAL_AND LOGICAL_LEFT_SHIFT"
-    " LOGICAL_RIGHT_SHIFT LOGICAL_OR LOGICAL_XOR MAXIMUM MINIMUM MUL POW SUB TABLE ABS BITWISE_NOT CEIL CLZ COS EXP"
-    " FLOOR LOG LOGICAL_NOT NEGATE RECIPROCAL RSQRT SIN SELECT EQUAL GREATER GREATER_EQUAL REDUCE_ALL REDUCE_ANY"
-    " REDUCE_MAX REDUCE_MIN REDUCE_PRODUCT REDUCE_SUM CONCAT PAD RESHAPE REVERSE SLICE TILE TRANSPOSE GATHER SCATTER"
-    " RESIZE CAST RESCALE"
-)
-OPERATORS: Final = tuple(_NAMES.split())
+OPERATORS: Final = tuple(OPERANDS)
 """The operators by their number."""
+
+_INPUTS: Final = frozenset({
+    "input", "input1", "input2", "input3", "input_real", "input_imag", "a", "b", "weight", "bias", "values",
+    "values_in", "indices", "table", "multiplier", "shift",
+})  # fmt: skip
 
 
 class ShapeError(ValueError):
     """Operands that an operator cannot have; the message is the end of a sentence whose subject is the operator."""
 
 
-class Operand(NamedTuple):
-    """An operand of an operator. ``is_single`` is true for tensors of one element: zero points, shifts and the like."""
+def operands_of(operator: str, count: int) -> list[tuple[str, str]]:
+    """Name the ``count`` operands of an operator with their roles: "input", "constant" (an attribute), or "single", a
+    tensor of one element: zero points, shifts and the like."""
+    names = OPERANDS[operator].split()
+    if operator == "CONCAT" or (operator not in _RULES and operator != "MUL"):
+        names += names[-1:] * (count - len(names))
+    return [(name, _role(operator, name)) for name in names]
 
-    name: str
-    is_constant: bool
-    is_single: bool
 
-
-def operands_of(name: str, count: int) -> list[Operand]:
-    """Describe the operands of an operator, of which there are ``count``."""
-    words = _SIGNATURES.get(name, _DEFAULT)[0].split()
-    if words[-1].endswith("..."):
-        words += words[-1:] * (count - len(words))
-    return [Operand(word.rstrip("!*."), word.endswith("!"), word.endswith("*")) for word in words]
+def _role(operator: str, name: str) -> str:
+    if name.endswith("_zp") or name == "pad_const" or (operator, name) == ("MUL", "shift"):
+        return "single"
+    return "input" if name in _INPUTS else "constant"
 
 
 def result_shapes(name: str, inputs: Sequence[Shape], constants: Mapping[str, tuple[int, ...]]) -> tuple[Shape, ...]:
@@ -56,7 +54,8 @@ def result_shapes(name: str, inputs: Sequence[Shape], constants: Mapping[str, tu
 
     Raises ShapeError where the inputs do not fit.
     """
-    shape = _SIGNATURES.get(name, _DEFAULT)[1](*inputs, **constants)
+    rule: Rule = _RULES.get(name, _elementwise)
+    shape = rule(*inputs, **constants)
     return (shape, shape) if name in ("FFT2D", "RFFT2D") else (shape,)
 
 
@@ -146,14 +145,11 @@ def _convolution(
     return (batch, *_windows(sizes, kernel, pad, stride, dilation), _with_bias(out, bias))
 
 
-def _depthwise(
-    shape: Shape, weight: Shape, bias: Shape, *, pad: Shape, stride: Shape, dilation: Shape, **_: Any
-) -> Shape:
-    batch, *sizes, channels = shape
+def _depthwise(shape: Shape, weight: Shape, bias: Shape, **constants: Any) -> Shape:
     *kernel, in_channels, multiplier = weight
-    channels = _equal(channels, in_channels, "different numbers of channels in input and weight")
+    channels = _equal(shape[-1], in_channels, "different numbers of channels in input and weight")
     out = UNKNOWN if UNKNOWN in (channels, multiplier) else channels * multiplier
-    return (batch, *_windows(sizes, kernel, pad, stride, dilation), _with_bias(out, bias))
+    return _convolution(shape, (out, *kernel, channels), bias, **constants)
 
 
 def _transpose_convolution(
@@ -252,37 +248,24 @@ def _resize(shape: Shape, *, scale: Shape, offset: Shape, border: Shape, **_: An
     return (batch, *sizes, channels)
 
 
-_CONVOLVED: Final = "acc_type! local_bound! input weight bias input_zp* weight_zp*"
-_RESCALED: Final = "scale32! rounding_mode! per_channel! input_unsigned! output_unsigned! input multiplier shift"
-_DEFAULT: Final[tuple[str, Rule]] = "input...", _elementwise
-# Operands in their order, and the rule: "!" marks constants, "*" tensors of one element, "..." one or more.
-_SIGNATURES: Final[dict[str, tuple[str, Rule]]] = {
-    "ARGMAX": ("axis! nan_mode! input", _argmax),
-    "AVG_POOL2D": ("kernel! stride! pad! acc_type! input input_zp* output_zp*", _pool),
-    **dict.fromkeys(("CONV2D", "CONV3D"), (f"pad! stride! dilation! {_CONVOLVED}", _convolution)),
-    "DEPTHWISE_CONV2D": (f"pad! stride! dilation! {_CONVOLVED}", _depthwise),
-    "FFT2D": ("inverse! local_bound! input_real input_imag", _equation("nhw nhw -> nhw")),
-    "MATMUL": ("a b a_zp* b_zp*", _equation("nhk nkw -> nhw")),
-    "MAX_POOL2D": ("kernel! stride! pad! nan_mode! input", _pool),
-    "RFFT2D": ("local_bound! input_real", _rfft),
-    "TRANSPOSE_CONV2D": (f"out_pad! stride! {_CONVOLVED}", _transpose_convolution),
-    "CLAMP": ("min_val! max_val! nan_mode! input", _first),
-    "ARITHMETIC_RIGHT_SHIFT": ("round! input...", _elementwise),
-    **dict.fromkeys(("MAXIMUM", "MINIMUM"), ("nan_mode! input...", _elementwise)),
-    "MUL": ("input1 input2 shift*", _elementwise),
-    "TABLE": ("input1 table", _first),
-    "NEGATE": ("input1 input1_zp* output_zp*", _first),
-    **dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_PRODUCT", "REDUCE_SUM"), ("axis! input", _reduce)),
-    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), ("axis! nan_mode! input", _reduce)),
-    "CONCAT": ("axis! input...", _concat),
-    "PAD": ("input1 padding! pad_const*", _pad),
-    "RESHAPE": ("input1 shape!", _reshape),
-    "REVERSE": ("axis! input1", _first),
-    "SLICE": ("input1 start! size!", _slice),
-    "TILE": ("input1 multiples!", _tile),
-    "TRANSPOSE": ("perms! input1", _transpose),
-    "GATHER": ("values indices", _equation("nkc nw -> nwc")),
-    "SCATTER": ("values_in indices input", _equation("nkc nw nwc -> nkc")),
-    "RESIZE": ("mode! input scale! offset! border!", _resize),
-    "RESCALE": (f"{_RESCALED} input_zp* output_zp*", _first),
+_RULES: Final[dict[str, Rule]] = {
+    "ARGMAX": _argmax,
+    **dict.fromkeys(("AVG_POOL2D", "MAX_POOL2D"), _pool),
+    **dict.fromkeys(("CONV2D", "CONV3D"), _convolution),
+    "DEPTHWISE_CONV2D": _depthwise,
+    "TRANSPOSE_CONV2D": _transpose_convolution,
+    "FFT2D": _equation("nhw nhw -> nhw"),
+    "RFFT2D": _rfft,
+    "MATMUL": _equation("nhk nkw -> nhw"),
+    **dict.fromkeys(("CLAMP", "TABLE", "NEGATE", "REVERSE", "RESCALE"), _first),
+    **dict.fromkeys((name for name in OPERATORS if name.startswith("REDUCE_")), _reduce),
+    "CONCAT": _concat,
+    "PAD": _pad,
+    "RESHAPE": _reshape,
+    "SLICE": _slice,
+    "TILE": _tile,
+    "TRANSPOSE": _transpose,
+    "GATHER": _equation("nkc nw -> nwc"),
+    "SCATTER": _equation("nkc nw nwc -> nkc"),
+    "RESIZE": _resize,
 }

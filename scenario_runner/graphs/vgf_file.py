@@ -6,8 +6,6 @@ is not read here for files on disk. Before, it was a FlatBuffers table, which on
 small, and their constants are copied.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import struct
@@ -24,30 +22,20 @@ from scenario_runner.graphs.tables import CUT, damaged, decoder, library, read_m
 
 
 class Content(NamedTuple):
-    """The bytes of a VGF model, which begins at ``start_bytes`` of its file.
+    """The bytes of a VGF model in memory, or of one that begins at ``start_bytes`` of a file.
 
-    ``part`` gives at most so many bytes from an offset on, fewer where the file ends. ``is_memory``: parts are views of
-    memory, which cost nothing however large they are.
+    A file is read, never mapped: one that is cut short while it is mapped ends the process.
     """
 
-    part: Callable[[int, int], memoryview]
+    source: memoryview | SourceFile
     size_bytes: int
     start_bytes: int = 0
-    is_memory: bool = False
 
-
-def _in_memory(content: bytes | bytearray | memoryview) -> Content:
-    view = memoryview(content).cast("B").toreadonly()
-    return Content(lambda offset, size: view[offset : offset + size], view.nbytes, is_memory=True)
-
-
-def _on_disk(file: SourceFile, start_bytes: int, size_bytes: int) -> Content:
-    """A part of a file. It is read, never mapped: a file that is cut short while it is mapped ends the process."""
-
-    def part(offset: int, size: int) -> memoryview:
-        return memoryview(file.read(max(0, min(size, size_bytes - offset)), start_bytes + offset))
-
-    return Content(part, size_bytes, start_bytes)
+    def part(self, offset: int, size: int) -> memoryview:
+        """At most so many bytes from an offset on, fewer where the model ends. Parts of memory are views of it."""
+        if isinstance(self.source, memoryview):
+            return self.source[offset : offset + size]
+        return memoryview(self.source.read(max(0, min(size, self.size_bytes - offset)), self.start_bytes + offset))
 
 
 SIZE_BYTES = 128
@@ -116,12 +104,6 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     return Header((major, minor, patch), *sections)
 
 
-def put_constants_size(file: bytearray, size_bytes: int) -> int:
-    """Write the size of the constant section, which is the last one, into the header; the offset of that section."""
-    struct.pack_into("<Q", file, _CONSTANTS_SIZE_AT, size_bytes)
-    return int(struct.unpack_from("<Q", file, _CONSTANTS_SIZE_AT - 8)[0])
-
-
 _TAG = b"CONST00\0"
 _START_BYTES = 16
 _RECORD = struct.Struct("<IiQQ")
@@ -167,7 +149,7 @@ def _read_raw(content: Content, section: Section, start: memoryview, path: str) 
             message = f"the data are said to be bytes {offset} to {offset + size} of {payload_size}"
             raise damaged(path, f"/constants/{i}", message, CUT)
         place = payload_offset + offset
-        data = content.part(place, size) if content.is_memory else None
+        data = content.part(place, size) if isinstance(content.source, memoryview) else None
         constants.append(_constant(i, resource_index, sparsity, size, path, content.start_bytes + place, data))
     return tuple(constants)
 
@@ -209,7 +191,7 @@ def read_vgf(path: str | os.PathLike[str]) -> Vgf:
 def read_open_vgf(file: SourceFile) -> Vgf:
     """Read an open file as `read_vgf` does; the models that an ExecuTorch program calls become one."""
     if not is_program(file):
-        return _parsed(_on_disk(file, 0, file.size_bytes), file.path)
+        return _parsed(Content(file, file.size_bytes), file.path)
     program = read_program(file)
     others = ", ".join(dict.fromkeys(program.others))
     if others and len(program.calls) > 1:
@@ -219,10 +201,8 @@ def read_open_vgf(file: SourceFile) -> Vgf:
             help="scenario-runner vgf extract writes the models, to be run one by one",
         )
     if others:
-        log.warning(
-            __name__, "%s: operators of the ExecuTorch program around its model are not run: %s", file.path, others
-        )
-    models = [_parsed(_on_disk(file, *call.part), file.path) for call in program.calls]
+        log.warning(__name__, "%s: operators of the program around its model are not run: %s", file.path, others)
+    models = [_parsed(Content(file, call.part.size_bytes, call.part.offset_bytes), file.path) for call in program.calls]
     if len(models) == 1:
         return models[0]
     try:
@@ -239,7 +219,8 @@ def parse_vgf(content: bytes | bytearray | memoryview, *, name: str = "<memory>"
 
     Raises like `read_vgf`.
     """
-    return _parsed(_in_memory(content), name)
+    view = memoryview(content).cast("B").toreadonly()
+    return _parsed(Content(view, view.nbytes), name)
 
 
 def _parsed(content: Content, name: str) -> Vgf:
@@ -279,9 +260,7 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
     modules = [encoder.AddModule(*_module_arguments(vgfpy, module)) for module in vgf.modules]
     resources = [_add_resource(encoder, resource) for resource in vgf.resources]
     # The data are written below: the library would copy them three times.
-    constants = [
-        encoder.AddConstant(resources[constant.resource_index], b"", _sparsity(constant)) for constant in vgf.constants
-    ]
+    constants = [encoder.AddConstant(resources[row.resource_index], b"", _sparsity(row)) for row in vgf.constants]
 
     def slots(slots: Iterable[Slot]) -> list[Any]:
         return [encoder.AddBindingSlot(slot.binding, resources[slot.resource_index]) for slot in slots]
@@ -298,16 +277,17 @@ def vgf_parts(vgf: Vgf) -> list[bytes | memoryview]:
             pushConstRanges=[encoder.AddPushConstRange(*part) for part in segment.push_constant_ranges],
             **({"constantBindings": links} if links else {}),
         )
-    encoder.AddModelSequenceInputsOutputs(
-        slots(vgf.inputs), list(vgf.input_names), slots(vgf.outputs), list(vgf.output_names)
-    )
+    inputs, outputs = slots(vgf.inputs), slots(vgf.outputs)
+    encoder.AddModelSequenceInputsOutputs(inputs, list(vgf.input_names), outputs, list(vgf.output_names))
     encoder.Finish()
     file = io.BytesIO()
     if not encoder.WriteTo(file):
         raise MemoryError
     tables = bytearray(file.getvalue())
     section = raw_section(vgf.constants)
-    start = put_constants_size(tables, sum(memoryview(part).nbytes for part in section))
+    # the size of the constant section, which is the last one, behind its offset in the header
+    struct.pack_into("<Q", tables, _CONSTANTS_SIZE_AT, sum(memoryview(part).nbytes for part in section))
+    (start,) = struct.unpack_from("<Q", tables, _CONSTANTS_SIZE_AT - 8)
     return [memoryview(tables)[:start], *section]
 
 

@@ -1,7 +1,10 @@
-"""The commands that every device runs: dispatch_compute, dispatch_barrier and mark_boundary.
+"""dispatch_compute, and what resolvers of all kinds of commands share.
 
-Also what resolvers of all kinds of commands share: the tables of the plan that they add to, what commands bind, and
-push constants.
+These are their context, the tables of the plan that they add to, and the descriptors and push constants of a command,
+checked against what its shaders declare.
+
+Source: Vulkan specification, "Shader Interfaces", sections "DescriptorSet and Binding Assignment" and "Push Constant
+Interface".
 """
 
 from __future__ import annotations
@@ -11,45 +14,32 @@ from math import prod
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.checks.bindings import (
-    RESOURCE_OF,
-    Slots,
-    check_bindings,
-    check_data,
-    check_size,
-    padded,
-    slots_of,
-)
+from scenario_runner.checks.bindings import MOST_BYTES, RESOURCE_OF, SAMPLED, Slot, Slots, slots_of
+from scenario_runner.checks.resources import check_image, check_tensor, described
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.plan.plan import AnyBarrier, Barrier, FramePlan, Operation, ResourcePlan, frame_folder
+from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.records import (
-    Access,
-    BufferBarrier,
     Descriptor,
     DescriptorKind,
     DescriptorList,
     Dispatch,
     ImageLayout,
     LayoutBinding,
-    MemoryBarrier,
     NeededFeature,
     Source,
-    Stage,
-    TensorBarrier,
 )
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.sources import content_of
-from scenario_runner.scenario import Binding, DispatchCompute, MarkBoundary, Scenario
+from scenario_runner.scenario import Binding, DispatchCompute, Scenario
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import Module
+from scenario_runner.spirv.interface import push_constants_read
 
 if TYPE_CHECKING:
     from scenario_runner.plan.graph_models import GraphFiles
     from scenario_runner.plan.images import FittedShaders
     from scenario_runner.plan.layouts import LayoutTracker
-    from scenario_runner.scenario import DispatchBarrier
 
-SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
 _FAR_MORE = 4  # a few workgroups too many are what rounding up gives
 
 
@@ -91,14 +81,13 @@ class Tables:
         self.features: dict[NeededFeature, None] = {}
 
     def end_frame(
-        self,
-        captures: tuple[str, ...],
-        frame_id: int,
-        boundary: bool,
-        pointer: str,
-        layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = (),
+        self, captures: tuple[str, ...], frame_id: int, boundary: bool, pointer: str, images: LayoutTracker | None
     ) -> None:
         """Make a frame of ``operations``; see `FramePlan`."""
+        layouts: tuple[tuple[str, tuple[ImageLayout, ...]], ...] = ()
+        if images is not None:
+            self.operations += images.at_end(self.operations)
+            layouts = images.differing()
         self.frames.append(FramePlan(tuple(self.operations), captures, frame_id, boundary, pointer, layouts))
         self.operations.clear()
 
@@ -114,36 +103,64 @@ class PushConstants(NamedTuple):
     sources: Mapping[str, Source]
     read: dict[str, bytes]
 
-    def of(self, command: Any, shaders: Sequence[LoadedShader], pointer: str) -> bytes:
-        """The push constants of a dispatch_compute or dispatch_fragment; empty where something is wrong with them."""
-        size: int = max(map(attrgetter("push_constants_size"), shaders))
-        if size:  # those that leave it out have what their blocks need
+    def of(
+        self, shaders: Sequence[LoadedShader], uid: str | None, pointer: str, place: str, size: int = 0
+    ) -> bytes | None:
+        """The push constants of a command at ``pointer``, zeros without raw_data; None where something is wrong.
+
+        The raw_data ``uid`` is named at ``place``. ``size`` is the largest push_constants_size, 0 for those of the
+        shaders; those that leave it out have what their blocks need.
+        """
+        if not size and any(map(attrgetter("push_constants_size"), shaders)):
             size = max([shader.push_constants_size or shader.block_size for shader in shaders])
-        good = True
+        before = len(self.problems.errors)
         for shader in shaders:
-            good &= self.problems.report(check_size(shader.uid, shader.interface, size, shader.pointer))
-        if not good:
-            return b""
-        uid: str | None = command.push_data_ref
+            self._check_size(shader, size)
+        if len(self.problems.errors) > before:
+            return None
+        declared = max(map(attrgetter("block_size"), shaders))
         if uid is None:
             for shader in shaders:
                 if shader.block_size:
-                    message = f"shader {shader.uid!r} reads push constants, but the command has no push_data_ref"
+                    message = f"shader {shader.uid!r} reads push constants, but the command gives it none"
                     self.problems.warn("SR-PUSH-003", pointer, f"{message}; zeros are used")
-            return bytes(max(map(attrgetter("range_size"), shaders)))
+            return bytes(max(size, declared))
         source = self.sources.get(uid)
         if source is None:
-            return b""  # reported where the raw_data is
-        label = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(shader.uid) for shader in shaders)
-        interfaces = [shader.interface for shader in shaders]
-        problem = check_data(label, interfaces, size, uid, source.size_bytes, f"{pointer}/push_data_ref")
-        return padded(self.data(uid) or b"") if self.problems.report(problem) else b""
+            return None  # reported where the raw_data is
+        names = ("shader " if len(shaders) == 1 else "shaders ") + " and ".join(repr(shader.uid) for shader in shaders)
+        most, has = size or declared, f"raw_data {uid!r} holds {source.size_bytes} bytes"
+        # what the data do not reach must not be read
+        read = max(push_constants_read(shader.interface) for shader in shaders) if source.size_bytes < declared else 0
+        if not most:
+            message = f"no push constants are declared by {names}, but the command has raw_data {uid!r} for them"
+            self.problems.error("SR-PUSH-005", place, message, "remove push_data_ref")
+        elif source.size_bytes > most:
+            takes = f"the push_constants_size of {names} is" if size else f"the push constants of {names} have"
+            help = f"set push_constants_size to {-(-source.size_bytes // 4) * 4}, or give less data"
+            self.problems.error("SR-PUSH-002", place, f"{has}, but {takes} {most}", help)
+        elif source.size_bytes < read:
+            message = f"{has}, but {read} bytes of push constants are read by {names}"
+            self.problems.error("SR-PUSH-002", place, message, "give as much data as the shader reads")
+        else:
+            data = self._content(uid, source)
+            return data + bytes(-len(data) % 4)  # vkCmdPushConstants takes a multiple of 4 bytes
+        return None
 
-    def data(self, uid: str) -> bytes | None:
-        """The bytes of a raw_data; None where something is wrong with it, which is reported there."""
-        source = self.sources.get(uid)
-        if source is None:
-            return None
+    def _check_size(self, shader: LoadedShader, size: int) -> None:
+        """Check a push_constants_size (0: the shader's own) against what a shader reads."""
+        place, most = f"{shader.pointer}/push_constants_size", max(size, shader.block_size)
+        if most > MOST_BYTES:
+            message = f"push_constants_size is {most}; no device takes more than {MOST_BYTES}"
+            self.problems.error("SR-PUSH-004", place, message)
+            return
+        read = push_constants_read(shader.interface) if 0 < size < shader.block_size else 0
+        if read > size:
+            message = f"shader {shader.uid!r} reads {read} bytes of push constants, but push_constants_size is {size}"
+            help = f"set push_constants_size to {shader.block_size}, or leave it out"
+            self.problems.error("SR-PUSH-001", place, message, help)
+
+    def _content(self, uid: str, source: Source) -> bytes:
         if uid not in self.read:
             try:
                 self.read[uid] = content_of(source)
@@ -191,7 +208,7 @@ class Declared(NamedTuple):
 
     uids: tuple[str, ...]
     slots: Slots
-    layouts: SetLayouts | None
+    layouts: tuple[tuple[LayoutBinding, ...], ...] | None
 
 
 def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problems) -> Declared:
@@ -200,15 +217,19 @@ def declared_by(shaders: Sequence[LoadedShader], pointer: str, problems: Problem
     stages = dict(map(attrgetter("uid", "stage"), shaders))
     if not problems.report(findings):
         return Declared(tuple(stages), slots, None)
-    by_set: dict[int, list[LayoutBinding]] = {}
+    layouts: list[list[LayoutBinding]] = []
     for slot in slots.values():  # in the order of sets and bindings
         if slot.has_place:
             kind: DescriptorKind = slot.kind  # type: ignore[assignment]
             seen_by = tuple(sorted({stages[uid] for uid, _ in slot.variables}))
-            by_set.setdefault(slot.set, []).append(LayoutBinding(slot.binding, kind, seen_by))
-    return Declared(
-        tuple(stages), slots, tuple([tuple(by_set.get(set, ())) for set in range(max(by_set, default=-1) + 1)])
-    )
+            while len(layouts) <= slot.set:
+                layouts.append([])
+            layouts[slot.set].append(LayoutBinding(slot.binding, kind, seen_by))
+    return Declared(tuple(stages), slots, tuple(map(tuple, layouts)))
+
+
+content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "descriptor_type")
+"""Returns all that tells two bindings apart."""
 
 
 def descriptors(
@@ -221,19 +242,28 @@ def descriptors(
 ) -> tuple[Descriptor, ...]:
     """The descriptors of a command at ``pointer``; none where something is wrong with a binding, which is noted.
 
-    ``readonly`` are the resources that the scenario calls so.
+    ``resources`` lacks those that something else is wrong with; the scenario calls those in ``readonly`` so.
     """
-    findings = check_bindings(declared.slots, declared.uids, bindings, resources, readonly, pointer)
-    if not problems.report(findings):
-        return ()
+    before = len(problems.errors)
+    bound = set(map(attrgetter("set", "id"), bindings))
+    missing = [slot for key, slot in declared.slots.items() if slot.used and key not in bound]
     descriptor_list = []
-    for binding in bindings:
-        slot = declared.slots.get((binding.set, binding.id))
-        if slot is not None and slot.has_place and binding.resource_ref in resources:
-            kind: DescriptorKind = slot.kind  # type: ignore[assignment]
-            level = _level(binding, kind, resources[binding.resource_ref]) if RESOURCE_OF[kind] == "image" else None
-            descriptor_list.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))
-    return tuple(descriptor_list)
+    for index, binding in enumerate(bindings):
+        slot, resource = declared.slots.get((binding.set, binding.id)), resources.get(binding.resource_ref)
+        place = f"{pointer}/bindings/{index}"
+        if slot is None:
+            _note_unused(declared, binding, missing, resource, place, problems)
+        elif resource is not None and slot.kind in RESOURCE_OF:  # other kinds are reported where the shader is
+            _check_binding(slot, binding, resource, binding.resource_ref in readonly, place, problems)
+            if slot.has_place:
+                kind: DescriptorKind = slot.kind  # type: ignore[assignment]
+                level = _level(binding, kind, resource) if resource.kind == "image" else None
+                descriptor_list.append(Descriptor(binding.set, binding.id, kind, binding.resource_ref, level))
+    for slot in missing:
+        message = f"nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
+        help = f'add {{"set": {slot.set}, "id": {slot.binding}, "resource_ref": "…"}}'
+        problems.error("SR-BIND-001", f"{pointer}/bindings", message, help)
+    return tuple(descriptor_list) if len(problems.errors) == before else ()
 
 
 def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
@@ -243,8 +273,71 @@ def _level(binding: Binding, kind: DescriptorKind, image: Any) -> int | None:
     return 0 if image.mips == 1 or (binding.lod is None and kind == "storage_image") else binding.lod
 
 
-content_of_binding = attrgetter("set", "id", "resource_ref", "lod", "descriptor_type")
-"""Returns all that tells two bindings apart."""
+def _note_unused(
+    declared: Declared, binding: Binding, missing: list[Slot], resource: Any, place: str, problems: Problems
+) -> None:
+    """Note a binding that no shader has; with a ``missing`` one that it is probably meant for, it is one mistake."""
+    names = " and ".join(map(repr, declared.uids))
+    shaders = f"shader {names} does" if len(declared.uids) == 1 else f"the shaders {names} do"
+    uid = binding.resource_ref
+    what = f"resource {uid!r} is bound to set {binding.set}, binding {binding.id}, which {shaders} not use"
+    slot = _meant(binding, missing, resource)
+    if slot is None:
+        problems.warn("SR-BIND-002", place, what, "nothing that is written here can depend on it")
+        return
+    missing.remove(slot)
+    key, wrong, right = ("set", binding.set, slot.set) if slot.set != binding.set else ("id", binding.id, slot.binding)
+    message = f"{what}, and nothing is bound to {described(slot.variable)}, which shader {slot.shader!r} uses"
+    help = f"if {uid!r} is meant for it, write {right} in place of {wrong}"
+    problems.error("SR-BIND-001", f"{place}/{key}", message, help)
+
+
+def _meant(binding: Binding, missing: Iterable[Slot], resource: Any) -> Slot | None:
+    """Of the slots that nothing is bound to, the one that a binding to none probably is for: its number is the next
+    one, or the same in another set, and the resource is of its kind."""
+    for slot in missing:
+        near = abs(slot.binding - binding.id) == 1 if slot.set == binding.set else slot.binding == binding.id
+        if near and (resource is None or RESOURCE_OF.get(slot.kind) == resource.kind):
+            return slot
+    return None
+
+
+def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, place: str, problems: Problems) -> None:
+    uid, expected_kind = binding.resource_ref, RESOURCE_OF[slot.kind]
+    if resource.kind != expected_kind:
+        article = "an" if expected_kind[0] in "aeiou" else "a"
+        message = f"{resource.kind} {uid!r} is bound to {_called(slot)}, which needs {article} {expected_kind}"
+        problems.error("SR-BIND-003", f"{place}/resource_ref", message)
+        return
+    kind = binding.descriptor_type.removeprefix("VK_DESCRIPTOR_TYPE_").removesuffix("_ARM").lower()
+    if kind not in ("auto", slot.kind) and not (kind == "combined_image_sampler" and slot.kind in SAMPLED):
+        message = f"descriptor type {binding.descriptor_type!r} does not match {_called(slot)}"
+        help = "leave descriptor_type out: it is taken from the shader"
+        problems.error("SR-BIND-004", f"{place}/descriptor_type", message, help)
+    for shader, declared in slot.variables if readonly else ():
+        # nothing stops such a write: the results are as the shader says, but the file says otherwise, and a readonly
+        # resource is not returned as a result; writes that are only assumed (a pointer not followed) do not count
+        if declared.writes and declared.writable and declared.followed:
+            name = repr(declared.name) if declared.name else f"set {declared.set}, binding {declared.binding}"
+            written = f"shader {shader!r} writes {expected_kind} {uid!r} through {name}"
+            help = f"give {uid!r} the shader_access 'readwrite', or declare {name} readonly in the shader"
+            problems.warn("SR-ACCESS-001", place, f"{written}, but its shader_access is 'readonly'", help)
+            break
+    block = slot.variable.block
+    if expected_kind == "buffer" and block is not None and block.size_bytes > resource.size_bytes:
+        message = f"buffer {uid!r} has {resource.size_bytes} bytes; {_called(slot)} declares {block.size_bytes}"
+        help = "a shader that touches what is missing reads or writes memory of something else"
+        problems.warn("SR-BIND-005", place, message, help)
+    for shader, declared in slot.variables:
+        if expected_kind == "image":
+            problems.report(check_image(declared, shader, uid, resource.format, place))
+        elif declared.tensor is not None:
+            what = f"{described(declared)} in shader {shader!r}"
+            problems.report(check_tensor(declared.tensor, what, uid, resource.dims, resource.format, place))
+
+
+def _called(slot: Slot) -> str:
+    return f"{described(slot.variable)} in shader {slot.shader!r}"
 
 
 class Dispatches(CommandResolver):
@@ -304,79 +397,13 @@ class Dispatches(CommandResolver):
             declared = self._declared[shader.uid] = declared_by([shader], shader.pointer, problems)
         bindings, readonly = command.bindings, self.context.readonly
         bound = descriptors(declared, bindings, tables.resources, pointer, problems, readonly)
-        push_constants = self.context.push_constants.of(command, [shader], pointer)
+        place = f"{pointer}/push_data_ref"
+        push_constants = self.context.push_constants.of([shader], command.push_data_ref, pointer, place)
         if declared.layouts is None:
             return None
         if self.context.fitted is not None:
             shader = self.context.fitted.of(shader, bindings, pointer, problems)
         pipeline = shader.pipeline(declared.layouts, shader.push_constants_size)
-        descriptor_list = DescriptorList(declared.layouts, bound)
-        return Dispatch(
-            pipeline=tables.pipelines.add(pipeline, pipeline.content),
-            descriptors=tables.lists.add(descriptor_list, descriptor_list),
-            workgroup_count=(1, 1, 1),
-            push_constants=push_constants,
-            barrier_after=command.implicit_barrier,
-            command=index,
-        )
-
-
-# VK_WHOLE_SIZE: all from the offset on
-_WHOLE_SIZE = 2**64 - 1
-
-
-class Barriers(CommandResolver):
-    """Resolves dispatch_barrier."""
-
-    def resolve(self, command: DispatchBarrier, index: int) -> tuple[Barrier, ...]:
-        scenario, resources, layouts = self.context.scenario, self.context.tables.resources, self.context.layouts
-        barriers: list[AnyBarrier] = []
-        for uid in command.memory_barrier_refs:
-            barriers.append(MemoryBarrier(*_scope(scenario.resource(uid))))
-        for uid in command.buffer_barrier_refs:
-            barrier: Any = scenario.resource(uid)
-            buffer = resources.get(barrier.buffer_resource)
-            if buffer is not None:
-                # that it stays inside its buffer was checked with the scenario
-                size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
-                barriers.append(BufferBarrier(*_scope(barrier), buffer.uid, barrier.offset, size))
-        if layouts is not None:
-            for uid in command.image_barrier_refs:
-                barriers += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
-        for uid in command.tensor_barrier_refs:
-            barrier = scenario.resource(uid)
-            barriers.append(TensorBarrier(*_scope(barrier), barrier.tensor_resource))
-        return (Barrier(tuple(barriers), index),) if barriers else ()
-
-
-def _scope(barrier: Any) -> tuple[tuple[Stage, ...], tuple[Stage, ...], Access, Access]:
-    return barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access
-
-
-class Boundaries(CommandResolver):
-    """Resolves mark_boundary."""
-
-    def __init__(self, context: CommandContext) -> None:
-        super().__init__(context)
-        self._known: dict[int, tuple[int, int]] = {}  # frame ids, each with its first command and how many have it
-
-    def resolve(self, command: MarkBoundary, index: int) -> Iterable[Operation]:
-        context, tables = self.context, self.context.tables
-        number = len(tables.frames) if command.frame_id is None else command.frame_id
-        self._warn_of_duplicate(number, index)
-        captures = tuple(dict.fromkeys(uid for uid in command.resources if uid in tables.resources))
-        layouts = () if context.layouts is None else context.layouts.differing()
-        tables.end_frame(captures, number, True, context.scenario.command_pointer(index), layouts)
-        return ()
-
-    def _warn_of_duplicate(self, number: int, index: int) -> None:
-        context = self.context
-        first, count = self._known.get(number, (index, 0))
-        self._known[number] = first, count + 1
-        if count:
-            message = (
-                f"the frame id {number} is that of {context.scenario.command_pointer(first)} as well;"
-                f" this one is captured into the folder {frame_folder(number, count + 1)!r}"
-            )
-            help = "give each frame an id of its own, as capture tools expect it"
-            context.problems.warn("SR-FRAME-001", context.scenario.command_pointer(index), message, help)
+        sets = DescriptorList(declared.layouts, bound)
+        indices = tables.pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
+        return Dispatch(*indices, (1, 1, 1), push_constants or b"", command.implicit_barrier, index)

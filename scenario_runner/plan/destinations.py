@@ -3,8 +3,6 @@
 What is there now decides, so this is asked before every run, of plans from the plan cache too.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -1,115 +1,17 @@
 """Dumps: the content of resources after commands that no frame boundary follows.
 
-A plan is split there: frames that capture are added, so that a run handles frames only. The SPIR-V modules tell which
-resources an operation may change, and which kind of numbers buffers hold.
+A plan is split there: frames that capture are added, so that a run handles frames only.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner.byte_data import overlap
 from scenario_runner.errors import UsageError
+from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.layouts import LevelLayouts
-from scenario_runner.plan.plan import FramePlan, Operation, Plan, memory_groups, span_of
+from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.scenario import Scenario
-from scenario_runner.spirv import DescriptorBinding, read_module
-from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 from scenario_runner.text import close_names, did_you_mean
-
-_Place = tuple[int, int]  # set and binding
-
-
-class Changes:
-    """Resources by operation; what belongs to one pipeline and one list of descriptors is worked out once."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._known: dict[tuple[str, int, int], frozenset[str]] = {}
-        self._sharing: dict[str, set[str]] = {}
-        for members in memory_groups(plan.resources.values()).values():
-            for one in members:
-                same = {other.uid for other in members if overlap(span_of(one), span_of(other))}
-                self._sharing[one.uid] = {one.uid, *same}
-        self._variables: dict[tuple[str, int], list[DescriptorBinding]] = {}
-
-    def of(self, operation: Any) -> frozenset[str]:
-        """The resources that an operation may change: what it writes, and what shares these bytes."""
-        if operation.kind == "barrier":
-            return frozenset()
-        key = (operation.kind, operation.pipeline, operation.descriptors)
-        if key not in self._known:
-            self._known[key] = self._shared(self._written(operation))
-        if operation.kind == "draw":
-            return self._known[key] | self._shared({target.uid for target in operation.targets})
-        return self._known[key]
-
-    def elements(self) -> dict[str, str]:
-        """The element types of buffers, such as "float32", by uid: of those that all shaders see in the same way."""
-        seen: dict[str, set[str | None]] = {}
-        for frame in self._plan.frames:
-            for operation in frame.operations:
-                if operation.kind in ("dispatch", "draw"):
-                    for uid, variable in self._bound(operation):
-                        if variable.block is not None:
-                            seen.setdefault(uid, set()).add(element_name(variable.block))
-        return {uid: name for uid, names in seen.items() for name in names if name is not None and len(names) == 1}
-
-    def _shared(self, uids: set[str]) -> frozenset[str]:
-        return frozenset(member for uid in uids for member in self._sharing.get(uid, (uid,)))
-
-    def _written(self, operation: Any) -> set[str]:
-        if operation.kind in ("dispatch", "draw"):
-            return {uid for uid, variable in self._bound(operation) if variable.writes and variable.writable}
-        pipeline = self._plan.graph_pipelines[operation.pipeline]
-        written = {(resource.set, resource.binding) for resource in pipeline.resources if resource.writes}
-        descriptors = self._plan.descriptor_lists[operation.descriptors].descriptors
-        return {descriptor.uid for descriptor in descriptors if (descriptor.set, descriptor.binding) in written}
-
-    def _bound(self, operation: Any) -> Iterator[tuple[str, DescriptorBinding]]:
-        """The resources that an operation binds to shaders, each with a variable that shows it."""
-        uids: dict[_Place, str] = {
-            (descriptor.set, descriptor.binding): descriptor.uid
-            for descriptor in self._plan.descriptor_lists[operation.descriptors].descriptors
-        }
-        for variable in self._variables_of(operation):
-            uid = uids.get((variable.set, variable.binding))
-            if uid is not None:
-                yield uid, variable
-
-    def _variables_of(self, operation: Any) -> list[DescriptorBinding]:
-        key = (operation.kind, operation.pipeline)
-        variables = self._variables.get(key)
-        if variables is None:
-            plan: Any = self._plan
-            stages = [plan.pipelines[operation.pipeline]] if operation.kind == "dispatch" else []
-            stages = stages or plan.graphics_pipelines[operation.pipeline][:2]
-            variables = self._variables[key] = [
-                variable for stage in stages for variable in _entry(stage.code, stage.entry).interface.bindings
-            ]
-        return variables
-
-
-def element_name(type: Any) -> str | None:
-    """The one kind of number that a structure holds without gaps, None where there are several or gaps."""
-    if isinstance(type, Struct):
-        return element_name(type.members[0].type) if len(type.members) == 1 else None
-    if isinstance(type, Array | RuntimeArray):
-        inner = type.element
-        if not isinstance(inner, Scalar | Vector) or type.stride_bytes not in (None, inner.size_bytes):
-            return None
-        return element_name(inner)
-    if isinstance(type, Vector):
-        return element_name(type.component)
-    if not isinstance(type, Scalar) or type.kind == "bool":
-        return None
-    return type.encoding or f"{type.kind}{type.width_bits}"
-
-
-def _entry(code: bytes, name: str) -> Any:
-    return next(entry for entry in read_module(code).entry_points if entry.name == name)
-
 
 START = -1  # before the first command
 
@@ -149,7 +51,7 @@ class _Points:
         self._plan = plan
         self._scenario = scenario
         self._declared = {resource.uid for resource in scenario.resources}
-        self._changes = Changes(plan)
+        self._accesses = Accesses(plan)
         self._work: dict[int, list[Operation]] = {}
         # where commands and the segments of graphs end
         self._ends: dict[tuple[int, int | None], tuple[int, int]] = {}
@@ -170,17 +72,12 @@ class _Points:
         for target in targets:
             self._add_target(target)
         order = {uid: number for number, uid in enumerate(self._plan.resources)}
-        points = [
-            DumpPoint(
-                command,
-                segment,
-                tuple(sorted(uids, key=order.__getitem__)),
-                self._end(command, segment),
-                self._label(command, segment),
-            )
-            for (command, segment), uids in self._found.items()
-            if uids
-        ]
+        points = []
+        for (command, segment), uids in self._found.items():
+            if uids:
+                in_order = tuple(sorted(uids, key=order.__getitem__))
+                end, label = self._end(command, segment), self._label(command, segment)
+                points.append(DumpPoint(command, segment, in_order, end, label))
         return sorted(points, key=lambda point: (point.command, point.segment is None, point.segment or 0))
 
     def _add(self, command: int, segment: int | None, uids: set[str] | frozenset[str]) -> None:
@@ -193,11 +90,9 @@ class _Points:
             raise UsageError(f"--dump-after: the scenario has no command {max(target.first, target.last)}: {there_are}")
         if target.uid is None:
             if not self._add_changes(target.first, target.last):
-                kind = self._scenario.commands[target.last].kind
-                raise UsageError(
-                    f"--dump-after: command {target.last} ({kind}) changes no resource",
-                    help=f"name a resource: --dump-after {target.last}:RESOURCE",
-                )
+                message = f"command {target.last} ({self._scenario.commands[target.last].kind}) changes no resource"
+                help = f"name a resource: --dump-after {target.last}:RESOURCE"
+                raise UsageError(f"--dump-after: {message}", help=help)
             return
         self._check_uid(target.uid)
         command, segment = target.last, None
@@ -206,7 +101,7 @@ class _Points:
                 (number, segment)
                 for number in range(target.first, target.last + 1)
                 for segment, operation in enumerate(self._work.get(number, ()))
-                if target.uid in self._changes.of(operation) and len(self._work[number]) > 1
+                if target.uid in self._accesses.changed_by(operation) and len(self._work[number]) > 1
             ]
             command, segment = writing[-1] if writing else (command, None)
         self._add(command, segment, {target.uid})
@@ -216,7 +111,7 @@ class _Points:
         changed: set[str] = set()
         for command in range(first, last + 1):
             for number, operation in enumerate(self._work.get(command, ())):
-                uids = self._changes.of(operation)
+                uids = self._accesses.changed_by(operation)
                 changed |= uids
                 if first == last and len(self._work[command]) > 1:
                     self._add(command, number, uids)
@@ -227,17 +122,13 @@ class _Points:
     def _check_uid(self, uid: str) -> None:
         if uid in self._plan.resources:
             return
-        for resource in self._scenario.resources:
-            if resource.uid == uid:
-                raise UsageError(
-                    f"--dump-after: {uid!r} is a {resource.kind}, which has no content on the device",
-                    help="name a buffer, an image or a tensor",
-                )
+        if uid in self._declared:
+            message = f"{uid!r} is a {self._scenario.resource(uid).kind}, which has no content on the device"
+            raise UsageError(f"--dump-after: {message}", help="name a buffer, an image or a tensor")
         meant = did_you_mean(close_names(uid, self._plan.resources))
-        raise UsageError(
-            f"--dump-after: no resource has the uid {uid!r:.100}{meant}",
-            help=None if meant else f"there are: {', '.join(map(repr, list(self._plan.resources)[:20])) or 'none'}",
-        )
+        there_are = f"there are: {', '.join(map(repr, list(self._plan.resources)[:20])) or 'none'}"
+        message = f"--dump-after: no resource has the uid {uid!r:.100}{meant}"
+        raise UsageError(message, help=None if meant else there_are)
 
     def _end(self, command: int, segment: int | None) -> tuple[int, int]:
         """The end of a command or a segment; one that does nothing ends with the last one before it that does."""
@@ -280,9 +171,8 @@ def with_dumps(plan: Plan, scenario: Scenario, points: Sequence[DumpPoint]) -> P
         for place in range(len(frame.operations) + 1):
             for point in due.get((number, place), ()):
                 pointer = "/commands" if point.command == START else scenario.command_pointer(point.command)
-                frames.append(
-                    FramePlan(tuple(operations), point.uids, frame.frame_id, False, pointer, layouts.differing())
-                )
+                captured = point.uids, frame.frame_id, False, pointer, layouts.differing()
+                frames.append(FramePlan(tuple(operations), *captured))
                 operations = []
             if place < len(frame.operations):
                 operations.append(frame.operations[place])

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from scenario_runner.checks.bindings import check_data, check_size, declared_size, padded
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.graphs import Segment
-from scenario_runner.graphs.model import descriptor_type_name, format_name, known_format
+from scenario_runner.graphs.model import Segment, descriptor_type_name
 from scenario_runner.plan.commands import CommandContext, CommandResolver, declared_by, descriptors
-from scenario_runner.plan.graph_models import SpirvGraph, VgfGraph, graph_entry, row_shapes
+from scenario_runner.plan.graph_models import VgfGraph, graph_entry, row_shapes
 from scenario_runner.plan.plan import Operation
 from scenario_runner.plan.records import DescriptorList, Dispatch
 from scenario_runner.plan.shaders import LoadedShader
 from scenario_runner.plan.special_records import GraphConstantPlan, GraphDispatch, TensorDescription, TensorPlan
-from scenario_runner.plan.spirv_graphs import (
-    Graph,
-    graph_dispatch,
-    spirv_dispatch,
-)
+from scenario_runner.plan.spirv_graphs import Graph, graph_dispatch, spirv_dispatch
 from scenario_runner.plan.vgf_values import Values
-from scenario_runner.scenario import Binding, DispatchGraph, Shader
+from scenario_runner.scenario import Binding, DispatchGraph
 from scenario_runner.scenario.scenario import Problems
 
 # The name of a segment that says nothing but its number.
@@ -39,47 +32,16 @@ class _Inside(Problems):
 
     def __init__(self, problems: Problems, pointer: str, where: str) -> None:
         self._outer, self._pointer, self._where = problems, pointer, where
+        self.errors = problems.errors
 
-    def error(
-        self,
-        code: str,
-        pointer: str,
-        message: str,
-        help: str | None = None,
-    ) -> None:
-        self._outer.error(code, self._pointer, f"{self._where}: {message}")
+    def error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
+        if code == "SR-BIND-004":
+            self._outer.warn("SR-GRAPH-015", self._pointer, f"{self._where}: {message}", _THE_SHADER_DECIDES)
+        else:
+            self._outer.error(code, self._pointer, f"{self._where}: {message}")
 
     def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         self._outer.warn(code, self._pointer, f"{self._where}: {message}", help)
-
-    def report(self, findings: Iterable[Diagnostic]) -> bool:
-        return super().report(
-            finding._replace(code="SR-GRAPH-015", severity="warning", help=_THE_SHADER_DECIDES)
-            if finding.code == "SR-BIND-004"
-            else finding
-            for finding in findings
-        )
-
-
-def check_targets(graph: VgfGraph, command: DispatchGraph, pointer: str, problems: Problems) -> None:
-    """Note names of shaders that the model does not have, and modules without code."""
-    targets = graph.targets()
-    modules = graph.compute_names()
-    others = [name for name in targets if name not in modules and not _COUNTED.fullmatch(name)]
-    there_are = ", ".join(map(repr, [*others, *modules])) or "none"
-    resource = graph.graph
-    named = (
-        (f"{graph.pointer}/shader_substitutions", "target", resource.shader_substitutions),
-        (f"{graph.pointer}/specialization_constants_map", "shader_target", resource.specialization_constants_map),
-        (f"{pointer}/shader_substitutions", "target", command.shader_substitutions),
-        (f"{pointer}/push_constants", "shader_target", command.push_constants),
-    )
-    for place, key, entries in named:
-        for index, entry in enumerate(entries):
-            name = getattr(entry, key)
-            if name not in targets:
-                message = f"the graph {resource.uid!r} has no shader {name!r:.100}; its shaders are: {there_are}"
-                problems.error("SR-GRAPH-008", f"{place}/{index}/{key}", message)
 
 
 class VgfDispatch:
@@ -96,7 +58,7 @@ class VgfDispatch:
 
     def operations(self) -> list[Operation]:
         """The segments as operations; what is wrong is noted."""
-        check_targets(self._graph, self._command, self._pointer, self._problems)
+        self._check_targets()
         plans = {binding.id: self._tables.resources.get(binding.resource_ref) for binding in self._command.bindings}
         bound = {binding: plan.dims for binding, plan in plans.items() if isinstance(plan, TensorPlan)}
         try:
@@ -119,6 +81,25 @@ class VgfDispatch:
                 names.append(f"{self._graph.graph.uid}/{segment.name or f'segment_{segment.index}'}")
         self._tables.names[self._index] = tuple(names)
         return operations
+
+    def _check_targets(self) -> None:
+        """Note names of shaders that the model does not have."""
+        graph, resource, command = self._graph, self._graph.graph, self._command
+        targets, modules = graph.targets(), graph.compute_names()
+        others = [name for name in targets if name not in modules and not _COUNTED.fullmatch(name)]
+        there_are = ", ".join(map(repr, [*others, *modules])) or "none"
+        named = (
+            (f"{graph.pointer}/shader_substitutions", "target", resource.shader_substitutions),
+            (f"{graph.pointer}/specialization_constants_map", "shader_target", resource.specialization_constants_map),
+            (f"{self._pointer}/shader_substitutions", "target", command.shader_substitutions),
+            (f"{self._pointer}/push_constants", "shader_target", command.push_constants),
+        )
+        for place, key, entries in named:
+            for index, entry in enumerate(entries):
+                name = getattr(entry, key)
+                if name not in targets:
+                    message = f"the graph {resource.uid!r} has no shader {name!r:.100}; its shaders are: {there_are}"
+                    self._problems.error("SR-GRAPH-008", f"{place}/{index}/{key}", message)
 
     def _bind(self) -> bool:
         """Match bindings and ports by number. Whether every port has something that fits."""
@@ -143,10 +124,8 @@ class VgfDispatch:
             if port.binding not in bound:
                 bound.add(port.binding)
                 row = graph.vgf.resources[port.resource_index]
-                message = (
-                    f"nothing is bound to the {direction} {port.label} of graph {graph.graph.uid!r}, which has the"
-                    f" shape {list(row.shape)} and the format {format_name(row.format)}"
-                )
+                what = f"{direction} {port.label} of graph {graph.graph.uid!r}"
+                message = f"nothing is bound to the {what} (shape {list(row.shape)}, {row.format_name})"
                 help = f'add {{"set": 0, "id": {port.binding}, "resource_ref": "…"}}'
                 problems.error("SR-BIND-001", f"{self._pointer}/bindings", message, help)
         return len(problems.errors) == before
@@ -169,64 +148,44 @@ class VgfDispatch:
         return self._compute_segment(segment, bound, barrier, inside)
 
     def _compute_segment(
-        self, segment: Segment, bound: list[Binding], barrier: bool, inside: _Inside
+        self, segment: Segment, bindings: list[Binding], barrier: bool, inside: _Inside
     ) -> Dispatch | None:
-        graph = self._graph
+        graph, context, tables = self._graph, self._context, self._tables
         name = graph.vgf.modules[segment.module_index].name
-        shader_of_segment = graph.shader_of(self._command, name, self._context.scenario)
-        if shader_of_segment is None:
-            message = (
-                f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code, and nothing is"
-                " substituted for it"
-            )
+        declared_shader = graph.shader_of(self._command, name, context.scenario)
+        if declared_shader is None:
+            what = f"the shader {name!r} of graph {graph.graph.uid!r} is a placeholder without code"
             help = f'add {{"shader_ref": "…", "target": "{name}"}} to shader_substitutions'
-            self._problems.error("SR-GRAPH-009", self._pointer, message, help)
+            self._problems.error("SR-GRAPH-009", self._pointer, f"{what}, and nothing is substituted for it", help)
             return None
-        shader = self._context.shaders.get(shader_of_segment.uid)
+        shader = context.shaders.get(declared_shader.uid)
         if shader is None:
             return None  # it did not compile
         declared = declared_by([shader], shader.pointer, inside)
-        descriptor_list = descriptors(declared, bound, self._tables.resources, self._pointer, inside)
-        push_constants = self._push_constants(segment, name, shader_of_segment, shader)
+        bound = descriptors(declared, bindings, tables.resources, self._pointer, inside)
+        push_constants = self._push_constants(segment, name, shader)
         workgroups = segment.dispatch_shape
         if 0 in workgroups:
             inside.error("SR-GRAPH-006", "", f"it has {workgroups} workgroups, which runs nothing")
         if declared.layouts is None or push_constants is None:
             return None
-        assert self._context.fitted is not None, "graphs may have images inside"
-        shader = self._context.fitted.of(shader, bound, self._pointer, inside)
-        plan, sets = (
-            shader.pipeline(declared.layouts, len(push_constants)),
-            DescriptorList(declared.layouts, descriptor_list),
-        )
-        pipeline = self._tables.pipelines.add(plan, plan.content)
-        return Dispatch(pipeline, self._tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
+        assert context.fitted is not None, "graphs may have images inside"
+        shader = context.fitted.of(shader, bindings, self._pointer, inside)
+        sets, plan = DescriptorList(declared.layouts, bound), shader.pipeline(declared.layouts, len(push_constants))
+        pipeline = tables.pipelines.add(plan, plan.content)
+        return Dispatch(pipeline, tables.lists.add(sets, sets), workgroups, push_constants, barrier, self._index)
 
-    def _push_constants(self, segment: Segment, name: str, shader: Shader, loaded: LoadedShader) -> bytes | None:
+    def _push_constants(self, segment: Segment, name: str, loaded: LoadedShader) -> bytes | None:
         """The push constants of a compute segment; their size is the scenario's, else the file's, else the shader's."""
-        declared = declared_size(loaded.interface)
         ranges = max((part.offset_bytes + part.size_bytes for part in segment.push_constant_ranges), default=0)
-        size = self._graph.graph.push_constants_size or shader.push_constants_size or ranges
-        problems = self._problems
-        if not problems.report(check_size(loaded.uid, loaded.interface, size, self._graph.pointer)):
-            return None
+        size = self._graph.graph.push_constants_size or loaded.push_constants_size or ranges
         targets = self._graph.targets()
+        uid, place = None, ""
         for index, entry in enumerate(self._command.push_constants):
-            if name in targets.get(entry.shader_target, ()):
-                data = self._context.push_constants.data(entry.push_data_ref)
-                if data is None:
-                    return None  # reported where it is
-                place = f"{self._pointer}/push_constants/{index}/push_data_ref"
-                shaders, uid = f"shader {name!r}", entry.push_data_ref
-                findings = check_data(shaders, [loaded.interface], size, uid, len(data), place)
-                return padded(data) if problems.report(findings) else None
-        if declared:
-            message = (
-                f"shader {name!r} of graph {self._graph.graph.uid!r} reads push constants, but the command has none for"
-                " it; zeros are used"
-            )
-            problems.warn("SR-PUSH-003", self._pointer, message)
-        return bytes(max(size, declared))
+            if uid is None and name in targets.get(entry.shader_target, ()):
+                uid, place = entry.push_data_ref, f"{self._pointer}/push_constants/{index}/push_data_ref"
+        shader = loaded._replace(pointer=self._graph.pointer)
+        return self._context.push_constants.of([shader], uid, self._pointer, place, size)
 
     def _graph_segment(
         self, segment: Segment, bound: list[Binding], barrier: bool, where: str, inside: _Inside
@@ -237,9 +196,8 @@ class VgfDispatch:
         for binding in bound:
             plan = self._tables.resources[binding.resource_ref]
             if plan.kind != "tensor":
-                inside.error(
-                    "SR-GRAPH-006", "", f"it binds {plan.uid!r}, which is not a tensor; graphs take nothing else"
-                )
+                message = f"it binds {plan.uid!r}, which is not a tensor; graphs take nothing else"
+                inside.error("SR-GRAPH-006", "", message)
                 return None
             tensors[binding.set, binding.id] = plan
         try:
@@ -261,54 +219,35 @@ class VgfDispatch:
         for link in segment.constants:
             constant = vgf.constants[link.constant_index]
             row = vgf.resources[constant.resource_index]
-            if known_format(row.format) is None:
-                message = (
-                    f"{self._graph.path}: constant {link.constant_index} has the format {format_name(row.format)},"
-                    " which this program does not know"
-                )
-                self._problems.error("SR-RUN-003", self._graph.pointer, message)
+            if row.known_format is None:
+                what = f"{self._graph.path}: constant {link.constant_index} has the format {row.format_name}"
+                self._problems.error("SR-RUN-003", self._graph.pointer, f"{what}, which this program does not know")
                 continue
-            yield GraphConstantPlan(
-                link.id,
-                TensorDescription(row.format, row.shape or (1,), strides=row.strides or None),
-                self._graph.constant(link.constant_index),
-                constant.sparsity_dimension,
-            )
+            description = TensorDescription(row.format, row.shape or (1,), strides=row.strides or None)
+            data = self._graph.constant(link.constant_index)
+            yield GraphConstantPlan(link.id, description, data, constant.sparsity_dimension)
 
 
 class Graphs(CommandResolver):
     """Resolves dispatch_graph and dispatch_spirv_graph."""
 
-    def __init__(self, context: CommandContext) -> None:
-        super().__init__(context)
-        self._scenario = context.scenario
-        self._problems = context.problems
-        assert context.graphs is not None, "there are commands that run graphs"
-        self._files = context.graphs
-
     def resolve(self, command: Any, index: int) -> list[Operation]:
         """Resolve one command, segment by segment; problems are noted."""
-        context, images = self.context, self.context.layouts
-        if images is not None:
-            images.check_bindings(command, index)
-        graph = self._files.graphs.get(command.graph_ref)
+        context = self.context
+        assert context.graphs is not None, "there are commands that run graphs"
+        if context.layouts is not None:
+            context.layouts.check_bindings(command, index)
+        graph = context.graphs.graphs.get(command.graph_ref)
         if graph is None:
             return []
-        self._warn_of_writeonly(command, index, graph)
+        for number, binding in enumerate(command.bindings):
+            resource: Any = context.scenario.resource(binding.resource_ref)
+            if graph.key(binding) in graph.reads and getattr(resource, "shader_access", "") == "writeonly":
+                place = f"{context.scenario.command_pointer(index)}/bindings/{number}/resource_ref"
+                what = f"graph {command.graph_ref!r} reads {resource.kind} {resource.uid!r}"
+                help = f"give {resource.uid!r} the shader_access 'readonly', or 'readwrite' where something writes it"
+                context.problems.warn("SR-ACCESS-002", place, f"{what}, but its shader_access is 'writeonly'", help)
         if isinstance(graph, VgfGraph):
             return VgfDispatch(graph, command, index, context).operations()
         operation = spirv_dispatch(graph, command, index, context)
         return [] if operation is None else [operation]
-
-    def _warn_of_writeonly(self, command: Any, index: int, graph: VgfGraph | SpirvGraph) -> None:
-        """Note what a graph reads although the scenario says that it is written."""
-        for number, binding in enumerate(command.bindings):
-            resource: Any = self._scenario.resource(binding.resource_ref)
-            if graph.key(binding) in graph.reads and getattr(resource, "shader_access", "") == "writeonly":
-                self._problems.warn(
-                    "SR-ACCESS-002",
-                    f"{self._scenario.command_pointer(index)}/bindings/{number}/resource_ref",
-                    f"graph {command.graph_ref!r} reads {resource.kind} {resource.uid!r}, but its shader_access is"
-                    " 'writeonly'",
-                    f"give {resource.uid!r} the shader_access 'readonly', or 'readwrite' where something writes it",
-                )

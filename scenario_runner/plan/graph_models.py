@@ -5,8 +5,6 @@ order: what is known of a graph's inputs, from the scenario or from the content 
 which may be the inputs of the next graph.
 """
 
-from __future__ import annotations
-
 import os
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
@@ -18,10 +16,11 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.files.npy import read_header
 from scenario_runner.files.source import Identity, SourceFile
-from scenario_runner.graphs import Vgf, parse_vgf, read_open_vgf, unwritten_inputs
-from scenario_runner.graphs.model import input_ports, output_ports
+from scenario_runner.graphs.check import unwritten_inputs
+from scenario_runner.graphs.model import Vgf
 from scenario_runner.graphs.module import GraphModule
 from scenario_runner.graphs.tosa import Shape
+from scenario_runner.graphs.vgf_file import parse_vgf, read_open_vgf
 from scenario_runner.plan.shaders import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
 from scenario_runner.plan.tensors import agrees, is_open, report_unknown_shape
@@ -62,14 +61,8 @@ def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
         if entry.name == name:
             return entry
     there_are = ", ".join(repr(entry.name) for entry in module.graph_entry_points) or "none"
-    raise ShaderError(
-        Diagnostic(
-            "SR-GRAPH-001",
-            "error",
-            None,
-            f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}",
-        )
-    )
+    message = f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}"
+    raise ShaderError(Diagnostic("SR-GRAPH-001", "error", None, message))
 
 
 class VgfGraph:
@@ -91,8 +84,8 @@ class VgfGraph:
             else:
                 self.path = os.path.join(scenario.base_dir, graph.src or "")
                 self.vgf, self.identity = read_model(self.path)
-        self.inputs = input_ports(self.vgf)
-        self.outputs = output_ports(self.vgf)
+        self.inputs = self.vgf.input_ports
+        self.outputs = self.vgf.output_ports
         self.reads = frozenset(port.binding for port in self.inputs)
         self.writes = frozenset(port.binding for port in self.outputs)
         self.declared: dict[Any, Shape] = {
@@ -100,7 +93,7 @@ class VgfGraph:
         }
         self.is_open = any(min(row.shape, default=1) < 0 for row in self.vgf.resources)
         self._modules: dict[int, GraphModule] = {}
-        self._constants: dict[int, ConstantData] = {}
+        self._constants: dict[int, memoryview] = {}
 
     @staticmethod
     def key(binding: Any) -> int:
@@ -116,27 +109,21 @@ class VgfGraph:
 
     def module(self, index: int) -> GraphModule:
         """The SPIR-V of a graph segment's module. Raises SpirvError."""
-        module = self._modules.get(index)
-        if module is None:
+        if index not in self._modules:
             code = self.vgf.modules[index].code
             assert isinstance(code, bytes), "find_problems sees to it"
-            module = GraphModule(code, f"{self.path}: module {self.vgf.modules[index].name!r}")
-            self._modules[index] = module
-        return module
+            self._modules[index] = GraphModule(code, f"{self.path}: module {self.vgf.modules[index].name!r}")
+        return self._modules[index]
 
     def constant(self, index: int) -> ConstantData:
         """The data of a constant."""
-        data = self._constants.get(index)
-        if data is None:
-            row = self.vgf.constants[index]
-            if row.data is not None:
-                data = ConstantData(row.data)
-            else:
-                assert self.identity is not None, "only files on disk leave data where they are"
-                assert row.offset_bytes is not None, "likewise"
-                data = ConstantData(FilePart(self.path, self.identity, row.offset_bytes, row.size_bytes))
-            self._constants[index] = data
-        return data
+        row = self.vgf.constants[index]
+        if row.data is None:  # only files on disk leave data where they are
+            return FilePart(self.path, self.identity, row.offset_bytes, row.size_bytes)  # type: ignore[arg-type]
+        if index not in self._constants:  # the caller may change anything but bytes later
+            is_fixed = isinstance(row.data.obj, bytes)
+            self._constants[index] = row.data if is_fixed else memoryview(bytes(row.data))
+        return self._constants[index]
 
     def compute_names(self) -> list[str]:
         """The names of the modules that substitutions, push constants and specialization can be for."""
@@ -158,36 +145,24 @@ class VgfGraph:
 
     def shader_of(self, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
         """The shader that runs as the compute module ``name``: a substitute, the file's own, or None without code."""
-        targets = self.targets()
-        specialization = next(
-            (
-                entry.specialization_constants
-                for entry in self.graph.specialization_constants_map
-                if name in targets.get(entry.shader_target, ())
-            ),
-            None,
-        )
+        targets, constants_map = self.targets(), self.graph.specialization_constants_map
+        entries = [entry for entry in constants_map if name in targets.get(entry.shader_target, ())]
+        update: dict[str, Any] = {"uid": f"{self.graph.uid}/{name}", "specialization_constants": ()}
+        if entries:
+            update["specialization_constants"] = entries[0].specialization_constants
         for substitution in (*command.shader_substitutions, *self.graph.shader_substitutions):
             if name in targets.get(substitution.target, ()):
                 shader: Any = scenario.resource(substitution.shader_ref)
-                if specialization is None:
-                    return shader  # type: ignore[no-any-return]
-                update = {
-                    "uid": f"{shader.uid} as {name!r} of {self.graph.uid}",
-                    "specialization_constants": specialization,
-                }
-                return shader.model_copy(update=update)  # type: ignore[no-any-return]
+                if entries:
+                    update["uid"] = f"{shader.uid} as {name!r} of {self.graph.uid}"
+                    shader = shader.model_copy(update=update)
+                return shader  # type: ignore[no-any-return]
         module = next(module for module in self.vgf.modules if module.name == name and module.type == "compute")
         if module.code is None or module.language is None:
             return None
-        return Shader(
-            uid=f"{self.graph.uid}/{name}",
-            type=module.language,
-            source=module.code,
-            # GLSL has no other name for it, whatever the file says
-            entry="main" if module.language == "GLSL" else module.entry_point,
-            specialization_constants=specialization or (),
-        )
+        # GLSL has no other name for the entry point, whatever the file says
+        entry = "main" if module.language == "GLSL" else module.entry_point
+        return Shader(type=module.language, source=module.code, entry=entry, **update)
 
 
 class SpirvGraph:
@@ -233,7 +208,7 @@ def row_shapes(graph: VgfGraph, bound: Mapping[Any, Shape]) -> dict[int, Shape]:
     known: dict[int, Shape] = {}
     for port in graph.inputs:
         if port.binding in bound:
-            _note(graph, known, port.view_indices, bound[port.binding])
+            _note(graph, known, port.resource_index, bound[port.binding])
     for segment in graph.vgf.segments:
         if segment.type != "graph":
             continue
@@ -252,26 +227,20 @@ def row_shapes(graph: VgfGraph, bound: Mapping[Any, Shape]) -> dict[int, Shape]:
         }
         for place, shape in module.fixed(entry, shapes).outputs.items():
             if place in slots and min(shape) > 0:
-                _note(graph, known, _views(graph, slots[place]), shape)
+                _note(graph, known, slots[place], shape)
     for port in graph.outputs:
         if port.binding in bound:
-            _note(graph, known, port.view_indices, bound[port.binding])
+            _note(graph, known, port.resource_index, bound[port.binding])
     return known
 
 
-def _note(graph: VgfGraph, known: dict[int, Shape], views: tuple[int, ...], shape: Shape) -> None:
-    """Note the shape of a value for those of its rows that leave it open, where it can be theirs."""
-    for index in views:
-        declared = graph.vgf.resources[index].shape
-        if index not in known and min(declared, default=1) < 0 and agrees(declared, shape):
-            known[index] = shape
-
-
-def _views(graph: VgfGraph, row: int) -> tuple[int, ...]:
+def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> None:
+    """Note the shape of the value of a row for those of its rows that leave it open, where it can be theirs."""
     group = graph.vgf.resources[row].alias_group
-    if group is None:
-        return (row,)
-    return tuple(index for index, resource in enumerate(graph.vgf.resources) if resource.alias_group == group)
+    for index, view in enumerate(graph.vgf.resources):
+        is_same = index == row or (group is not None and view.alias_group == group)
+        if is_same and index not in known and min(view.shape, default=1) < 0 and agrees(view.shape, shape):
+            known[index] = shape
 
 
 class GraphFiles:
@@ -339,17 +308,14 @@ class GraphFiles:
     def report_unknown_shapes(self) -> None:
         """Note the tensors that no graph gives a shape, unless something else is wrong: as a rule that is why."""
         for uid in () if self.problems.errors else sorted(self.deferred):
-            tensor: Any = self.scenario.resource(uid)
-            report_unknown_shape(tensor, self.scenario.resource_pointer(uid), self.problems)
+            report_unknown_shape(self.scenario.resource(uid), self.scenario.resource_pointer(uid), self.problems)
 
     def _warn_of_unwritten(self, graph: VgfGraph) -> None:
         """Note what segments of a model read although nothing writes it."""
         for segment, slot in unwritten_inputs(graph.vgf):
-            message = (
-                f"{graph.path}: segment {segment.name or segment.index!r} reads resource {slot.resource_index} (binding"
-                f" {slot.binding}), which no segment before it writes; it reads zeros"
-            )
-            self.problems.warn("SR-GRAPH-016", graph.pointer, message)
+            what = f"segment {segment.name or segment.index!r} reads resource {slot.resource_index}"
+            message = f"{what} (binding {slot.binding}), which no segment before it writes; it reads zeros"
+            self.problems.warn("SR-GRAPH-016", graph.pointer, f"{graph.path}: {message}")
 
     def _infer(self, open_uids: Collection[str], inputs: Mapping[str, Any]) -> dict[str, Shape]:
         """The shapes of tensors that leave some dimension open, as far as a graph or their own content says them."""
@@ -388,10 +354,8 @@ class GraphFiles:
         """Note a tensor whose fixed dimensions are not those of the shape that a graph gives to it."""
         dims = self.scenario.resource(uid).dims  # type: ignore[attr-defined]
         if not agrees(dims, shape) and max(dims, default=0) > 0:
-            message = (
-                f"tensor {uid!r} has the shape {list(dims)}, but the graph of"
-                f" {self.scenario.command_pointer(index)} makes {list(shape)} of it"
-            )
+            makes = f"the graph of {self.scenario.command_pointer(index)} makes {list(shape)} of it"
+            message = f"tensor {uid!r} has the shape {list(dims)}, but {makes}"
             self.problems.error("SR-TENSOR-003", f"{self.scenario.resource_pointer(uid)}/dims", message)
 
 

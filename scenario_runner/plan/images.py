@@ -4,10 +4,9 @@ Such a shader is given the format of the image: HLSL's RWTexture2D<float4> is de
 it, as no format is written there.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from scenario_runner.checks.resources import declared_otherwise, described, name_of_format
@@ -49,12 +48,10 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
     if name != "CUSTOM_EXT":
         return plan._replace(border_color=f"{kind_of_format}_{name}")
     if kind != kind_of_format:
-        other = f"{kind_of_format}_CUSTOM_EXT"
-        message = (
-            f"border color {image.border_color} does not fit image {image.uid!r} of {format.name}, whose texels are"
-            f" {'integers' if kind_of_format == 'INT' else 'no integers'}"
-        )
-        problems.error("SR-IMAGE-008", f"{pointer}/border_color", message, f"use {other}")
+        texels = "integers" if kind_of_format == "INT" else "no integers"
+        what = f"border color {image.border_color} does not fit image {image.uid!r} of {format.name}"
+        help = f"use {kind_of_format}_CUSTOM_EXT"
+        problems.error("SR-IMAGE-008", f"{pointer}/border_color", f"{what}, whose texels are {texels}", help)
         return plan
     color = image.custom_border_color or (0, 0, 0, 0)
     values: tuple[int | float, ...] = tuple(
@@ -88,9 +85,7 @@ class Images(ResourceResolver):
         problems = self.context.problems
         dims = resource.dims
         if len(dims) != 4 or dims[0] != 1 or dims[3] != 1 or not dims[1] or not dims[2]:
-            message = (
-                f"image {resource.uid!r} has dims {list(dims)}, expected [1, width, height, 1] with at least one texel"
-            )
+            message = f"image {resource.uid!r} has dims {list(dims)}, expected [1, width, height, 1] of a texel or more"
             problems.error("SR-IMAGE-006", f"{pointer}/dims", message)
             return None
         width, height = dims[1], dims[2]
@@ -102,7 +97,7 @@ class Images(ResourceResolver):
         most = full_mip_count(width, height)
         if resource.mips > most:
             message = (
-                f"image {resource.uid!r} has {resource.mips} mip levels; {width}x{height} texels have {most} at most"
+                f"image {resource.uid!r} has {resource.mips} mip levels; {width}x{height} texels have at most {most}"
             )
             problems.error("SR-IMAGE-007", f"{pointer}/mips", message)
             return None
@@ -154,41 +149,46 @@ def with_usage(
     without_format: Mapping[str, Collection[TexelAccess]],
 ) -> tuple[dict[str, ResourcePlan], tuple[NeededFeature, ...]]:
     """The resources with what all commands use their images for, and the device features that this takes."""
-    usage: dict[str, set[ImageUsage]] = {}
+    usage: dict[str, set[ImageUsage]] = {
+        uid: set(plan.usage) for uid, plan in resources.items() if plan.kind == "image"
+    }
     filtered: set[str] = set()
-    for descriptor_list in descriptor_lists:
-        for descriptor in descriptor_list.descriptors:
-            kind = _USAGE_OF_KIND.get(descriptor.kind)
-            if kind is not None:
-                usage.setdefault(descriptor.uid, set()).add(kind)
-            if descriptor.kind in _WITH_SAMPLER:
-                filtered.add(descriptor.uid)
-    drawn, moved = _used_by_operations(frames)
-    for uid in drawn:
-        usage.setdefault(uid, set()).add("color_attachment")
-    _share_in_groups(resources, usage)
+    moved: dict[str, set[str]] = {}
+    for descriptor in chain.from_iterable(descriptor_list.descriptors for descriptor_list in descriptor_lists):
+        if descriptor.kind in _USAGE_OF_KIND:
+            usage[descriptor.uid].add(_USAGE_OF_KIND[descriptor.kind])
+        if descriptor.kind in _WITH_SAMPLER:
+            filtered.add(descriptor.uid)
+    for operation in chain.from_iterable(frame.operations for frame in frames):
+        for target in operation.targets if operation.kind == "draw" else ():
+            usage[target.uid].add("color_attachment")
+        for barrier in operation.barriers if operation.kind == "barrier" else ():
+            if barrier.kind == "image":
+                moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
+    # images with OPTIMAL tiling lie alike in memory only where they are made for the same uses
+    shared: dict[str, set[ImageUsage]] = {}
+    for uid, plan in resources.items():
+        if plan.kind == "image" and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
+            shared.setdefault(plan.group, set()).update(usage[uid])
+            usage[uid] = shared[plan.group]
     result: dict[str, ResourcePlan] = {}
     features: list[NeededFeature] = []
     for uid, plan in resources.items():
         if plan.kind != "image":
             result[uid] = plan
             continue
-        uses = plan.usage | usage.get(uid, set())
+        uses = set(usage[uid])
         if "tensor_aliasing" in moved.get(uid, ()):
-            uses |= {"tensor_aliasing"}
+            uses.add("tensor_aliasing")
         sampler = plan.sampler
-        if uid in filtered:
-            if sampler.is_linear and is_integer(plan.format):
-                message = (
-                    f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated"
-                )
-                problems.warn("SR-IMAGE-012", plan.pointer, message)
-                sampler = sampler._replace(min_filter="NEAREST", mag_filter="NEAREST", mip_filter="NEAREST")
-            if sampler.custom_color:
-                what = f"the custom border color of image {uid!r} (VK_EXT_custom_border_color)"
-                features.append(
-                    NeededFeature(_BORDER_FEATURES, "customBorderColors", what, f"{plan.pointer}/custom_border_color")
-                )
+        if uid in filtered and sampler.is_linear and is_integer(plan.format):
+            message = f"image {uid!r} of {plan.format.name} is sampled with NEAREST: integers cannot be interpolated"
+            problems.warn("SR-IMAGE-012", plan.pointer, message)
+            sampler = sampler._replace(min_filter="NEAREST", mag_filter="NEAREST", mip_filter="NEAREST")
+        if uid in filtered and sampler.custom_color:
+            what = f"the custom border color of image {uid!r} (VK_EXT_custom_border_color)"
+            place = f"{plan.pointer}/custom_border_color"
+            features.append(NeededFeature(_BORDER_FEATURES, "customBorderColors", what, place))
         if "tensor_aliasing" in uses:
             what = f"the layout tensor_aliasing of image {uid!r} (VK_ARM_tensors)"
             features.append(NeededFeature("VkPhysicalDeviceTensorFeaturesARM", "tensors", what, plan.pointer))
@@ -200,30 +200,6 @@ def with_usage(
             constant=uses == {"sampled"} and uid not in moved and not plan.aliased,
         )
     return result, tuple(features)
-
-
-def _share_in_groups(resources: Mapping[str, ResourcePlan], usage: dict[str, set[ImageUsage]]) -> None:
-    """Images with OPTIMAL tiling lie alike in memory only where they are made for the same uses."""
-    groups: dict[str, set[ImageUsage]] = {}
-    for uid, plan in resources.items():
-        if plan.kind == "image" and plan.aliased and plan.group is not None and plan.tiling == "OPTIMAL":
-            shared = groups.setdefault(plan.group, set())
-            shared |= plan.usage | usage.get(uid, set())
-            usage[uid] = shared
-
-
-def _used_by_operations(frames: Iterable[FramePlan]) -> tuple[set[str], dict[str, set[str]]]:
-    """The images that drawings have as attachments, and the layouts that barriers move images to."""
-    drawn: set[str] = set()
-    moved: dict[str, set[str]] = {}
-    for operation in (operation for frame in frames for operation in frame.operations):
-        if operation.kind == "draw":
-            drawn.update(target.uid for target in operation.targets)
-        elif operation.kind == "barrier":
-            for barrier in operation.barriers:
-                if barrier.kind == "image":
-                    moved.setdefault(barrier.uid, set()).add(barrier.new_layout)
-    return drawn, moved
 
 
 class FittedShaders:
@@ -249,27 +225,22 @@ class FittedShaders:
             for variable in shader.interface.bindings
             if variable.used and variable.kind == "storage_image"
         }
-        if not variables:
-            return shader
-        bound: dict[int, ImagePlan] = {}
-        differing: dict[int, str] = {}
-        first: tuple[str, DescriptorBinding] | None = None
+        bound: list[tuple[str, DescriptorBinding, ImagePlan]] = []
+        differing: list[tuple[str, DescriptorBinding, ImagePlan]] = []
         for index, binding in enumerate(bindings):
-            variable = variables.get((binding.set, binding.id))
-            image = self._resources.get(binding.resource_ref)
-            if variable is None or not isinstance(image, ImagePlan) or variable.image is None:
-                continue
-            bound[variable.variable] = image
-            if declared_otherwise(variable.image, image.format):
-                differing[variable.variable] = name_of_format(image.format)
-                first = first or (f"{pointer}/bindings/{index}", variable)
-        if first is None:
+            variable, image = variables.get((binding.set, binding.id)), self._resources.get(binding.resource_ref)
+            if variable is not None and variable.image is not None and isinstance(image, ImagePlan):
+                bound.append((f"{pointer}/bindings/{index}", variable, image))
+                if declared_otherwise(variable.image, image.format):
+                    differing.append(bound[-1])
+        if not differing:
             return shader
-        key = (shader.uid, tuple(sorted(differing.items())))
+        formats = {variable.variable: name_of_format(image.format) for _, variable, image in differing}
+        key = (shader.uid, tuple(sorted(formats.items())))
         if key not in self._fitted:
-            changed = change_formats(shader.interface.declarations.index, differing)
+            changed = change_formats(shader.interface.declarations.index, formats)
             if changed is None or all(uid != shader.uid for uid, _ in self._fitted):
-                problems.report([_finding(shader, *first, bound[first[1].variable], possible=changed is not None)])
+                problems.report([_finding(shader, *differing[0], possible=changed is not None)])
             self._fitted[key] = shader, frozenset()
             if changed is not None:
                 self._fitted[key] = shader._replace(code=changed.code), changed.unknown
@@ -278,9 +249,9 @@ class FittedShaders:
                 for capability in changed.capabilities:
                     self.capabilities.setdefault(capability, shader.uid)
         fitted, unknown = self._fitted[key]
-        for variable in variables.values():
-            if variable.variable in unknown and variable.variable in bound:
-                accesses = self.without_format.setdefault(bound[variable.variable].uid, set())
+        for _, variable, image in bound:
+            if variable.variable in unknown:
+                accesses = self.without_format.setdefault(image.uid, set())
                 if variable.reads:
                     accesses.add("read")
                 if variable.writes:
@@ -292,10 +263,8 @@ def _finding(
     shader: LoadedShader, place: str, variable: DescriptorBinding, image: ImagePlan, *, possible: bool
 ) -> Diagnostic:
     assert variable.image is not None
-    message = (
-        f"{described(variable)}, in shader {shader.uid!r} is declared as {variable.image.format};"
-        f" image {image.uid!r} is {image.format.name}"
-    )
+    what = f"{described(variable)}, in shader {shader.uid!r} is declared as {variable.image.format}"
+    message = f"{what}; image {image.uid!r} is {image.format.name}"
     if not possible:
         why = "the shader uses texels in atomic operations, or uses the image in a way that cannot be followed"
         return error("SR-IMAGE-003", place, f"{message}, and {why}", "use the same format for both")

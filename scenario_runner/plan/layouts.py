@@ -6,12 +6,10 @@ otherwise; barriers that change it are added to those of the scenario.
 Source: VK_ARM_tensors, "Tensor Aliasing"; Vulkan specification, "Memory Aliasing".
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scenario_runner.plan.plan import Barrier, FramePlan, Operation, ResourcePlan
+from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, ImageBarrier, ImageLayout
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.scenario import Scenario
@@ -49,12 +47,28 @@ class LevelLayouts:
 
 
 class LayoutTracker(LevelLayouts):
-    """Follows every image that barriers of a scenario move; at the end they are brought back to "general"."""
+    """Follows every image that barriers of a scenario move; at the end they are brought back to "general".
 
-    def __init__(self, resources: Mapping[str, ResourcePlan], scenario: Scenario, problems: Problems) -> None:
+    Images that share memory with tensors move besides: ``_actual`` has the layouts that they are really in.
+    """
+
+    def __init__(
+        self,
+        resources: Mapping[str, ResourcePlan],
+        lists: Sequence[DescriptorList],
+        scenario: Scenario,
+        problems: Problems,
+    ) -> None:
         super().__init__(resources)
+        self._lists = lists
         self._scenario = scenario
         self._problems = problems
+        self._image_of = {
+            plan.uid: plan.image
+            for plan in resources.values()
+            if isinstance(plan, TensorPlan) and not plan.linear and plan.image is not None
+        }
+        self._actual: dict[str, ImageLayout] = dict.fromkeys(self._image_of.values(), "general")
 
     def barriers(self, barrier: Any, pointer: str) -> list[ImageBarrier]:
         """Resolve a barrier resource of the scenario as it acts now: levels in different layouts take a barrier each.
@@ -64,16 +78,17 @@ class LayoutTracker(LevelLayouts):
         image = self._resources.get(barrier.image_resource)
         if not isinstance(image, ImagePlan):
             return []
+        what = f"image barrier {barrier.uid!r}"
         if barrier.new_layout == "undefined":
-            message = (
-                f"image barrier {barrier.uid!r} moves {image.uid!r} to the layout undefined, which no image can be"
-                " moved to"
+            message = f"{what} moves {image.uid!r} to the layout undefined, which no image can be moved to"
+            self._problems.error(
+                "SR-IMAGE-009", f"{pointer}/new_layout", message, "expected general or tensor_aliasing"
             )
-            help = "expected general or tensor_aliasing"
-            self._problems.error("SR-IMAGE-009", f"{pointer}/new_layout", message, help)
             return []
         old_layout, new_layout = barrier.old_layout, barrier.new_layout
-        if _shares_in_general(image):
+        if image.tiling == "LINEAR" or (image.tiling is None and image.aliased):
+            # Tensors see its texels in "general": tensor_aliasing is a layout of OPTIMAL tiling alone, and a barrier
+            # that asks for it means that the memory is seen as a tensor next.
             old_layout = "general" if old_layout == "tensor_aliasing" else old_layout
             new_layout = "general"
         part = barrier.subresource_range
@@ -84,16 +99,13 @@ class LayoutTracker(LevelLayouts):
         for level in range(first, first + count):
             current = layouts[level]
             if old_layout not in ("undefined", current):
-                message = (
-                    f"image barrier {barrier.uid!r} expects mip level {level} of {image.uid!r} in the layout"
-                    f" {old_layout}; it is in {current}, which is used"
-                )
+                expects = f"{what} expects mip level {level} of {image.uid!r} in the layout {old_layout}"
+                message = f"{expects}; it is in {current}, which is used"
                 self._problems.warn("SR-IMAGE-010", f"{pointer}/old_layout", message)
             old = None if old_layout == "undefined" else current
             layouts[level] = new_layout
-            last = result[-1] if result else None
-            if last is not None and last.old_layout == old:
-                result[-1] = last._replace(level_count=last.level_count + 1)
+            if result and result[-1].old_layout == old:
+                result[-1] = result[-1]._replace(level_count=result[-1].level_count + 1)
                 continue
             result.append(
                 ImageBarrier(
@@ -105,31 +117,22 @@ class LayoutTracker(LevelLayouts):
 
     def check_bindings(self, command: Any, index: int) -> None:
         """Note an error where the command number ``index`` binds an image in a layout that is not for shaders."""
-        bound = [(binding.resource_ref, binding.lod) for binding in command.bindings]
-        self.check_shader_access(bound, f"{self._scenario.command_pointer(index)}/bindings")
+        place = f"{self._scenario.command_pointer(index)}/bindings"
+        for number, binding in enumerate(command.bindings):
+            self.check_shader_access(binding.resource_ref, binding.lod, f"{place}/{number}")
 
-    def check_shader_access(
-        self, uids: Iterable[tuple[str, int | None]], pointer: str, names: Sequence[str] = ()
-    ) -> None:
-        """Note an error where a command uses (image, level or None for all) in a layout that is not for shaders.
+    def check_shader_access(self, uid: str, level: int | None, place: str) -> None:
+        """Note an error where a command uses an image, at a level or at all (None), in a layout not for shaders."""
+        layouts = self._moved.get(uid, ())
+        for number in range(len(layouts)) if level is None or not layouts else [level]:
+            if layouts[number] != "general":
+                has = f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here"
+                help = "move it there with an image_barrier before this command"
+                self._problems.error("SR-IMAGE-011", place, f"{has}; shaders need it in general", help)
+                break
 
-        ``pointer`` is that of the list that names the images, in this order, or of the object that names them by
-        ``names``.
-        """
-        for index, (uid, level) in enumerate(uids):
-            layouts = self._moved.get(uid, ())
-            for number in range(len(layouts)) if level is None or not layouts else [level]:
-                if layouts[number] != "general":
-                    message = (
-                        f"mip level {number} of image {uid!r} is in the layout {layouts[number]} here; shaders need it"
-                        " in general"
-                    )
-                    help = "move it there with an image_barrier before this command"
-                    self._problems.error("SR-IMAGE-011", f"{pointer}/{names[index] if names else index}", message, help)
-                    break
-
-    def restoring(self, command: int) -> Barrier | None:
-        """A barrier that brings every image back to "general", for the end of the last frame; None if all are."""
+    def restoring(self, command: int) -> list[Operation]:
+        """A barrier that brings every image back to "general", for the end of the last frame."""
         barriers = [
             _move(uid, layout, "general", level)
             for uid, layouts in self.differing()
@@ -137,80 +140,31 @@ class LayoutTracker(LevelLayouts):
             if layout != "general"
         ]
         self._moved.clear()
-        return Barrier(tuple(barriers), command) if barriers else None
+        return self.around(Barrier(tuple(barriers), command)) if barriers else []
 
+    def around(self, operation: Operation) -> list[Operation]:
+        """An operation, behind a barrier where images that share memory with tensors must be in other layouts.
 
-def _move(uid: str, old: ImageLayout, new: ImageLayout, level: int = 0) -> ImageBarrier:
-    """A barrier that only changes the layout of a level."""
-    return ImageBarrier(("all",), ("all",), "memory_write", "memory_read", uid, old, new, level, 1)
+        An operation that uses such an image and its tensor at once is an error.
+        """
+        if not self._actual:
+            return [operation]
+        if operation.kind == "barrier":
+            return [Barrier(tuple(map(self._acting, operation.barriers)), operation.command)]
+        return [*self._moves(self._needed(operation), operation.command), operation]
 
+    def at_end(self, operations: Sequence[Operation]) -> list[Operation]:
+        """The barrier at the end of a frame with ``operations``, after which images are as the scenario left them."""
+        layouts: dict[str, ImageLayout] = {uid: self._moved.get(uid, ["general"])[0] for uid in self._actual}
+        return self._moves(layouts, operations[-1].command if operations else 0)
 
-def _shares_in_general(image: ImagePlan) -> bool:
-    """Return whether tensors see the texels of this image in "general": that of tensor_aliasing is a layout of OPTIMAL
-    tiling alone, and a barrier that asks for it means that the memory is seen as a tensor next."""
-    return image.tiling == "LINEAR" or (image.tiling is None and image.aliased)
-
-
-def with_aliasing(
-    frames: tuple[FramePlan, ...],
-    resources: Mapping[str, ResourcePlan],
-    lists: Iterable[DescriptorList],
-    scenario: Scenario,
-    problems: Problems,
-) -> tuple[FramePlan, ...]:
-    """The frames with barriers around the operations that use such tensors; the same ones where there are none.
-
-    At the end of each frame every image is in the layout that the frame says. An operation that uses image and tensor
-    at once is an error.
-    """
-    image_of = {
-        plan.uid: plan.image
-        for plan in resources.values()
-        if isinstance(plan, TensorPlan) and not plan.linear and plan.image is not None
-    }
-    if not image_of:
-        return frames
-    moving = _Moving(image_of, tuple(lists), scenario, problems)
-    return tuple(frame._replace(operations=tuple(moving.through(frame))) for frame in frames)
-
-
-class _Moving:
-    """Layouts of the images while the frames go by; ``image_of`` has the image of each tensor."""
-
-    def __init__(
-        self, image_of: Mapping[str, str], lists: Sequence[DescriptorList], scenario: Scenario, problems: Problems
-    ) -> None:
-        self._image_of = image_of
-        self._lists = lists
-        self._scenario = scenario
-        self._problems = problems
-        self._layouts: dict[str, ImageLayout] = dict.fromkeys(image_of.values(), "general")
-
-    def through(self, frame: FramePlan) -> list[Operation]:
-        """The operations of a frame with those that move images."""
-        operations: list[Operation] = []
-        for operation in frame.operations:
-            if operation.kind == "barrier":
-                operations.append(self._followed(operation))
-                continue
-            layouts = self._needed(operation)
-            operations += self._moved(layouts, operation.command)
-            operations.append(operation)
-        last: int = operations[-1].command if operations else 0
-        at_end = dict(frame.layouts)
-        return operations + self._moved({uid: at_end.get(uid, ("general",))[0] for uid in self._layouts}, last)
-
-    def _followed(self, operation: Barrier) -> Barrier:
-        """A barrier of the scenario, which was planned without those that are added here."""
-        barriers: list[Any] = []
-        for barrier in operation.barriers:
-            if isinstance(barrier, ImageBarrier) and barrier.uid in self._layouts:
-                current = self._layouts[barrier.uid]
-                self._layouts[barrier.uid] = barrier.new_layout
-                barriers.append(barrier if barrier.old_layout is None else barrier._replace(old_layout=current))
-            else:
-                barriers.append(barrier)
-        return Barrier(tuple(barriers), operation.command)
+    def _acting(self, barrier: AnyBarrier) -> AnyBarrier:
+        """A barrier of the scenario, which does not know the layouts that images are really in."""
+        if not isinstance(barrier, ImageBarrier) or barrier.uid not in self._actual:
+            return barrier
+        current = self._actual[barrier.uid]
+        self._actual[barrier.uid] = barrier.new_layout
+        return barrier if barrier.old_layout is None else barrier._replace(old_layout=current)
 
     def _needed(self, operation: Any) -> dict[str, ImageLayout]:
         """The layouts that the images must have for an operation."""
@@ -221,25 +175,28 @@ class _Moving:
             used += [target.uid for target in operation.targets]
         for use in used:
             uid = self._image_of.get(use, use)
-            if uid not in self._layouts:
+            if uid not in self._actual:
                 continue
             layout: ImageLayout = "general" if uid == use else "tensor_aliasing"
             if layouts.setdefault(uid, layout) != layout:
                 tensor = users[uid] if uid == use else use
-                self._problems.error(
-                    "SR-MEMORY-010",
-                    f"{self._scenario.command_pointer(operation.command)}/bindings",
-                    f"image {uid!r} of OPTIMAL tiling and tensor {tensor!r}, which shares its memory, are used by one"
-                    " command, but the image cannot be in the layouts of both",
-                    "use one of them, or LINEAR tiling for both",
-                )
+                place = f"{self._scenario.command_pointer(operation.command)}/bindings"
+                both = f"image {uid!r} of OPTIMAL tiling and tensor {tensor!r}, which shares its memory"
+                message = f"{both}, are used by one command, but the image cannot be in the layouts of both"
+                help = "use one of them, or LINEAR tiling for both"
+                self._problems.error("SR-MEMORY-010", place, message, help)
             users[uid] = use
         return layouts
 
-    def _moved(self, layouts: Mapping[str, ImageLayout], command: int) -> list[Barrier]:
-        """A barrier that moves the images to their layouts; none where they are there."""
+    def _moves(self, layouts: Mapping[str, ImageLayout], command: int) -> list[Operation]:
+        """A barrier that moves images to their layouts; none where they are there."""
         barriers = [
-            _move(uid, self._layouts[uid], layout) for uid, layout in layouts.items() if self._layouts[uid] != layout
+            _move(uid, self._actual[uid], layout) for uid, layout in layouts.items() if self._actual[uid] != layout
         ]
-        self._layouts.update(layouts)
+        self._actual.update(layouts)
         return [Barrier(tuple(barriers), command)] if barriers else []
+
+
+def _move(uid: str, old: ImageLayout, new: ImageLayout, level: int = 0) -> ImageBarrier:
+    """A barrier that only changes the layout of a level."""
+    return ImageBarrier(("all",), ("all",), "memory_write", "memory_read", uid, old, new, level, 1)

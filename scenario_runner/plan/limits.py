@@ -50,7 +50,7 @@ _ALIGNMENTS = ("minStorageBufferOffsetAlignment", "minUniformBufferOffsetAlignme
 NAMES = (*_CODES, *_ALIGNMENTS)
 """The limits that are looked at."""
 
-# Which descriptors count against which limit of a stage (Vulkan specification, "Shader Resource Limits").
+# Limits of a stage, and the descriptors that count against each (Vulkan specification, "Shader Resource Limits").
 _COUNTED = (
     ("maxPerStageDescriptorStorageBuffers", ("storage_buffer",), "storage buffers"),
     ("maxPerStageDescriptorUniformBuffers", ("uniform_buffer",), "uniform buffers"),
@@ -88,10 +88,8 @@ def exceeded_limits(plan: Plan, limits: Limits, device: str) -> list[Diagnostic]
 
 def misaligned(plan: ResourcePlan, alignment: int, device: str) -> Diagnostic:
     """The finding for a member of a memory group whose offset does not have the alignment that a device needs."""
-    message = (
-        f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which is not a"
-        f" multiple of the alignment {alignment} that {device!r} needs"
-    )
+    what = f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}"
+    message = f"{what}, which is not a multiple of the alignment {alignment} that {device!r} needs"
     help = "multiples of 256 suit nearly all devices"
     return Diagnostic("SR-LIMIT-012", "error", f"{plan.pointer}/memory_group/offset", message, help)
 
@@ -139,7 +137,7 @@ def _layouts(
     for stage in stages:
         kinds = [binding.kind for bindings in layouts for binding in bindings if stage in binding.stages]
         for name, counted, words in _COUNTED:
-            count = sum(kind in counted for kind in kinds)
+            count = sum(map(counted.__contains__, kinds))
             yield name, count, place, f"{label} uses {count} {words}", None
         yield "maxPerStageResources", len(kinds), place, f"{label} uses {len(kinds)} resources", None
 

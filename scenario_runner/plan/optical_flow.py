@@ -4,11 +4,8 @@ Source: VK_ARM_data_graph_optical_flow, VkDataGraphPipelineOpticalFlowCreateInfo
 seen as one mip level each.
 """
 
-from __future__ import annotations
+from typing import Any, Final, NamedTuple, get_args
 
-from typing import Final, NamedTuple, get_args
-
-from scenario_runner.formats import Format
 from scenario_runner.plan.commands import CommandContext, CommandResolver
 from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding
 from scenario_runner.plan.special_records import (
@@ -56,17 +53,15 @@ _USAGE: Final[dict[Connection, tuple[ImageUsage, ...]]] = {
 class _Image(NamedTuple):
     """A mip level that an optical flow reads or writes; ``place`` is the pointer of its binding."""
 
-    uid: str
+    plan: ImagePlan
     level: int
-    format: Format
-    size: tuple[int, int]
     kind: DescriptorKind
     place: str
 
     @property
     def called(self) -> str:
         """Its name in messages."""
-        return f"image {self.uid!r}" + (f", mip level {self.level}," if self.level else "")
+        return f"image {self.plan.uid!r}" + (f", mip level {self.level}," if self.level else "")
 
 
 class OpticalFlows(CommandResolver):
@@ -78,59 +73,48 @@ class OpticalFlows(CommandResolver):
         self._started: set[int] = set()
 
     def resolve(self, command: DispatchOpticalFlow, index: int) -> tuple[OpticalFlowDispatch, ...]:
-        pointer = self.context.scenario.command_pointer(index)
-        dispatch = self._dispatch(command, index, pointer)
-        if dispatch is None:
-            return ()
-        resources = self.context.tables.resources
-        for name, binding in command.bindings.given().items():
-            image = resources[binding.resource_ref]
-            assert isinstance(image, ImagePlan)
-            resources[image.uid] = image._replace(usage=image.usage.union(_USAGE[_CONNECTIONS[name]]))
-        if dispatch.pipeline not in self._started:
-            self._started.add(dispatch.pipeline)
-            dispatch = dispatch._replace(flags=self._first_flags(dispatch.flags, pointer))
-        self.context.tables.names[index] = (command.kind,)
-        return (dispatch,)
-
-    def _dispatch(self, command: DispatchOpticalFlow, index: int, pointer: str) -> OpticalFlowDispatch | None:
         tables, before = self.context.tables, len(self._problems.errors)
-        bindings = command.bindings.given()
-        if self.context.layouts is not None:
-            seen = [(binding.resource_ref, binding.lod or 0) for binding in bindings.values()]
-            self.context.layouts.check_shader_access(seen, f"{pointer}/bindings", list(bindings))
-        by_name = {name: self._image(name, binding, f"{pointer}/bindings/{name}") for name, binding in bindings.items()}
-        images = {name: image for name, image in by_name.items() if image is not None}
+        pointer, bindings = self.context.scenario.command_pointer(index), command.bindings.given()
+        images: dict[str, _Image] = {}
+        for name, binding in bindings.items():
+            place = f"{pointer}/bindings/{name}"
+            if self.context.layouts is not None:
+                self.context.layouts.check_shader_access(binding.resource_ref, binding.lod or 0, place)
+            image = self._image(name, binding, place)
+            if image is not None:
+                images[name] = image
         grid = int(command.grid_size.partition("x")[0])
         self._check_sizes(images, command.width, command.height, grid)
-        for one, other in (("search_image", "template_image"), ("output_image", "hint_motion_vectors")):
-            self._check_formats(images, one, other)
+        for first_name, second_name in (("search_image", "template_image"), ("output_image", "hint_motion_vectors")):
+            self._check_formats(images, first_name, second_name)
         self._check_access(images)
         if len(self._problems.errors) > before or len(images) < len(bindings):
-            return None
+            return ()
         # Sets and ids of the scenario may be any numbers; nothing but the connections refers to them.
-        numbered = list(enumerate(name for name in _CONNECTIONS if name in images))
+        numbered = [(number, images[name], name) for number, name in enumerate(filter(images.get, _CONNECTIONS))]
         descriptors = tuple(
-            Descriptor(0, number, images[name].kind, images[name].uid, images[name].level) for number, name in numbered
+            Descriptor(0, number, image.kind, image.plan.uid, image.level) for number, image, _ in numbered
         )
         connections = tuple(
-            FlowConnection(
-                0, number, _CONNECTIONS[name], images[name].format.value, images[name].uid, images[name].place
-            )
-            for number, name in numbered
+            FlowConnection(0, number, _CONNECTIONS[name], image.plan.format.value, image.plan.uid, image.place)
+            for number, image, name in numbered
         )
         set_layouts = (tuple(LayoutBinding(descriptor.binding, descriptor.kind) for descriptor in descriptors),)
         size = command.width, command.height
-        plan = OpticalFlowPlan(*size, grid, command.performance_level, set_layouts, connections, command.work, pointer)
+        name = "the optical flow"
+        plan = OpticalFlowPlan(*size, grid, command.performance_level, set_layouts, connections, name, pointer)
         descriptor_list = DescriptorList(set_layouts, descriptors)
-        return OpticalFlowDispatch(
-            tables.graph_pipelines.add(plan, plan.content),
-            tables.lists.add(descriptor_list, descriptor_list),
-            command.implicit_barrier,
-            index,
-            command.execution_flags,
-            command.mean_flow_l1_norm_hint,
-        )
+        pipeline = tables.graph_pipelines.add(plan, plan.content)
+        for name, image in images.items():
+            latest: Any = tables.resources[image.plan.uid]
+            tables.resources[image.plan.uid] = latest._replace(usage=latest.usage.union(_USAGE[_CONNECTIONS[name]]))
+        flags: tuple[str, ...] = command.execution_flags
+        if pipeline not in self._started:
+            self._started.add(pipeline)
+            flags = self._first_flags(flags, pointer)
+        tables.names[index] = (command.kind,)
+        lists, hint = tables.lists.add(descriptor_list, descriptor_list), command.mean_flow_l1_norm_hint
+        return (OpticalFlowDispatch(pipeline, lists, command.implicit_barrier, index, flags, hint),)
 
     def _image(self, name: str, binding: Binding, place: str) -> _Image | None:
         """The mip level that a binding means; None where it cannot be bound, which is noted here or with the image."""
@@ -149,57 +133,54 @@ class OpticalFlows(CommandResolver):
         level = binding.lod or 0
         if level >= plan.mips:
             return None  # reported with the scenario
-        part = plan.part_of(level)
-        return _Image(plan.uid, level, plan.format, (part.width, part.height), kind, f"{place}/resource_ref")
+        return _Image(plan, level, kind, f"{place}/resource_ref")
 
     def _check_sizes(self, images: dict[str, _Image], width: int, height: int, grid: int) -> None:
         vectors = -(-width // grid), -(-height // grid)
         for name, image in images.items():
-            texels = f"{image.called} has {image.size[0]} x {image.size[1]} texels"
+            part = image.plan.part_of(image.level)
+            texels = f"{image.called} has {part.width} x {part.height} texels"
             if name in ("search_image", "template_image"):
-                if image.size != (width, height):
+                if (part.width, part.height) != (width, height):
                     message = f"{texels}; the optical flow has {width} x {height} texels"
                     help = "width and height are those of the two images"
                     self._problems.error("SR-FLOW-001", image.place, message, help)
-            elif image.size != vectors:
-                message = (
-                    f"{texels}; an optical flow of {width} x {height} texels with the grid size {grid}x{grid} has"
-                    f" {vectors[0]} x {vectors[1]} vectors"
-                )
+            elif (part.width, part.height) != vectors:
+                flow = f"an optical flow of {width} x {height} texels with the grid size {grid}x{grid}"
+                message = f"{texels}; {flow} has {vectors[0]} x {vectors[1]} vectors"
                 self._problems.error("SR-FLOW-002", image.place, message, "the image has one texel for each vector")
 
-    def _check_formats(self, images: dict[str, _Image], one: str, other: str) -> None:
+    def _check_formats(self, images: dict[str, _Image], first_name: str, second_name: str) -> None:
         """The two images of the motion have one format, and so have vectors and hints."""
-        first, second = images.get(one), images.get(other)
-        if first is None or second is None or first.format is second.format:
+        first, second = images.get(first_name), images.get(second_name)
+        if first is None or second is None or first.plan.format is second.plan.format:
             return
-        message = f"{second.called} is {second.format.name}, and {first.called} is {first.format.name}"
-        self._problems.error("SR-FLOW-003", second.place, message, f"{one} and {other} have one format")
+        message = f"{second.called} is {second.plan.format.name}, and {first.called} is {first.plan.format.name}"
+        self._problems.error("SR-FLOW-003", second.place, message, f"{first_name} and {second_name} have one format")
 
     def _check_access(self, images: dict[str, _Image]) -> None:
         """Check that the same command does not use what is written through another binding; and ``shader_access``."""
         seen: dict[tuple[str, int], str] = {}
         for name, image in sorted(images.items(), key=lambda item: item[0] in _OUTPUTS):
-            other = seen.setdefault((image.uid, image.level), name)
+            uid = image.plan.uid
+            other = seen.setdefault((uid, image.level), name)
             if other != name and name in _OUTPUTS:
                 message = f"{image.called} is written as {name}, and is {other} as well"
                 self._problems.error("SR-FLOW-004", image.place, message, "bind another image")
-            access = getattr(self.context.scenario.resource(image.uid), "shader_access", "")
+            access = getattr(self.context.scenario.resource(uid), "shader_access", "")
             code, does, wrong, right = "SR-ACCESS-002", "reads", "writeonly", "readonly"
             if name in _OUTPUTS:
                 code, does, wrong, right = "SR-ACCESS-001", "writes", "readonly", "writeonly"
             if access == wrong:
-                message = f"the optical flow {does} image {image.uid!r}, but its shader_access is {wrong!r}"
-                self._problems.warn(code, image.place, message, f"give {image.uid!r} the shader_access {right!r}")
+                message = f"the optical flow {does} image {uid!r}, but its shader_access is {wrong!r}"
+                self._problems.warn(code, image.place, message, f"give {uid!r} the shader_access {right!r}")
 
     def _first_flags(self, flags: tuple[str, ...], pointer: str) -> tuple[str, ...]:
         """The flags of the first optical flow of a session: it has no previous one to compare with."""
         for index, flag in enumerate(flags):
             if flag in _FLAGS_OF_FOLLOWING:
-                message = (
-                    f"the flag {flag!r} is about the previous optical flow of the session, and this one is the first;"
-                    " it is ignored"
-                )
+                what = f"the flag {flag!r} is about the previous optical flow of the session"
                 help = "optical flows of equal size, grid size, performance level and formats share a session"
-                self._problems.warn("SR-FLOW-006", f"{pointer}/execution_flags/{index}", message, help)
+                place = f"{pointer}/execution_flags/{index}"
+                self._problems.warn("SR-FLOW-006", place, f"{what}, and this one is the first; it is ignored", help)
         return tuple(flag for flag in flags if flag not in _FLAGS_OF_FOLLOWING)

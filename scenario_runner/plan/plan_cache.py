@@ -73,7 +73,7 @@ def resolve_to_keep(
     """As `plan.resolve.resolve`, with the facts to keep beside the plan; None where the plan cannot be kept."""
     from scenario_runner.plan.resolve import resolve_with_context
 
-    plan, context, shaders = resolve_with_context(scenario, output_dir, compiler)
+    plan, context, shaders = resolve_with_context(scenario, {}, (), output_dir, compiler)
     return plan, _facts(context, shaders)
 
 

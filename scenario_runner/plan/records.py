@@ -5,8 +5,6 @@ bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages. Tho
 are in `special_records`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Literal, NamedTuple, Protocol
 
@@ -107,13 +105,17 @@ class PipelinePlan(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """The target of one binding of one set; of an image one mip ``level``, or all of them (None)."""
+    """The target of one binding of one set; of an image one mip ``level``, or all of them (None).
+
+    ``flow_input`` tells that an optical flow reads it.
+    """
 
     set: int
     binding: int
     kind: DescriptorKind
     uid: str
     level: int | None = None
+    flow_input: bool = False
 
 
 class DescriptorList(NamedTuple):

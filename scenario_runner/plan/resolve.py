@@ -1,9 +1,8 @@
 """From a scenario to a plan: sizes, sources, shaders, descriptors and frames, checked against each other. No GPU."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -40,14 +39,7 @@ def resolve(
     Raises ScenarioError, FileError or ShaderError, each with everything that is wrong; UnsupportedError when the
     scenario is right but holds what this version does not run; UsageError for inputs and outputs that do not exist.
     """
-    return _resolve(scenario, Problems(scenario), inputs or {}, outputs, output_dir, compiler)[0]
-
-
-def resolve_with_context(
-    scenario: Scenario, output_dir: StrPath | None, compiler: CompilerOptions
-) -> tuple[Plan, CommandContext, list[Shader]]:
-    """As `resolve`, with what the plan was made from: the context of its commands, and all shaders that it uses."""
-    return _resolve(scenario, Problems(scenario), {}, None, output_dir, compiler)
+    return resolve_with_context(scenario, inputs or {}, outputs or (), output_dir, compiler)[0]
 
 
 class Examination(NamedTuple):
@@ -70,7 +62,7 @@ def examine(
 
     problems = Problems(scenario)
     try:
-        plan, context, _ = _resolve(scenario, problems, {}, None, output_dir, compiler, thorough=True)
+        plan, context, _ = resolve_with_context(scenario, {}, (), output_dir, compiler, problems)
         problems.report(wrong_destinations(plan))
         mixed = mixed_outputs(plan)
         if mixed is not None:
@@ -83,17 +75,19 @@ def examine(
     return Examination(plan, problems, context.shaders)
 
 
-def _resolve(
+def resolve_with_context(
     scenario: Scenario,
-    problems: Problems,
     inputs: Mapping[str, Any],
-    outputs: Collection[str] | None,
+    outputs: Collection[str],
     output_dir: StrPath | None,
     compiler: CompilerOptions | None,
-    *,
-    thorough: bool = False,
+    thorough: Problems | None = None,
 ) -> tuple[Plan, CommandContext, list[Shader]]:
-    """The plan, the context of its commands, and all shaders that it uses."""
+    """As `resolve`, with what the plan was made from: the context of its commands, and all shaders that it uses.
+
+    What is wrong is added to the problems ``thorough`` where they are given, and everything is looked at all the same.
+    """
+    problems = thorough or Problems(scenario)
     declared: dict[str, Any] = {}
     readonly: set[str] = set()
     for resource in scenario.resources:
@@ -102,7 +96,7 @@ def _resolve(
             readonly.add(resource.uid)
     kinds = set(map(attrgetter("kind"), (*scenario.resources, *scenario.commands)))
     if inputs or outputs:
-        _check_names(declared, inputs, outputs or ())
+        _check_names(declared, inputs, outputs)
     graphs: Any = None
     shapes: Mapping[str, tuple[int, ...]] = {}
     deferred: frozenset[str] = frozenset()
@@ -111,42 +105,32 @@ def _resolve(
 
         graphs = GraphFiles(scenario, inputs, problems)
         shapes, deferred = graphs.shapes, graphs.deferred
-    resources, raw_data = resolve_resources(
-        ResourceContext(scenario, problems, inputs, outputs or (), shapes, deferred)
-    )
-    if not thorough:
+    resources, raw_data = resolve_resources(ResourceContext(scenario, problems, inputs, outputs, shapes, deferred))
+    if thorough is None:
         problems.raise_if_any()
     shaders = used_shaders(scenario)
     places = {} if graphs is None else graphs.add_shaders(shaders)
-    loaded = load_shaders(scenario, shaders, compiler or CompilerOptions(), problems, places, thorough=thorough)
+    loaded = load_shaders(
+        scenario, shaders, compiler or CompilerOptions(), problems, places, thorough=thorough is not None
+    )
     layouts = fitted = None
+    tables = Tables(resources)
     if "image" in kinds:
         from scenario_runner.plan.layouts import LayoutTracker
 
-        layouts = LayoutTracker(resources, scenario, problems)
+        layouts = LayoutTracker(resources, tables.lists, scenario, problems)
     if "image" in kinds or graphs is not None:
         from scenario_runner.plan.images import FittedShaders
 
         fitted = FittedShaders(resources)
-    context = CommandContext(
-        scenario,
-        problems,
-        Tables(resources),
-        loaded,
-        PushConstants(scenario, problems, raw_data, {}),
-        frozenset(readonly),
-        layouts,
-        fitted,
-        graphs,
-    )
+    push_constants, called = PushConstants(scenario, problems, raw_data, {}), frozenset(readonly)
+    context = CommandContext(scenario, problems, tables, loaded, push_constants, called, layouts, fitted, graphs)
     plan = _assemble(context)
-    if not thorough:
+    if thorough is None:
         problems.raise_if_any()
-    plan = plan._replace(
-        outputs=_outputs(context, declared, outputs or (), scenario.base_dir if output_dir is None else output_dir),
-        warnings=(*scenario.warnings, *problems.warnings),
-    )
-    return plan, context, shaders
+    folder = scenario.base_dir if output_dir is None else output_dir
+    written = _outputs(context, declared, outputs, folder)
+    return plan._replace(outputs=written, warnings=(*scenario.warnings, *problems.warnings)), context, shaders
 
 
 def _assemble(context: CommandContext) -> Plan:
@@ -157,10 +141,6 @@ def _assemble(context: CommandContext) -> Plan:
     resources: Mapping[str, ResourcePlan] = tables.resources
     frames = tuple(tables.frames)
     kinds = set(map(attrgetter("kind"), resources.values()))  # those inside of graphs as well
-    if context.layouts is not None and "tensor" in kinds:
-        from scenario_runner.plan.layouts import with_aliasing
-
-        frames = with_aliasing(frames, resources, tables.lists, scenario, problems)
     fitted = context.fitted
     if fitted is not None:
         from scenario_runner.plan.images import with_usage
@@ -213,12 +193,14 @@ def _resolve_commands(context: CommandContext) -> None:
         name = COMMANDS[command.kind].resolver
         if name not in resolvers:
             resolvers[name] = load(name)(context)
-        tables.operations.extend(resolvers[name].resolve(command, index))
-    restoring = images.restoring(len(commands)) if images is not None else None
-    if restoring is not None:
-        tables.operations.append(restoring)  # a repeated run begins with every image in its place
+        operations = resolvers[name].resolve(command, index)
+        if images is not None:
+            operations = chain.from_iterable(map(images.around, operations))
+        tables.operations.extend(operations)
+    if images is not None:
+        tables.operations += images.restoring(len(commands))  # a repeated run begins with every image in its place
     if tables.operations:
-        tables.end_frame((), len(tables.frames), False, "/commands")
+        tables.end_frame((), len(tables.frames), False, "/commands", images)
     if context.graphs is not None:
         context.graphs.report_unknown_shapes()
 

@@ -60,16 +60,10 @@ class Buffers(ResourceResolver):
             path = source.path if isinstance(source, NpySource) else None
             what = "the array given for it" if path is None else repr(path)
             message = f"buffer {resource.uid!r} has {resource.size} bytes, but {what} holds {source.size_bytes}"
-            self.context.problems.error(
-                "SR-USAGE-001" if path is None else "SR-FILE-002", f"{pointer}/size", message, "both must be equal"
-            )
+            code = "SR-USAGE-001" if path is None else "SR-FILE-002"
+            self.context.problems.error(code, f"{pointer}/size", message, "both must be equal")
             return None
-        return BufferPlan(
-            uid=resource.uid,
-            pointer=pointer,
-            size_bytes=resource.size,
-            source=source,
-        )
+        return BufferPlan(resource.uid, pointer, resource.size, source=source)
 
     @staticmethod
     def replaced(planned: BufferPlan, scenario: Scenario, data: Any) -> BufferPlan | None:
@@ -107,10 +101,8 @@ def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
     if plan.format is not None and plan.format.numpy_dtype is not None:
         item_size_bytes = max(4, int(plan.format.numpy_dtype[2:]))
     if plan.offset_bytes % item_size_bytes:
-        message = (
-            f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}, which no device"
-            f" allows: expected a multiple of {item_size_bytes}"
-        )
+        what = f"memory group {plan.group!r} places {plan.uid!r} at offset {plan.offset_bytes}"
+        message = f"{what}, which no device allows: expected a multiple of {item_size_bytes}"
         help = "multiples of 256 suit nearly all devices; each says itself what it needs when a scenario runs"
         problems.error("SR-MEMORY-002", f"{plan.pointer}/memory_group/offset", message, help)
 
@@ -118,11 +110,10 @@ def _check_offset(plan: ResourcePlan, problems: Problems) -> None:
 def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePlan], problems: Problems) -> None:
     for image in images:
         if image.mips > 1:
-            message = (
-                f"image {image.uid!r} has {image.mips} mip levels and shares the memory of group {group!r}; where its"
-                " levels lie is up to the device, so that the other members could not tell what they see"
-            )
-            problems.error("SR-MEMORY-003", f"{image.pointer}/mips", message, "images that share memory have one level")
+            what = f"image {image.uid!r} has {image.mips} mip levels and shares the memory of group {group!r}"
+            help = "images that share memory have one level"
+            message = f"{what}; where its levels lie is known to the device alone"
+            problems.error("SR-MEMORY-003", f"{image.pointer}/mips", message, help)
     optimal = [image for image in images if image.tiling == "OPTIMAL"]
     kinds = {plan.kind for plan in members}
     layouts = {(image.format, image.width, image.height, image.tiling, image.offset_bytes) for image in images}
@@ -133,10 +124,8 @@ def _check_images(group: str, members: list[ResourcePlan], images: list[ImagePla
 
 
 def _refuse_tiling(plan: ImagePlan | TensorPlan, group: str, what: str, problems: Problems) -> None:
-    message = (
-        f"{plan.kind} {plan.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}: only the device knows"
-        f" where its {what}, so that the other members could not tell what they see"
-    )
+    shares = f"{plan.kind} {plan.uid!r} has OPTIMAL tiling and shares the memory of group {group!r}"
+    message = f"{shares}; where its {what} is known to the device alone"
     problems.error("SR-MEMORY-004", f"{plan.pointer}/tiling", message, "leave tiling out, or use LINEAR")
 
 
@@ -145,9 +134,7 @@ def _check_sources(group: str, members: list[ResourcePlan], problems: Problems) 
     for plan, other in collisions((span_of(plan), plan) for plan in members if plan.source is not None):
         paths = [getattr(resource.source, "path", None) for resource in (plan, other)]
         if paths[0] is None or paths[0] != paths[1] or plan.offset_bytes != other.offset_bytes:
-            message = (
-                f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in the memory group {group!r}"
-            )
+            message = f"the initial content of {plan.uid!r} overlaps that of {other.uid!r} in memory group {group!r}"
             problems.error("SR-MEMORY-001", f"{plan.pointer}/memory_group", message, "give one of them initial content")
 
 
@@ -159,19 +146,18 @@ def _join(
     unlike = next((image for image in images if tensor.linear == (image.tiling == "OPTIMAL")), None)
     if unlike is not None:
         of_image = unlike.tiling or "LINEAR (the default of images that share memory)"
-        message = (
-            f"image {unlike.uid!r} has the tiling {of_image}, and tensor {tensor.uid!r} in the same memory group"
-            f" {group!r} has {'LINEAR' if tensor.linear else 'OPTIMAL'}"
+        of_tensor = (
+            f"tensor {tensor.uid!r} in the same memory group {group!r} has {'LINEAR' if tensor.linear else 'OPTIMAL'}"
         )
-        help = "give both the same tiling"
-        problems.error("SR-MEMORY-009", f"{(unlike if tensor.linear else tensor).pointer}/tiling", message, help)
+        message = f"image {unlike.uid!r} has the tiling {of_image}, and {of_tensor}"
+        place = f"{(unlike if tensor.linear else tensor).pointer}/tiling"
+        problems.error("SR-MEMORY-009", place, message, "give both the same tiling")
     elif tensor.linear:
         for image in images:
             if not overlap(span_of(tensor), span_of(image)):
                 continue
             if len(image.format.aspects) > 1:
-                why = "where its depths and its stencils lie is up to the device"
-                _report_mismatch(tensor, image, why, problems)
+                _report_mismatch(tensor, image, "where its depths and stencils lie is up to the device", problems)
             elif image.offset_bytes == tensor.offset_bytes and _mismatch(tensor, image) is None:
                 resources[tensor.uid] = tensor._replace(image=image.uid)
     elif shown is None or len(images) > 1:
@@ -203,11 +189,9 @@ def _mismatch(tensor: TensorPlan, image: Any) -> str | None:
 
 
 def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problems) -> None:
-    message = (
-        f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name} cannot show image"
-        f" {image.uid!r} of {image.width} x {image.height} texels: {why}"
-    )
-    problems.error("SR-MEMORY-006", f"{tensor.pointer}/memory_group", message)
+    shown = f"image {image.uid!r} of {image.width} x {image.height} texels"
+    what = f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name}"
+    problems.error("SR-MEMORY-006", f"{tensor.pointer}/memory_group", f"{what} cannot show {shown}: {why}")
 
 
 def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
@@ -240,7 +224,8 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
                     planned[resource.uid] = plan
         except ScenarioRunnerError as error:
             problems.add_error(error, f"{pointer}/src")
-    check_groups(groups, planned, problems)
+    if groups:
+        check_groups(groups, planned, problems)
     return planned, raw_data
 
 

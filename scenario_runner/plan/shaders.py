@@ -1,12 +1,10 @@
 """The shaders that a scenario uses, as SPIR-V: compiled (side by side, cached) or read, then taken apart."""
 
-from __future__ import annotations
-
 import os
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from scenario_runner import progress
@@ -37,8 +35,7 @@ class LoadedShader(NamedTuple):
     """A shader resource with its module and entry point.
 
     ``features`` are Vulkan's that its blocks' layouts take, ``includes`` the files that its source includes.
-    ``push_constants_size`` is the scenario's, ``block_size`` that of the block of push constants, ``range_size`` the
-    larger one, all in bytes.
+    ``push_constants_size`` is the scenario's, ``block_size`` that of the block of push constants, both in bytes.
     """
 
     uid: str
@@ -53,7 +50,6 @@ class LoadedShader(NamedTuple):
     stage: ShaderStage
     push_constants_size: int
     block_size: int
-    range_size: int
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
         """The compute pipeline of the shader; its range of push constants covers the block in any case."""
@@ -103,11 +99,11 @@ def load_shaders(
         (modules if shader.type == "SPIR-V" else sources).append(shader)
     codes: dict[str, Compiled] = {}
     if sources:
-        codes.update(_compiled(scenario, sources, pointers, options, problems))
+        codes = _compiled(list(map(partial(compile_request, scenario), sources)), pointers, options, problems)
         if not thorough and len(codes) < len(sources):
             problems.raise_if_any()
     if modules:
-        codes.update(_given(scenario, modules, pointers, options, problems))
+        codes |= _given(scenario, modules, pointers, options, problems)
     loaded = {}
     for shader in shaders:
         if shader.uid not in codes:
@@ -131,42 +127,35 @@ def _given(
     """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
     from scenario_runner.shaders.spirv_val import check_modules
 
-    by_content = {}
+    modules: dict[str, tuple[str, bytes]] = {}
     for shader in shaders:
         try:
-            by_content[shader.uid], _ = read_spirv(scenario, shader)
+            modules[shader.uid] = shader.src or shader.uid, read_spirv(scenario, shader)[0]
         except ScenarioRunnerError as error:
             problems.add_error(error, pointers[shader.uid])
-    modules = {
-        shader.uid: (shader.src or shader.uid, by_content[shader.uid]) for shader in shaders if shader.uid in by_content
-    }
     complaints = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
     for uid, complaint in complaints.items():
         problems.add_otherwise(complaint, pointers[uid])
-    return {uid: Compiled(code, []) for uid, code in by_content.items()}
+    return {uid: Compiled(code, []) for uid, (_, code) in modules.items()}
 
 
 def _compiled(
-    scenario: Scenario,
-    sources: Sequence[Shader],
-    pointers: Mapping[str, str],
-    options: CompilerOptions,
-    problems: Problems,
+    requests: Sequence[CompileRequest], pointers: Mapping[str, str], options: CompilerOptions, problems: Problems
 ) -> dict[str, Compiled]:
     """The modules of shaders by uid; those that fail are noted, each at its place."""
-    requests = [compile_request(scenario, shader) for shader in sources]
     codes = {}
     with progress.phase("compile", "shaders"):
         compiler, cache_dir, use_cache = options
         results = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
-    for shader, result in zip(sources, results, strict=True):
+    for request, result in zip(requests, results, strict=True):
+        uid = request.label
         if not isinstance(result, Compiled):
-            problems.add_error(result, pointers[shader.uid])
+            problems.add_error(result, pointers[uid])
             continue
-        codes[shader.uid] = result
-        if shader.type == "HLSL" and result.compiler is not None and result.compiler.hlsl_is_dated:
+        codes[uid] = result
+        if request.language == "HLSL" and result.compiler is not None and result.compiler.hlsl_is_dated:
             message = f"HLSL is compiled by {result.compiler.path}, which does not know HLSL 2021"
-            problems.warn("SR-SHADER-016", pointers[shader.uid], message, f"dxc does: {dxc_install_line()}")
+            problems.warn("SR-SHADER-016", pointers[uid], message, f"dxc does: {dxc_install_line()}")
     return codes
 
 
@@ -183,7 +172,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
         entry=shader.entry,
         stage=shader.stage,
         build_options=shader.build_options,
-        include_dirs=tuple(os.path.join(base, folder) for folder in shader.include_dirs),
+        include_dirs=tuple(map(partial(os.path.join, base), shader.include_dirs)),
         base_dir=base,
         label=shader.uid,
     )
@@ -218,9 +207,8 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
     code, includes, _ = compiled
     module = _read_module(code, name=shader.src or shader.uid)
     entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
-    values, more = specialize(
-        module, shader.uid, shader.specialization_constants, f"{pointer}/specialization_constants"
-    )
+    place = f"{pointer}/specialization_constants"
+    values, more = specialize(module, shader.uid, shader.specialization_constants, place)
     good = problems.report([*findings, *more])
     if entry is None or not good:
         return None
@@ -236,7 +224,6 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
     if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
         return None
     features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, shader.uid)))
-    block_size = declared_size(interface)
     return LoadedShader(
         shader.uid,
         pointer,
@@ -249,6 +236,5 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
         includes,
         shader.stage,
         shader.push_constants_size,
-        block_size,
-        max(shader.push_constants_size, block_size),
+        declared_size(interface),
     )

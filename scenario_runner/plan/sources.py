@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -74,7 +73,7 @@ class NpySource(_FileSource):
 
     def _read(self, destination: memoryview, offset: int) -> None:
         with self.opened() as reader:
-            reader.read_into(destination, offset, len(destination))
+            reader.read_into(destination, offset=offset, size=len(destination))
 
 
 def content_of(source: Source) -> bytes:
@@ -165,10 +164,8 @@ class ImageArraySource(ArraySource):
             self._view = memoryview(bytes(self._view) + bytes(self._view[3::4]))  # depth and stencil of each item
         # an array holds the first aspect; zeros follow where there is another that its items have no room for
         if len(self._view) not in (first.size_bytes, self.size_bytes):
-            raise UsageError(
-                f"input {uid!r} holds {len(self._view)} bytes; {first.width}x{first.height} texels"
-                f" of {format.name} are {first.size_bytes}"
-            )
+            texels = f"{first.width}x{first.height} texels of {format.name} are {first.size_bytes}"
+            raise UsageError(f"input {uid!r} holds {len(self._view)} bytes; {texels}")
         if len(self._view) < self.size_bytes:
             self._view = memoryview(bytes(self._view).ljust(self.size_bytes, b"\0"))
 
@@ -197,10 +194,8 @@ def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -
     allowed = [shape, (1, *shape)] + ([shape[:2]] if format.numpy_items == 1 else [])
     expected = numpy.dtype(format.numpy_dtype)
     if data.shape not in allowed:
-        raise UsageError(
-            f"input {uid!r} has the shape {data.shape}; {width}x{height} texels of {format.name} are {shape}"
-            " (height, width, items)"
-        )
+        texels = f"{width}x{height} texels of {format.name} are {shape} (height, width, items)"
+        raise UsageError(f"input {uid!r} has the shape {data.shape}; {texels}")
     kinds = "fV" if expected.kind == "f" else "uibV"  # integers of either sign, and raw bytes, as from files
     if data.dtype.itemsize != expected.itemsize or data.dtype.kind not in kinds:
         raise UsageError(f"input {uid!r} is an array of {data.dtype}; texels of {format.name} are {expected}")
@@ -211,73 +206,52 @@ _LARGE_BYTES = 64 << 20
 
 
 class FilePart(NamedTuple):
-    """``size_bytes`` from ``start_bytes`` on of the file at ``path``, which had this identity when it was planned."""
+    """``size_bytes`` from ``start_bytes`` on of the file at ``path``, which had this identity when it was planned.
+
+    Parts compare by the identity of the file, not by its content: that takes too long for large models.
+    """
 
     path: str
     identity: Identity
     start_bytes: int
     size_bytes: int
 
-
-class ConstantData:
-    """The bytes of one constant, in the ``part`` of a file or in ``view``.
-
-    They are equal where they are known to be the same bytes, so that pipelines are found again.
-
-    Parts of files compare by the identity of the file, not by its content: that takes too long for large models.
-    """
-
-    __slots__ = ("_hash", "part", "size_bytes", "view")
-
-    def __init__(self, data: memoryview | FilePart) -> None:
-        self.part: FilePart | None = None
-        self.view: memoryview | None = None
-        if isinstance(data, FilePart):
-            self.part, self.size_bytes = data, data.size_bytes
-            self._hash = hash(data[1:])
-        else:
-            self.view = data if data.readonly else memoryview(bytes(data))  # the caller may change it later
-            self.size_bytes = data.nbytes
-            self._hash = zlib.crc32(self.view)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.part is None or not self.part.identity.settled:
-            raise TypeError("the bytes only live in this process")
-        return _unchanged_constant, (self.part,)
+        if not self.identity.settled:
+            raise TypeError("the file may change and keep its identity")
+        return _unchanged_part, tuple(self)
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self[1:])
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, ConstantData) or self._hash != other._hash:
-            return False
-        if self.part is not None and other.part is not None:
-            return self.part.identity.settled and self.part[1:] == other.part[1:]
-        return self.view is not None and other.view is not None and self.view == other.view
+        is_known = isinstance(other, FilePart) and self.identity.settled
+        return self is other or (is_known and self[1:] == other[1:])  # type: ignore[index]
 
 
-def _unchanged_constant(part: FilePart) -> ConstantData:
+ConstantData = FilePart | memoryview
+"""The bytes of a constant; where they are known to be the same bytes they are equal, so that pipelines are found."""
+
+
+def _unchanged_part(*fields: Any) -> FilePart:
     """The constant of a kept plan. Raises FileError where the file is another one now."""
+    part = FilePart(*fields)
     if file_identity(part.path) != part.identity:
         raise FileError(f"{part.path}: the file changed")
-    return ConstantData(part)
+    return part
 
 
 @contextmanager
 def in_memory(constants: Iterable[ConstantData]) -> Iterator[list[memoryview]]:
     """The bytes of each constant, valid as long as the block runs. Raises FileError, also where a file has changed."""
     constants = list(constants)
-    large = sum(constant.part.size_bytes for constant in constants if constant.part is not None) >= _LARGE_BYTES
+    large = sum(part.size_bytes for part in constants if isinstance(part, FilePart)) >= _LARGE_BYTES
     with ExitStack() as stack:
         files: dict[str, tuple[SourceFile, memoryview | None]] = {}
         views = []
-        for constant in constants:
-            part = constant.part
-            if part is None:
-                assert constant.view is not None
-                views.append(constant.view)
+        for part in constants:
+            if isinstance(part, memoryview):
+                views.append(part)
                 continue
             if part.path not in files:
                 files[part.path] = _opened(part, stack, large)

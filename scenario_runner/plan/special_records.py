@@ -46,7 +46,8 @@ class ImagePlan(NamedTuple):
     first ``size_bytes`` are read back. A source holds those of the first ``source_levels`` levels; the other levels are
     generated. ``tiling`` is None where the device may choose. ``aliased`` images share memory with other resources.
     ``constant`` ones are only ever sampled. ``filters`` tells whether the sampler is used. ``without_format`` is what
-    shaders do with texels that do not declare the format although they could (`plan.images`).
+    shaders do with texels that do not declare the format although they could (`plan.images`). There is no type of its
+    content in a file (``npy``): each of its ``parts`` is an array (`array_type`).
     """
 
     uid: str
@@ -70,11 +71,7 @@ class ImagePlan(NamedTuple):
     zero_fill: bool = True
     without_format: frozenset[TexelAccess] = frozenset()
     kind: Literal["image"] = "image"
-
-    @property
-    def npy(self) -> None:
-        """Its content is not one array: each of its ``parts`` is (`array_type`)."""
-        return None
+    npy: None = None
 
     def extent(self, level: int | None) -> int:
         """The number of texels in a mip level, by default the first one."""
@@ -171,6 +168,10 @@ class GraphConstantPlan(NamedTuple):
     data: ConstantData
     sparsity_dimension: int | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        return self.data.nbytes if isinstance(self.data, memoryview) else self.data.size_bytes
+
 
 class GraphResourcePlan(NamedTuple):
     """VkDataGraphPipelineResourceInfoARM: what the graph finds at a binding, and whether it reads or writes it."""
@@ -258,24 +259,19 @@ class OpticalFlowPlan(NamedTuple):
     grid: int
     performance_level: PerformanceLevel
     set_layouts: tuple[tuple[LayoutBinding, ...], ...]
-    connections: tuple[FlowConnection, ...]
+    resources: tuple[FlowConnection, ...]
     label: str
     pointer: str
     kind: Literal["optical_flow"] = "optical_flow"
 
     @property
-    def resources(self) -> tuple[FlowConnection, ...]:
-        """The resources that it reads and writes."""
-        return self.connections
-
-    @property
     def content(self) -> Hashable:
         """The content that decides which pipeline this is; uids, labels and pointers are for people only."""
-        return (*self[:5], *(connection[:4] for connection in self.connections))
+        return (*self[:5], *(connection[:4] for connection in self.resources))
 
     def format_of(self, connection: Connection) -> int | None:
         """The VkFormat of what is connected so, None where nothing is."""
-        return next((end.format for end in self.connections if end.connection == connection), None)
+        return next((end.format for end in self.resources if end.connection == connection), None)
 
 
 class OpticalFlowDispatch(NamedTuple):

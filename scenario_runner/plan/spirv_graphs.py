@@ -5,15 +5,13 @@ What a graph's SPIR-V declares against what it is given: the emulation layers ab
 Source: SPV_ARM_graph, and the Vulkan specification's valid usage of VkDataGraphPipelineCreateInfoARM.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from scenario_runner.checks.resources import holds
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.formats import Format, format_of_value
-from scenario_runner.graphs.module import FixedGraph, GraphModule
+from scenario_runner.graphs.module import GraphModule
 from scenario_runner.graphs.tosa import merged
 from scenario_runner.plan.commands import CommandContext
 from scenario_runner.plan.graph_models import SpirvGraph
@@ -60,10 +58,8 @@ def graph_dispatch(
     """The operation that runs a graph with ``tensors``; None where something is wrong, which is reported or noted."""
     problems, tables, entry = context.problems, context.tables, graph.entry
     before = len(problems.errors)
-    for code, message in _binding_problems(entry, tensors):
-        report("bindings", code, message)
-    for code, message in _constant_problems(graph.body.module, constants):
-        report("graph_constants", code, message)
+    _check_tensors(entry, tensors, report)
+    _check_constants(graph.body.module, constants, report)
     if len(problems.errors) > before:
         return None
     try:
@@ -71,16 +67,23 @@ def graph_dispatch(
     except ScenarioRunnerError as error:
         problems.add_error(error, f"{context.scenario.command_pointer(index)}/bindings")
         return None
-    for code, message in _shape_problems(entry, fixed, tensors):
-        report("shapes", code, message)
+    for output in entry.outputs:
+        place = output.set, output.binding
+        inferred, bound = fixed.outputs.get(place), tensors[place]
+        if inferred is not None and merged(inferred, bound.dims) is None:
+            what = f"the graph's {_port('output', output)} is {list(inferred)} for these inputs"
+            has = f"tensor {bound.uid!r} has the shape {list(bound.dims)}"
+            report("shapes", "SR-TENSOR-003", f"{what}; {has}")
+    if fixed.code is None:
+        message = f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes"
+        report("shapes", "SR-GRAPH-007", message)
     if len(problems.errors) > before or fixed.code is None:
         return None
     layouts = tuple(
         tuple(LayoutBinding(binding, "tensor") for owner, binding in sorted(tensors) if owner == number)
         for number in range(max((owner for owner, _ in tensors), default=-1) + 1)
     )
-    inputs = dict.fromkeys((input_.set, input_.binding) for input_ in entry.inputs)
-    outputs = dict.fromkeys((output.set, output.binding) for output in entry.outputs)
+    inputs, outputs = _places(entry.inputs), _places(entry.outputs)
     pipeline = GraphPipelinePlan(
         code=fixed.code,
         entry=entry.name,
@@ -97,15 +100,10 @@ def graph_dispatch(
         name=graph.name,
     )
     tables.graph_modules[graph.label] = graph.body.module, graph.pointer
-    descriptor_list = DescriptorList(
-        layouts, tuple(Descriptor(*place, "tensor", tensor.uid) for place, tensor in tensors.items())
-    )
-    return GraphDispatch(
-        tables.graph_pipelines.add(pipeline, pipeline.content),
-        tables.lists.add(descriptor_list, descriptor_list),
-        barrier,
-        index,
-    )
+    descriptors = tuple(Descriptor(*place, "tensor", tensor.uid) for place, tensor in tensors.items())
+    sets = DescriptorList(layouts, descriptors)
+    indices = tables.graph_pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
+    return GraphDispatch(*indices, barrier, index)
 
 
 def spirv_dispatch(
@@ -116,19 +114,17 @@ def spirv_dispatch(
     pointer, label = scenario.command_pointer(index), f"graph {graph.uid!r}"
     before = len(problems.errors)
     tensors: dict[Place, TensorPlan] = {}
-    declared = dict.fromkeys((port.set, port.binding) for port in (*graph.entry.inputs, *graph.entry.outputs))
+    declared = _places((*graph.entry.inputs, *graph.entry.outputs))
     for number, binding in enumerate(command.bindings):
         plan = tables.resources.get(binding.resource_ref)
         place = f"{pointer}/bindings/{number}"
         if plan is None:
             continue  # reported where the resource is
         if plan.kind != "tensor":
-            problems.error(
-                "SR-BIND-003", f"{place}/resource_ref", f"{plan.uid!r} is not a tensor; graphs take nothing else"
-            )
+            message = f"{plan.uid!r} is not a tensor; graphs take nothing else"
+            problems.error("SR-BIND-003", f"{place}/resource_ref", message)
         elif (binding.set, binding.id) not in declared:
-            there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in declared)
-            message = f"{label} has nothing at set {binding.set}, binding {binding.id}; it has: {there_are}"
+            message = f"{label} has nothing at set {binding.set}, binding {binding.id}; it has: {_listed(declared)}"
             problems.error("SR-GRAPH-005", place, message)
         else:
             tensors[binding.set, binding.id] = plan
@@ -172,68 +168,50 @@ def _data(source: Source) -> ConstantData:
     """The bytes: of a plain file where they lie in it, so that large constants take no memory of ours."""
     if isinstance(source, NpySource) and source.header.is_plain and source.size_bytes:
         with source.opened() as file:
-            return ConstantData(FilePart(source.path, file.identity, file.header.data_offset, source.size_bytes))
-    return ConstantData(memoryview(content_of(source)))
+            return FilePart(source.path, file.source.identity, file.header.data_offset, source.size_bytes)
+    return memoryview(content_of(source))
 
 
-def _binding_problems(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan]) -> Iterator[tuple[str, str]]:
-    """Iterate over codes and messages: what is wrong with the tensors that a graph is given."""
-    for direction, resources in (("input", entry.inputs), ("output", entry.outputs)):
-        for declared in resources:
-            place = (declared.set, declared.binding)
-            where = f"{direction} {declared.name!r} at set {place[0]}, binding {place[1]}"
-            if place not in tensors:
-                yield "SR-BIND-001", f"nothing is bound to the graph's {where}, which is {declared.tensor}"
-                continue
-            tensor = tensors[place]
-            mismatch = _mismatch(declared.tensor, tensor.description)
-            if mismatch is not None:
-                code, difference = mismatch
-                yield code, f"the graph's {where} is {declared.tensor}; tensor {tensor.uid!r} {difference}"
-    places = dict.fromkeys((port.set, port.binding) for port in (*entry.inputs, *entry.outputs))
-    there_are = ", ".join(f"set {owner}, binding {number}" for owner, number in places) or "none"
+def _places(ports: Iterable[Any]) -> dict[Place, None]:
+    return dict.fromkeys((port.set, port.binding) for port in ports)
+
+
+def _listed(places: Iterable[Place]) -> str:
+    return ", ".join(f"set {owner}, binding {number}" for owner, number in places) or "none"
+
+
+def _port(direction: str, port: Any) -> str:
+    return f"{direction} {port.name!r} at set {port.set}, binding {port.binding}"
+
+
+def _check_tensors(entry: GraphEntryPoint, tensors: Mapping[Place, TensorPlan], report: Report) -> None:
+    """Report tensors that a graph lacks, that it has no place for, and that are of another type."""
+    ports = [*(("input", port) for port in entry.inputs), *(("output", port) for port in entry.outputs)]
+    for direction, port in ports:
+        tensor, what = tensors.get((port.set, port.binding)), f"the graph's {_port(direction, port)}"
+        if tensor is None:
+            report("bindings", "SR-BIND-001", f"nothing is bound to {what}, which is {port.tensor}")
+        elif mismatch := _mismatch(port.tensor, tensor.description):
+            report("bindings", mismatch[0], f"{what} is {port.tensor}; tensor {tensor.uid!r} {mismatch[1]}")
+    places = _places(port for _, port in ports)
     for owner, number in tensors.keys() - places.keys():  # in a file whose tables and modules are made for each other
-        yield (
-            "SR-GRAPH-005",
-            f"its tables have a resource at set {owner}, binding {number}, where the graph {entry.name!r:.100} has"
-            f" neither an input nor an output; those of the graph are at: {there_are}",
-        )
+        has_none = f"where the graph {entry.name!r:.100} has neither an input nor an output"
+        message = f"its tables have a resource at set {owner}, binding {number}, {has_none}; it has: {_listed(places)}"
+        report("bindings", "SR-GRAPH-005", message)
 
 
-def _constant_problems(module: Module, constants: Mapping[int, GraphConstantPlan]) -> Iterator[tuple[str, str]]:
-    """Iterate over codes and messages about the constants of a module: missing, too many, or of another type."""
+def _check_constants(module: Module, constants: Mapping[int, GraphConstantPlan], report: Report) -> None:
+    """Report constants of a module that are missing, too many, or of another type."""
     declared = {constant.id: constant.tensor for constant in module.graph_constants}
     for number, tensor in declared.items():
-        constant = constants.get(number)
+        constant, what = constants.get(number), f"the graph constant {number}"
         if constant is None:
-            yield "SR-GRAPH-002", f"the graph constant {number}, which is {tensor}, is missing"
-            continue
-        mismatch = _mismatch(tensor, constant.description)
-        if mismatch is not None:
-            yield "SR-GRAPH-003", f"the graph constant {number} is {tensor}; what is given for it {mismatch[1]}"
+            report("graph_constants", "SR-GRAPH-002", f"{what}, which is {tensor}, is missing")
+        elif mismatch := _mismatch(tensor, constant.description):
+            report("graph_constants", "SR-GRAPH-003", f"{what} is {tensor}; what is given for it {mismatch[1]}")
     for number in constants.keys() - declared.keys():
-        there_are = ", ".join(map(str, declared)) or "none"
-        yield "SR-GRAPH-004", f"the graph has no constant {number}; its constants are: {there_are}"
-
-
-def _shape_problems(
-    entry: GraphEntryPoint, fixed: FixedGraph, tensors: Mapping[Place, TensorPlan]
-) -> Iterator[tuple[str, str]]:
-    """Iterate over codes and messages about tensors at a graph's outputs, and shapes that inputs leave open."""
-    for declared in entry.outputs:
-        place = declared.set, declared.binding
-        inferred, bound = fixed.outputs.get(place), tensors[place]
-        if inferred is not None and merged(inferred, bound.dims) is None:
-            yield (
-                "SR-TENSOR-003",
-                f"the graph's output {declared.name!r} at set {place[0]}, binding {place[1]} is {list(inferred)} for"
-                f" these inputs; tensor {bound.uid!r} has the shape {list(bound.dims)}",
-            )
-    if fixed.code is None:
-        yield (
-            "SR-GRAPH-007",
-            f"the shape of {fixed.unknown} does not follow from the inputs'; convert the model with fixed shapes",
-        )
+        message = f"the graph has no constant {number}; its constants are: {', '.join(map(str, declared)) or 'none'}"
+        report("graph_constants", "SR-GRAPH-004", message)
 
 
 def _mismatch(declared: Tensor, description: TensorDescription) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ from scenario_runner.scenario.scenario import Problems
 _MOST_DIMENSIONS = 64
 _MOST_ELEMENTS = 2**48
 
-# What NumPy programs write where the reference runner writes raw bytes; ml_dtypes saves its types as V2 and V1.
+# Types that NumPy programs write where the reference runner writes raw bytes; ml_dtypes saves its types as V2 and V1.
 _ALSO_READ = {
     "bfloat16": ("u2", "V2"),
     "float8e4m3": ("u1", "V1"),
@@ -38,9 +38,8 @@ def tensor_format(name: str, pointer: str, problems: Problems) -> Format | None:
     """The format called ``name`` if tensors can have it; what is wrong goes into ``problems``."""
     format = find_format(name)
     if format is None:
-        problems.error(
-            "SR-JSON-005", pointer, f"no format that this program knows is called {name!r:.100}", format_help(name)
-        )
+        message = f"no format that this program knows is called {name!r:.100}"
+        problems.error("SR-JSON-005", pointer, message, format_help(name))
         return None
     if not is_format_of_tensors(format):
         message = f"a tensor cannot have the format {name!r}: its elements are single numbers"
@@ -75,15 +74,8 @@ class Tensors(ResourceResolver):
             return None
         if source is not None and not check_content(source, format, shape, f"tensor {uid!r}", pointer, problems):
             return None
-        return TensorPlan(
-            uid=uid,
-            pointer=pointer,
-            size_bytes=prod(shape) * format.block_size_bytes,
-            format=format,
-            shape=shape,
-            linear=resource.tiling != "OPTIMAL",
-            source=source,
-        )
+        size_bytes = prod(shape) * format.block_size_bytes
+        return TensorPlan(uid, pointer, size_bytes, format, shape, linear=resource.tiling != "OPTIMAL", source=source)
 
     @staticmethod
     def replaced(planned: TensorPlan, scenario: Scenario, data: Any) -> TensorPlan | None:
@@ -120,19 +112,16 @@ def _shape(
             return None
         shape = inferred
     if len(shape) > _MOST_DIMENSIONS or prod(shape) > _MOST_ELEMENTS:
-        problems.error(
-            "SR-TENSOR-005", f"{pointer}/dims", f"tensor {tensor.uid!r} of the shape {list(shape)} is too large"
-        )
+        message = f"tensor {tensor.uid!r} of the shape {list(shape)} is too large"
+        problems.error("SR-TENSOR-005", f"{pointer}/dims", message)
         return None
     return shape
 
 
-def report_unknown_shape(tensor: Tensor, pointer: str, problems: Problems) -> None:
+def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
     """Note that nothing says the dimensions that a tensor leaves open."""
-    message = (
-        f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}, and no graph of the scenario says what its"
-        " dimensions of 0 or less are"
-    )
+    what = f"tensor {tensor.uid!r} has the shape {list(tensor.dims)}"
+    message = f"{what}, and no graph of the scenario says what its dimensions of 0 or less are"
     help = "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'"
     problems.error("SR-TENSOR-006", f"{pointer}/dims", message, help)
 
@@ -177,14 +166,10 @@ def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...]
     return descr, source.shape, pointer, "SR-USAGE-001", "the array given for it"
 
 
-_KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "V": "raw bytes of "}
+_KINDS = {"i": "int{}", "u": "uint{}", "f": "float{}", "c": "complex{}", "V": "raw bytes of {} bits", "b": "bool"}
 
 
 def _readable(type: str) -> str:
     """``f4`` as people say it: float32."""
     kind, size = type[:1], type[1:]
-    if kind == "b":
-        return "bool"
-    if kind in _KINDS and size.isdigit():
-        return f"{_KINDS[kind]}{int(size) * 8}" + (" bits" if kind == "V" else "")
-    return repr(type)
+    return _KINDS[kind].format(int(size) * 8) if kind in _KINDS and size.isdigit() else repr(type)

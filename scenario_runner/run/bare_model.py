@@ -1,7 +1,5 @@
 """A model that runs without a scenario file: the scenario of the template, with inputs by name, number or position."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -10,13 +8,15 @@ from typing import Any
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
-from scenario_runner.graphs import find_port, input_ports, output_ports
-from scenario_runner.graphs.model import format_name
+from scenario_runner.graphs.model import find_port
 from scenario_runner.graphs.scenario_template import COMMAND, scenario_for
 from scenario_runner.plan.graph_models import read_model
 from scenario_runner.scenario import Scenario, from_dict, loads
 
 _OPTIONS = {"tensor": "--input", "buffer": "--input", "image": "--input", "raw_data": "--push-constants"}
+
+
+_WRITE_SCENARIO = "write a scenario with 'scenario-runner vgf scenario'"
 
 
 class BareModel:
@@ -35,7 +35,7 @@ class BareModel:
             body["uid"]: body for entry in self.described["resources"] for body in entry.values()
         }
         self.command: dict[str, Any] = self.described["commands"][0][COMMAND]
-        self.missing = {port.binding: port for port in input_ports(vgf)}
+        self.missing = {port.binding: port for port in vgf.input_ports}
         self._uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
         self._constants = {entry["push_data_ref"] for entry in self.command.get("push_constants", ())}
 
@@ -46,7 +46,7 @@ class BareModel:
         have, UsageError for an input that was given before; ``place`` begins its message.
         """
         try:
-            port = find_port(input_ports(self._vgf), name)
+            port = find_port(self._vgf.input_ports, name)
         except ScenarioRunnerError as error:
             raise error.at(path=self._path) from None
         if self.missing.pop(port.binding, None) is None:
@@ -55,21 +55,19 @@ class BareModel:
 
     def check_outputs(self) -> None:
         """Raise UnsupportedError where nothing says how large an output is."""
-        for port in output_ports(self._vgf):
+        for port in self._vgf.output_ports:
             if self.bodies[self._uid_of[port.binding]].get("size") == 0:
                 row = self._vgf.resources[port.resource_index]
-                raise UnsupportedError(
-                    f"{self._path}: nothing says how large the output {port.label} is, a buffer of the shape"
-                    f" {list(row.shape)} and {format_name(row.format)}",
-                    help="write a scenario with 'scenario-runner vgf scenario', and the size of the buffer in it",
-                )
+                output = f"{port.label} is, a buffer of the shape {list(row.shape)} and {row.format_name}"
+                message = f"{self._path}: nothing says how large the output {output}"
+                raise UnsupportedError(message, help=f"{_WRITE_SCENARIO}, and the size of the buffer in it")
 
     def by_uid(self, inputs: Mapping[Any, Any] | tuple[Any, ...]) -> dict[str, Any]:
         """Arrays that are given by position, name or binding number, by the uids of their resources.
 
         The push constants of a shader are the input ``<shader>_push_constants``. Raises FileError and UsageError.
         """
-        ports = input_ports(self._vgf)
+        ports = self._vgf.input_ports
         if not isinstance(inputs, Mapping):
             if len(inputs) > len(ports):
                 there_are = ", ".join(port.label for port in ports) or "none"
@@ -100,10 +98,8 @@ class BareModel:
             raise UsageError(f"{self._path}: no array is given for the input{'s'[: len(missing) > 1]} {names}")
         substitutions = self.command.get("shader_substitutions")
         if substitutions:
-            raise UnsupportedError(
-                f"{self._path}: the model has no code for the shader {substitutions[0]['target']!r}",
-                help="write a scenario with 'scenario-runner vgf scenario', and the shader in it",
-            )
+            message = f"{self._path}: the model has no code for the shader {substitutions[0]['target']!r}"
+            raise UnsupportedError(message, help=f"{_WRITE_SCENARIO}, and the shader in it")
         if not to_files:
             for body in self.bodies.values():
                 body.pop("dst", None)

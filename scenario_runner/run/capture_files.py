@@ -1,40 +1,59 @@
-"""Captured frames in files, written while the next frame runs.
+"""Captured frames in files, and lists of files with their hashes, which dumps have as well.
 
-What a frame captures is copied out of the device's memory at once; a thread writes it. At most `_MOST_CHUNKS` chunks
-wait to be written: then the run waits. The files of a frame get their names together when the frame is complete, so
-that those before a failure stay, and `manifest.json` lists them. Names and folders are checked before the run.
+The files of a frame get their names together when the frame is complete, so that those before a failure stay, and
+`manifest.json` lists them. Names and folders are checked before the run.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import hashlib
 import json
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import copy_context
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
-from scenario_runner import system_limits
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, read_file
-from scenario_runner.plan.plan import FramePlan, Plan, frame_folder
-from scenario_runner.run.resource_files import FileNames, ResourceWriter, at_resource, create_resource_file
+from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan, frame_folder
+from scenario_runner.run.output_files import Receive, ResourceWriter, Sink, at_resource, create_resource_file, ignore
 
 MANIFEST = "manifest.json"
 _MARK = "scenario-runner captures"
 _VERSION = 1
+_MOST_NAME_BYTES = 200  # file systems mostly take 255, with all that is put behind it
+
+
+class FileNames:
+    """Gives each uid of a run the name of a file, unlike that of any other uid, always the same one."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of(self, uid: str) -> str:
+        """The name without an extension: characters that file systems refuse become underscores, and long names are
+        cut."""
+        name = self._names.get(uid)
+        if name is None:
+            plain = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
+            plain = name = os.fsencode(plain)[:_MOST_NAME_BYTES].decode(errors="ignore")
+            count = 1
+            while name.casefold() in self._taken:  # some file systems do not tell capitals from small letters
+                count += 1
+                name = f"{plain}~{count}"
+            self._names[uid] = name
+            self._taken.add(name.casefold())
+        return name
 
 
 class HashedFile(OutputFile):
-    """A file whose content is hashed (SHA-256) as it is written."""
+    """A file of a set whose content is hashed (SHA-256) as it is written."""
 
-    def __init__(self, path: str | os.PathLike[str], size_bytes: int, *, files: OutputSet | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], size_bytes: int, *, files: OutputSet) -> None:
         super().__init__(path, size_bytes, files=files)
         self.digest = hashlib.sha256()
 
@@ -43,19 +62,17 @@ class HashedFile(OutputFile):
         self.digest.update(data)
 
 
+class HashedFiles(OutputSet):
+    """A set of such files."""
+
+    def create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
+        return HashedFile(path, size_bytes, files=self)
+
+
 def taken_files(plan: Plan) -> dict[str, str]:
     """The files of a scenario, by their real paths, and the verb for what it does with them."""
     taken = {os.path.realpath(path): "reads" for path in plan.reads}
-    return taken | {os.path.realpath(path): "has as a dst" for _, path in plan.outputs if path is not None}
-
-
-def refuse_taken(path: str, what: str, folder_of: str, taken: Mapping[str, str]) -> None:
-    """Raise FileError for a file that is one of ``taken``."""
-    why = taken.get(os.path.realpath(path)) if taken else None
-    if why is not None:
-        message = f"is where {what} would be written, but the scenario {why} this file"
-        help = f"choose another folder for {folder_of}"
-        raise FileError(Diagnostic("SR-FILE-001", "error", None, message, help, path=path))
+    return taken | {os.path.realpath(path): "writes" for _, path in plan.outputs if path is not None}
 
 
 def read_list(path: str, mark: str) -> dict[str, Any] | None:
@@ -68,83 +85,52 @@ def read_list(path: str, mark: str) -> dict[str, Any] | None:
         return None
 
 
-def check_list(path: str, mark: str, what: str) -> None:
-    """Refuse to replace a file of somebody else. Raises FileError."""
-    if os.path.exists(path) and read_list(path, mark) is None:
-        raise file_error(path, f"is not {what}, which would replace it", help="choose another folder")
+def check_files(plan: Plan, folder: str, listing: str, mark: str, files: Iterable[tuple[str, str, str]]) -> None:
+    """Refuse files in a folder, and their list, that cannot be written or that the scenario has. Raises FileError.
 
-
-def write_manifest(folder: str, entries: Sequence[dict[str, Any]]) -> None:
-    """List these files, and those of earlier runs that are still there. Raises FileError."""
-    path = os.path.join(folder, MANIFEST)
-    own = {entry["file"] for entry in entries}
-    earlier = [
-        entry
-        for entry in (read_list(path, _MARK) or {"files": ()})["files"]
-        if entry["file"] not in own and os.path.isfile(os.path.join(folder, entry["file"]))
-    ]
-    text = json.dumps({"kind": _MARK, "version": _VERSION, "files": [*earlier, *entries]}, indent=1)
-    with OutputFile(path) as file:
-        file.write(text.encode() + b"\n")
-
-
-def check_captures(plan: Plan, folder: str, repeat: int) -> None:
-    """Refuse captures that cannot be written, or would overwrite what the scenario reads or one of its outputs.
-
-    Problems of a frame's files have the pointer of the resource. Raises FileError.
+    ``files`` are paths, uids of the resources whose pointers problems have, or "", and what the files are.
     """
-    manifest, taken = os.path.join(folder, MANIFEST), taken_files(plan)
-    refuse_taken(manifest, "the list of captures", "captures", taken)
-    check_destination(manifest)
-    check_list(manifest, _MARK, "a list of captures")
-    names = CaptureNames(plan, folder, repeat)
-    for iteration in range(repeat if os.path.lexists(folder) else 0):  # in a new folder nothing is in the way
-        for frame in plan.frames:
-            for uid, files in names.files(iteration, frame).items():
-                for path in files:
-                    refuse_taken(path, f"a frame of {uid!r}", "captures", taken)
-                    try:
-                        check_destination(path)
-                    except FileError as error:
-                        raise at_resource(error, plan.resources[uid].pointer) from error.__cause__
+    taken, path_of_list = taken_files(plan), os.path.join(folder, listing)
+    for path, uid, what in ((path_of_list, "", "the list of files"), *files):
+        why = taken.get(os.path.realpath(path)) if taken else None
+        if why is not None:
+            message = f"is where {what} would be written, but the scenario {why} this file"
+            raise file_error(path, message, help="choose another folder")
+        try:
+            check_destination(path)
+        except FileError as error:
+            if uid:
+                at_resource(error, plan.resources[uid].pointer)
+            raise
+    if os.path.exists(path_of_list) and read_list(path_of_list, mark) is None:
+        kind = "the index of a dump" if mark.endswith("dump") else "a list of captures"
+        raise file_error(path_of_list, f"is not {kind}, which would replace it", help="choose another folder")
     check_folder_to_write(folder)
 
 
-_CHUNK_BYTES = 8 << 20
-_MOST_CHUNKS = 24  # that wait to be written, small ones as well
-_BESIDE_BYTES = 1 << 20  # from this size on, a chunk is hashed while it is written
+def captured_files(plan: Plan, folder: str, repeat: int) -> Iterator[dict[str, dict[str, str]]]:
+    """The files of each captured frame of a run, in order: of each uid the paths, with their names below ``folder``.
 
-
-class CaptureNames:
-    """The files of the frames of one run: ``frame_<id>/<uid>.<format>``, under ``iteration_<n>/`` when repeating.
-
-    Of frames with one id, the folders of the second and later ones get a number behind it.
+    They are ``frame_<id>/<uid>.<format>``, under ``iteration_<n>/`` when repeating; of images in every format that can
+    hold all of them. Of frames with one id, the folders of the second and later ones get a number behind it.
     """
+    folders, file_names = FrameFolders(repeat), FileNames()
+    for iteration in range(repeat):
+        for frame in plan.frames:
+            if frame.boundary and frame.captures:
+                base = folders.name(iteration, frame.frame_id)
+                files = {}
+                for uid in frame.captures:
+                    stem, extensions = f"{base}/{file_names.of(uid)}", _extensions(plan.resources[uid])
+                    files[uid] = {os.path.join(folder, stem + extension): stem + extension for extension in extensions}
+                yield files
 
-    def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
-        self._plan = plan
-        self._folder = folder
-        self._folders = FrameFolders(repeat)
-        self._file_names = FileNames()
 
-    def files(self, iteration: int, frame: FramePlan) -> dict[str, dict[str, str]]:
-        """The path of each file, and its name below the folder of captures, by uid; ask once for each frame of a run,
-        in order."""
-        folder = self._folders.name(iteration, frame.frame_id)
-        files: dict[str, dict[str, str]] = {}
-        for uid in frame.captures:
-            stem = os.path.join(folder, self._file_names.of(uid))
-            names = [stem + extension for extension in self._extensions(uid)]
-            files[uid] = {os.path.join(self._folder, name): name for name in names}
-        return files
-
-    def _extensions(self, uid: str) -> list[str]:
-        """List the extensions of files that hold all of a resource: of images, every format that can."""
-        plan = self._plan.resources[uid]
-        if plan.kind != "image":
-            return [codec_for(plan.kind).extension]
-        fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
-        return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
+def _extensions(plan: ResourcePlan) -> list[str]:
+    if plan.kind != "image":
+        return [codec_for(plan.kind).extension]
+    fitting = [codec.extension for codec in all_codecs() if codec.holds(plan.format, plan.mips)]
+    return fitting or [codec_for(plan.kind, plan.format, plan.mips).extension]
 
 
 class FrameFolders:
@@ -152,186 +138,136 @@ class FrameFolders:
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
-        self._iteration = 0
-        self._seen: dict[int, int] = {}
+        self._seen: Counter[tuple[int, int]] = Counter()
 
     def name(self, iteration: int, frame_id: int) -> str:
         """``frame_<id>``, under ``iteration_<n>/`` when repeating; the second one of an id gets a number."""
-        if iteration != self._iteration:
-            self._iteration, self._seen = iteration, {}
-        count = self._seen[frame_id] = self._seen.get(frame_id, 0) + 1
-        name = frame_folder(frame_id, count)
+        self._seen[iteration, frame_id] += 1
+        name = frame_folder(frame_id, self._seen[iteration, frame_id])
         return name if self._repeat == 1 else f"iteration_{iteration}/{name}"
 
 
-class CaptureFiles:
-    """Writes the captures of a run. `frame` gives what takes the pieces of one; `close` ends it all.
+class ListedFiles(Sink):
+    """A sink whose files are hashed as they are written, and then listed. Raises FileError."""
 
-    What goes wrong on the thread is raised by the next call: FileError, with the pointer of the resource. What comes
-    later is not written then.
-    """
+    captures = True
+
+    def __init__(self) -> None:
+        self._files = HashedFiles()
+        self._writer: ResourceWriter | None = None
+
+    def _receiver(
+        self,
+        plan: Plan,
+        open_files: Callable[[str], Iterable[tuple[dict[str, Any], ContentWriter, range]]],
+        is_last: Callable[[str], bool] = lambda uid: True,
+    ) -> Receive:
+        """Open a receiver whose files, with their entries and parts by ``open_files``, get their names together with
+        those of the ``is_last`` resource."""
+        entries: list[dict[str, Any]] = []
+
+        def opened(uid: str) -> Iterator[tuple[ContentWriter, range]]:
+            for entry, writer, part in open_files(uid):
+                entries.append(entry)
+                yield writer, part
+
+        def complete(uid: str) -> None:
+            if is_last(uid):
+                done: Any = self._files.complete
+                self._files.publish()
+                for entry, file in zip(entries, done, strict=True):
+                    entry.setdefault("size_bytes", file.written_bytes)
+                    entry["sha256"] = file.digest.hexdigest()
+                self._add(entries.copy())
+                entries.clear()
+
+        self._writer = ResourceWriter(plan, opened, complete)
+        return self._writer.receive
+
+    def _add(self, entries: list[dict[str, Any]]) -> None:
+        """List these files, which have their names."""
+        raise NotImplementedError
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.discard()
+        self._files.discard()
+
+
+class CaptureFiles(ListedFiles):
+    """Writes captured frames into folders of ``folder``. Their files get their names as their frames end, so that those
+    before a failure can be looked at. Problems have the pointer of the resource."""
 
     def __init__(self, plan: Plan, folder: str, repeat: int) -> None:
+        super().__init__()
         self._plan = plan
         self._folder = folder
-        self._names = CaptureNames(plan, folder, repeat)
-        self._error: BaseException | None = None
+        self._repeat = repeat
+        self._names = captured_files(plan, folder, repeat)
         self._entries: list[dict[str, Any]] = []
         self._listed = 0
-        self._open: FrameFiles | None = None
-        self._room = threading.Semaphore(_MOST_CHUNKS)
-        self._context = copy_context()  # which files may be written is a matter of the context
-        self._writer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-files")
-        self.hasher = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="capture-hash")
 
-    def frame(self, iteration: int, frame: FramePlan) -> FrameFiles:
-        """Open the taker of the pieces of a frame's captures, in order."""
-        return FrameFiles(self, self._plan, self._names.files(iteration, frame), iteration, frame.frame_id)
+    def check(self) -> None:
+        """Refuse captures that cannot be written, or would overwrite what the scenario reads or one of its outputs.
 
-    def close(self) -> None:
-        """Wait until what is complete is written, and list it. Raises what went wrong."""
-        self._writer.shutdown()
-        self.hasher.shutdown()
-        if self._open is not None:
-            self._open.discard()
-        try:
-            self._list(at_least=1)
-        finally:
-            if self._error is not None:
-                raise self._error
+        Problems of a frame's files have the pointer of the resource. Raises FileError.
+        """
+        if any(frame.captures for frame in self._plan.frames):
+            is_new = not os.path.lexists(self._folder)  # then nothing is in the way
+            files = (
+                (path, uid, f"a frame of {uid!r}")
+                for frame in captured_files(self._plan, self._folder, 0 if is_new else self._repeat)
+                for uid, paths in frame.items()
+                for path in paths
+            )
+            check_files(self._plan, self._folder, MANIFEST, _MARK, files)
 
-    def put(self, job: Callable[[], None]) -> None:
-        """Have the thread do something after what it was given before. Raises what went wrong earlier."""
-        self._room.acquire()
-        if self._error is not None:
-            self._room.release()
-            raise self._error
-        _submit(self._writer, self._context.run, self._do, job)
+    def frame(self, iteration: int, frame: FramePlan) -> Receive:
+        """Open the receiver of the captures of a frame with a boundary."""
+        if not (frame.boundary and frame.captures):
+            return ignore
+        names = next(self._names)
 
-    def _do(self, job: Callable[[], None]) -> None:
-        try:
-            if self._error is None:
-                job()
-        except BaseException as error:  # raised again by the next call
-            self._error = error
-            if self._open is not None:
-                self._open.discard()
-        finally:
-            self._room.release()
+        def open_files(uid: str) -> Iterator[tuple[dict[str, Any], ContentWriter, range]]:
+            plan = self._plan.resources[uid]
+            for path, name in names[uid].items():
+                entry = {
+                    "scenario": self._plan.name,
+                    "iteration": iteration,
+                    "frame_id": frame.frame_id,
+                    "resource": uid,
+                    "kind": plan.kind,
+                    "format": None if plan.format is None else plan.format.name,
+                    "shape": [plan.height, plan.width] if plan.npy is None else list(plan.npy[1]),
+                    "mip_levels": plan.mips if plan.kind == "image" else None,
+                    "file": name,
+                }
+                yield entry, create_resource_file(path, plan, self._files.create), range(plan.size_bytes)
 
-    def write(self, files: FrameFiles, uid: str, piece: bytearray) -> None:
-        """On the thread: write a piece of a resource. Raises FileError with the pointer of the resource."""
-        self._open = files
-        files.writer.receive(uid, memoryview(piece))
+        return self._receiver(self._plan, open_files, lambda uid: uid == frame.captures[-1])
 
-    def complete(self, files: FrameFiles) -> None:
-        """On the thread: all of a frame is there."""
-        self._entries += files.publish()
-        self._open = None
+    def _add(self, entries: list[dict[str, Any]]) -> None:
+        self._entries += entries
         self._list(at_least=max(1, len(self._entries) // 8))
 
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        super().__exit__(kind)
+        with suppress(FileError) if kind is not None else nullcontext():  # what ended the block came first
+            self._list(at_least=1)
+
     def _list(self, *, at_least: int) -> None:
-        """Write the manifest where so many files are not in it yet: seldom enough for any number of frames."""
+        """Write the manifest where so many files are not in it yet, with those of earlier runs that are still there:
+        seldom enough for any number of frames."""
         if len(self._entries) - self._listed < at_least:
             return
-        write_manifest(self._folder, self._entries)
-        self._listed = len(self._entries)
-
-
-def _submit(pool: concurrent.futures.ThreadPoolExecutor, call: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return pool.submit(call, *arguments)
-    except RuntimeError as error:  # a thread that could not be started
-        raise system_limits.refusal("thread") from error
-
-
-class FrameFiles:
-    """Takes pieces of one frame's captures; copies of them are written on the thread."""
-
-    def __init__(
-        self, owner: CaptureFiles, plan: Plan, files: dict[str, dict[str, str]], iteration: int, frame_id: int
-    ) -> None:
-        self._owner = owner
-        self._plan = plan
-        self._files = files
-        self._iteration = iteration
-        self._frame_id = frame_id
-        self._pending = OutputSet()
-        self.writer = ResourceWriter(plan, self._open)
-
-    def receive(self, uid: str, view: memoryview) -> None:
-        flat = view.cast("B")
-        for start in range(0, len(flat), _CHUNK_BYTES) or (0,):
-            piece = bytearray(flat[start : start + _CHUNK_BYTES])
-            self._owner.put(partial(self._owner.write, self, uid, piece))
-
-    def finish(self) -> None:
-        """All is there."""
-        self._owner.put(partial(self._owner.complete, self))
-
-    def _open(self, uid: str) -> Iterator[ContentWriter]:
-        for path in self._files[uid]:
-            yield create_resource_file(path, self._plan.resources[uid], self._create)
-
-    def _create(self, path: str | os.PathLike[str], size_bytes: int = 0) -> OutputFile:
-        return _CaptureFile(path, size_bytes, self._owner.hasher, self._pending)
-
-    def publish(self) -> list[dict[str, Any]]:
-        """Give all files their names, and return what they are."""
-        by_path: dict[str, Any] = {file.path: file for file in self._pending.complete}
-        self._pending.publish()
-        return [
-            self._entry(uid, name, by_path[path])
-            for uid, files in self._files.items()
-            for path, name in files.items()
-            if path in by_path
+        path = os.path.join(self._folder, MANIFEST)
+        own = {entry["file"] for entry in self._entries}
+        earlier = [
+            entry
+            for entry in (read_list(path, _MARK) or {"files": ()})["files"]
+            if entry["file"] not in own and os.path.isfile(os.path.join(self._folder, entry["file"]))
         ]
-
-    def _entry(self, uid: str, name: str, file: _CaptureFile) -> dict[str, Any]:
-        plan = self._plan.resources[uid]
-        shape = [plan.height, plan.width] if plan.npy is None else list(plan.npy[1])
-        return {
-            "scenario": self._plan.name,
-            "iteration": self._iteration,
-            "frame_id": self._frame_id,
-            "resource": uid,
-            "kind": plan.kind,
-            "format": None if plan.format is None else plan.format.name,
-            "shape": shape,
-            "mip_levels": plan.mips if plan.kind == "image" else None,
-            "file": name.replace(os.sep, "/"),
-            "size_bytes": file.size_bytes,
-            "sha256": file.digest.hexdigest(),
-        }
-
-    def discard(self) -> None:
-        """Remove what is not complete."""
-        self.writer.discard()
-        self._pending.discard()
-
-
-class _CaptureFile(HashedFile):
-    """Hashes large pieces while they are written, on another thread."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        size_bytes: int,
-        hasher: concurrent.futures.ThreadPoolExecutor,
-        files: OutputSet,
-    ) -> None:
-        super().__init__(path, size_bytes, files=files)
-        self.size_bytes = 0
-        self._hasher = hasher
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        size = memoryview(data).nbytes
-        self.size_bytes += size
-        if size < _BESIDE_BYTES:
-            super().write(data)
-            return
-        hashing = _submit(self._hasher, self.digest.update, data)
-        try:
-            OutputFile.write(self, data)  # the thread hashes it
-        finally:
-            hashing.result()
+        text = json.dumps({"kind": _MARK, "version": _VERSION, "files": [*earlier, *self._entries]}, indent=1)
+        with OutputFile(path) as file:
+            file.write(text.encode() + b"\n")
+        self._listed = len(self._entries)

@@ -4,20 +4,17 @@ The tools do not say so when the disk is full, so that a capture is looked throu
 renderdoc/serialise/rdcfile.cpp of RenderDoc 1.x, and framework/format/format.h of gfxreconstruct.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from scenario_runner import log
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import error_of
+from scenario_runner.errors import UnsupportedError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
 from scenario_runner.plan.plan import Plan
-from scenario_runner.vulkan.frame_capture import FrameCapture, RenderDoc, wanted
+from scenario_runner.vulkan.frame_capture import FrameCapture, RenderDoc, capture_request
 from scenario_runner.vulkan.layers import LAYERS_VARIABLE, available_layers, tools
 
 GFXR_LAYER = "VK_LAYER_LUNARG_gfxreconstruct"
@@ -25,19 +22,19 @@ _GFXR_HOW = (
     "install gfxreconstruct (Debian and Ubuntu: apt install gfxreconstruct; elsewhere: the Vulkan SDK), or name the"
     " folder of its VkLayer_gfxreconstruct.json in VK_ADD_LAYER_PATH"
 )
-# What the layer of this version says of itself; newer ones know VK_EXT_frame_boundary and the label of RenderDoc.
+# Start of the description of a layer without frames; newer ones know VK_EXT_frame_boundary and the label of RenderDoc.
 _WITHOUT_FRAMES = ("Version 0.",)
 
 
 class RenderDocCaptures:
     """RenderDoc's captures of the runs of one Runner, into ``folder``; make it before the first instance.
 
-    ``what`` is as in `frame_capture.wanted`; ``files`` are those made so far, and ``folder`` may be changed between
-    runs. Raises UsageError and UnsupportedError.
+    ``what`` is as in `frame_capture.capture_request`; ``files`` are those made so far, and ``folder`` may be changed
+    between runs. Raises UsageError and UnsupportedError.
     """
 
     def __init__(self, what: str, folder: str) -> None:
-        self._what = wanted(what)
+        self._what = capture_request(what)
         self.folder = folder
         self._renderdoc = RenderDoc()
         self.files: list[str] = []
@@ -80,7 +77,7 @@ def set_up_gfxreconstruct(path: str) -> None:
     present = next((layer for layer in available_layers() if layer[0] == GFXR_LAYER), None)
     if present is None:
         message = f"--gfxr needs gfxreconstruct: its layer {GFXR_LAYER} was not found"
-        raise error_of([Diagnostic("SR-RUN-005", "error", None, message, _GFXR_HOW)])
+        raise UnsupportedError(message, code="SR-RUN-005", help=_GFXR_HOW)
     if any(version in present[2] for version in _WITHOUT_FRAMES):
         log.warning(
             __name__,
@@ -128,6 +125,11 @@ _GFXR_OPTION_BYTES = 8
 _GFXR_BLOCK = struct.Struct("<QI")  # size of what follows, kind
 
 
+def _header(file: BinaryIO, header: struct.Struct, magic: bytes) -> tuple[Any, ...] | None:
+    head = file.read(header.size)
+    return header.unpack(head) if len(head) == header.size and head.startswith(magic) else None
+
+
 def is_whole_rdc(path: str) -> bool:
     """Return whether a capture of RenderDoc has all of its sections; of versions that are not known, whether it has a
     header.
@@ -135,11 +137,10 @@ def is_whole_rdc(path: str) -> bool:
     Raises OSError.
     """
     with open(path, "rb") as file:
-        head = file.read(_RDC_HEADER.size)
-        if len(head) < _RDC_HEADER.size or not head.startswith(b"RDOC"):
-            return False
-        _, version, start = _RDC_HEADER.unpack(head)
-        return version != _RDC_VERSION or _is_chain(file, start, _RDC_SECTION, lambda fields: fields[2] + fields[6])
+        head = _header(file, _RDC_HEADER, b"RDOC")
+        if head is None or head[1] != _RDC_VERSION:
+            return head is not None
+        return _is_chain(file, head[2], _RDC_SECTION, lambda fields: fields[2] + fields[6])
 
 
 def is_gfxr(path: str) -> bool:
@@ -151,11 +152,9 @@ def is_gfxr(path: str) -> bool:
 def is_whole_gfxr(path: str) -> bool:
     """Return whether a capture of gfxreconstruct ends where its last block does. Raises OSError."""
     with open(path, "rb") as file:
-        head = file.read(_GFXR_HEADER.size)
-        if len(head) < _GFXR_HEADER.size or not head.startswith(_GFXR_MAGIC):
-            return False
-        start = _GFXR_HEADER.size + _GFXR_HEADER.unpack(head)[-1] * _GFXR_OPTION_BYTES
-        return _is_chain(file, start, _GFXR_BLOCK, lambda fields: fields[0])
+        head = _header(file, _GFXR_HEADER, _GFXR_MAGIC)
+        start = _GFXR_HEADER.size + (head[-1] if head else 0) * _GFXR_OPTION_BYTES
+        return head is not None and _is_chain(file, start, _GFXR_BLOCK, lambda fields: fields[0])
 
 
 def _is_chain(file: BinaryIO, start: int, header: struct.Struct, rest_bytes: Callable[[tuple[Any, ...]], int]) -> bool:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from signal import SIGKILL
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
@@ -20,13 +20,13 @@ from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutEr
 from scenario_runner.files.source import read_file, reason_of
 from scenario_runner.program import Program, signal_name
 
-_HELP = (
+_HELP: Final = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
     " spirv-val checks SPIR-V files, --device chooses another device"
 )
-_HELP_OF_COMPILERS = "the shaders may be too much for it, or another compiler may do better (--glslang)"
-_HELP_WHEN_HUNG = "give more time with --timeout, or use another driver: --device chooses another device"
-_HELP_WHEN_KILLED = "memory that has run out is the usual cause; the system's log may say more"
+_HELP_OF_COMPILERS: Final = "the shaders may be too much for it, or another compiler may do better (--glslang)"
+_HELP_WHEN_HUNG: Final = "give more time with --timeout, or use another driver: --device chooses another device"
+_HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause; the system's log may say more"
 _MOST_FRAMES: Final = 40
 _LIMIT_S: Final = 60.0
 _HANDLER: Final = "<signal handler called>"
@@ -35,48 +35,36 @@ _INTERPRETER: Final = re.compile(r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vec
 
 
 class Crash(NamedTuple):
-    """The end of a process by the signal ``number``, in its file number ``file``, while it was doing ``what`` for the
-    JSON pointer ``pointer``. ``stack`` is its Python stack, if known. With ``hung_s`` it was killed after so many
-    seconds without progress."""
+    """The end of a process ("was ended by SIGSEGV") while it was doing ``what`` for the JSON pointer ``pointer``.
 
-    number: int
-    file: int
+    ``kind`` is the class of its error, ``help`` what to do in place of the usual, ``file`` the number of the file that
+    was running, and ``stack`` its Python stack."""
+
+    end: str
     what: str
     pointer: str
+    kind: type[DeviceError] = DriverCrashError
+    help: str = ""
+    file: int = 0
     stack: str = ""
-    hung_s: float = 0.0
 
-    @classmethod
-    def by(cls, number: int, stack: str = "", hung_s: float = 0.0) -> Crash:
-        """The crash of the process that has just ended."""
-        return cls(number, progress.number(progress.ENDED), *progress.work(), stack, hung_s)
-
-    @property
-    def kind(self) -> type[DeviceError]:
-        """The class of its error."""
-        return FenceTimeoutError if self.hung_s else DriverCrashError
+    def error(self, path: str | None) -> DeviceError:
+        """Make the error for the scenario or model at ``path``, which was running, if any."""
+        usual_help = _HELP_OF_COMPILERS if self.what.startswith(progress.COMPILING) else _HELP
+        process = "the process" if path is None else "the process that ran it"
+        message = f"{process} {self.end} while {self.what or 'starting'}"
+        problem = Diagnostic(self.kind.code, "error", None, message, self.help or usual_help, path)
+        return self.kind([_placed(problem, self.pointer) if path and self.pointer else problem])
 
 
-def crash_error(crash: Crash, file: str | None) -> DeviceError:
-    """Make the error for ``file``, the scenario or model that was running, if any."""
-    if crash.hung_s:
-        end = f"was killed, since it had done nothing for {crash.hung_s:g} s (--timeout),"
-        return crash.kind([crash_problem(crash, file, end, crash.kind.code, _HELP_WHEN_HUNG)])
-    return crash.kind([crash_problem(crash, file, f"was ended by {signal_name(crash.number)}")])
-
-
-def crash_problem(crash: Crash, file: str | None, end: str, code: str = "SR-DEVICE-006", help: str = "") -> Diagnostic:
-    """Describe the end of a process ("was ended by SIGSEGV"), for ``file`` as above."""
-    if crash.number == SIGKILL:
-        help = help or _HELP_WHEN_KILLED
-    elif crash.what.startswith(progress.COMPILING):
-        help = _HELP_OF_COMPILERS
-    help = help or _HELP
-    message = f"the process that ran it {end} while {crash.what or 'starting'}"
-    if file is None:
-        return Diagnostic(code, "error", None, message.replace(" that ran it", ""), help)
-    problem = Diagnostic(code, "error", None, message, help, path=file)
-    return _placed(problem, crash.pointer) if crash.pointer else problem
+def crash_of_child(number: int, hung_s: float, stack: str) -> Crash:
+    """Describe the crash of a child that ended by a signal, or was killed after ``hung_s`` seconds without progress."""
+    file, work = progress.numbers[progress.ENDED], progress.work()
+    if hung_s:
+        end = f"was killed, since it had done nothing for {hung_s:g} s (--timeout),"
+        return Crash(end, *work, FenceTimeoutError, _HELP_WHEN_HUNG, file, stack)
+    help = _HELP_WHEN_KILLED if number == SIGKILL else ""
+    return Crash(f"was ended by {signal_name(number)}", *work, DriverCrashError, help, file, stack)
 
 
 def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
@@ -92,50 +80,30 @@ def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
         if not os.path.isfile(path):
             return problem
         text = read_file(path).decode("utf-8-sig")
-        tree = json.loads(text)
-        message = problem.message + _used_by(tree, pointer)
+        json.loads(text)  # it may have changed, and `Places` need valid JSON
         line, column = Places(text).find(pointer)
-    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):  # it may have changed
+    except (OSError, ValueError, RecursionError, LookupError):
         return problem
-    return problem._replace(pointer=pointer, message=message, line=line, column=column)
-
-
-def _used_by(tree: Any, pointer: str) -> str:
-    """Name the first command that uses the shader at a pointer, as the end of the message."""
-    match pointer.split("/"):
-        case ["", "resources", index, "shader", *_]:
-            uid = tree["resources"][int(index)]["shader"]["uid"]
-            for number, command in enumerate(tree["commands"]):
-                for kind, members in command.items():
-                    if isinstance(members, dict) and members.get("shader_ref") == uid:
-                        return f" for /commands/{number}/{kind}"
-    return ""
+    return problem._replace(pointer=pointer, line=line, column=column)
 
 
 def native_stack(process: int) -> str:
     """Format the frames of the crashed thread, down to the Python interpreter, and the path of the core file."""
-    core, pattern = _core_of(process)
-    if not core:
-        return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}: see core(5)"
-    gdb = shutil.which("gdb")
-    lines = _frames(gdb, core) if gdb else ["gdb is not installed, which shows the stack"]
-    return "\n".join([*lines, f"core file: {core}"])
-
-
-def _core_of(process: int) -> tuple[str, str]:
-    """Find the core file of a process, empty if there is none, and the system's pattern for such files."""
     try:
         with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
             pattern = file.read().strip()
         with open("/proc/sys/kernel/core_uses_pid", encoding="ascii") as file:
             has_suffix = file.read().strip() == "1" and "%p" not in pattern
     except OSError as error:
-        return "", reason_of(error)
-    if pattern.startswith("|"):
-        return "", pattern
+        pattern, has_suffix = reason_of(error), False
     name = re.sub("%(.)", lambda match: str(process) if match[1] == "p" else "*", glob.escape(pattern))
     cores = glob.glob(os.path.abspath(name + (f".{process}" if has_suffix else "")))
-    return max(cores, key=os.path.getmtime, default=""), pattern
+    if not cores or pattern.startswith("|"):
+        return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}: see core(5)"
+    core = max(cores, key=os.path.getmtime)
+    gdb = shutil.which("gdb")
+    lines = _frames(gdb, core) if gdb else ["gdb is not installed, which shows the stack"]
+    return "\n".join([*lines, f"core file: {core}"])
 
 
 def _frames(gdb: str, core: str) -> list[str]:

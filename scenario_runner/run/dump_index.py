@@ -1,7 +1,5 @@
 """The index of a dump: its name, what marks it, writing it and reading it."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -117,13 +115,20 @@ def _lines(entries: Sequence[Mapping[str, Any]]) -> bytes:
 def read_index(folder: str) -> DumpIndex:
     """The index of the dump in a folder. Raises FileError for a folder without one, and for one that is damaged."""
     if os.path.isfile(folder):
-        raise file_error(folder, "is a file, expected the folder of a dump", help=_help_for(folder))
-    path = os.path.join(folder, INDEX)
+        above, name = os.path.split(folder)
+        help = f"give its folder: {above or os.curdir}" if name == INDEX else None
+        raise file_error(folder, "is a file, expected the folder of a dump", help=help)
+    path, how = os.path.join(folder, INDEX), "--dump-all DIR writes one"
     if os.path.isdir(folder) and not os.path.lexists(path):
-        raise file_error(folder, f"has no {INDEX}, so that it is not a dump", help="--dump-all DIR writes one")
-    index = _read(path)
-    if index.get("kind") != MARK:
-        raise file_error(path, "is not the index of a dump", help="--dump-all DIR writes one")
+        raise file_error(folder, f"has no {INDEX}, so that it is not a dump", help=how)
+    try:
+        index = json.loads(read_file(path))
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {reason_of(error)}", help=close_files_help(path, error)) from error
+    except (ValueError, RecursionError) as error:
+        raise file_error(path, f"is not JSON: {error}") from error
+    if not isinstance(index, dict) or index.get("kind") != MARK:
+        raise file_error(path, "is not the index of a dump", help=how)
     if index.get("version") != VERSION:
         raise file_error(path, f"has the version {index.get('version')!r:.40}, expected {VERSION}")
     commands, files = index.get("commands"), index.get("files")
@@ -133,23 +138,6 @@ def read_index(folder: str) -> DumpIndex:
     if len({entry.key for entry in entries}) != len(entries):
         raise file_error(path, "is damaged: it lists a resource twice after one command")
     return DumpIndex(folder, index.get("complete") is True, tuple(commands), entries)
-
-
-def _help_for(path: str) -> str | None:
-    folder, name = os.path.split(path)
-    return f"give its folder: {folder or os.curdir}" if name == INDEX else None
-
-
-def _read(path: str) -> dict[str, Any]:
-    try:
-        content = json.loads(read_file(path))
-    except OSError as error:
-        raise file_error(path, f"cannot be read: {reason_of(error)}", help=close_files_help(path, error)) from error
-    except (ValueError, RecursionError) as error:
-        raise file_error(path, f"is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise file_error(path, "is not the index of a dump", help="--dump-all DIR writes one")
-    return content
 
 
 def _entry(path: str, number: int, content: Any) -> DumpEntry:

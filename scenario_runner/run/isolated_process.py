@@ -1,7 +1,5 @@
 """A fork of this process that may crash or hang."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import select

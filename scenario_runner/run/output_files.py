@@ -1,72 +1,133 @@
-"""Sinks of results, and the files that outputs and captured frames are written to: complete or not at all."""
+"""Sinks, which receive the results of a run, and the files that outputs are written to: complete or not at all."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Self, TypeAlias
 
 from scenario_runner import log, progress
-from scenario_runner.errors import error_of
-from scenario_runner.files.codec import ContentWriter
-from scenario_runner.files.output import OutputSet
-from scenario_runner.plan.destinations import mixed_outputs, wrong_destinations
-from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.run.resource_files import ResourceWriter, create_resource_file
+from scenario_runner.errors import FileError, error_of
+from scenario_runner.files.codec import ContentWriter, codec_of, create_image
+from scenario_runner.files.output import CreateOutput, OutputSet
+from scenario_runner.plan.destinations import at_pointer, mixed_outputs, wrong_destinations
+from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
 
-if TYPE_CHECKING:
-    from scenario_runner.run.capture_files import CaptureFiles
-
-
-class Receiver(Protocol):
-    """Takes resources one after the other, each in pieces that are valid during the call."""
-
-    def receive(self, uid: str, view: memoryview) -> None:
-        """The next piece of a resource."""
-
-    def finish(self) -> None:
-        """All is there."""
+# Takes the uid of a resource and its next piece, valid during the call; one resource comes after the other.
+Receive: TypeAlias = Callable[[str, memoryview], None]
 
 
-class Sink(Protocol):
-    """The receiver of a run's results."""
+def ignore(uid: str, view: memoryview) -> None:
+    """Take a piece that nobody wants."""
 
-    @property
-    def captures(self) -> bool:
-        """Return whether frames are wanted."""
 
-    def frame(self, iteration: int, frame: FramePlan) -> Receiver:
+def share(pieces: Iterable[tuple[str, memoryview]], receivers: list[Receive]) -> None:
+    """Hand every piece to every receiver."""
+    for uid, view in pieces:
+        for receive in receivers:
+            receive(uid, view)
+
+
+class Sink:
+    """The receiver of a run's results, and a context manager around the run; this one ignores the results.
+
+    ``captures`` tells whether frames are wanted.
+    """
+
+    captures = False
+
+    def check(self) -> None:
+        """Refuse files that cannot be written, before the run."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Complete what was received, or remove it."""
+
+    def frame(self, iteration: int, frame: FramePlan) -> Receive:
         """Open the receiver of the captures of a frame."""
+        return ignore
 
-    def outputs(self) -> Receiver:
+    def outputs(self) -> Receive:
         """Open the receiver of the outputs."""
+        return ignore
 
 
-class FileWriter:
-    """Writes the outputs of a plan where their ``dst`` says, and captured frames into folders of ``capture_dir``.
+def create_resource_file(path: str, plan: ResourcePlan, create: CreateOutput) -> ContentWriter:
+    """Open the writer of the bytes of a resource to a file of the format that ``path`` names. Raises FileError."""
+    if plan.npy is not None:
+        return codec_of(path, plan.kind).create_array(path, *plan.npy, create)
+    return create_image(path, plan.format, plan.width, plan.height, plan.plane_sizes_bytes, create=create)
 
-    A context manager: outputs get their names when the block ends well, and none does when it fails. Captures get
-    theirs as their frames end, so that those before a failure can be looked at. Raises FileError.
+
+def at_resource(error: FileError, pointer: str) -> FileError:
+    """Give problems of a file the JSON pointer of the resource whose file it is."""
+    error.problems = tuple(at_pointer(problem, pointer) for problem in error.problems)
+    return error
+
+
+class ResourceWriter:
+    """Writes each resource that it receives to its files.
+
+    ``open_files`` gives the writers of a resource, by its uid, each with the number of bytes that it takes: all of the
+    resource, or the next part of it. ``complete`` is called when its files are. ``key`` ends the JSON pointers of
+    problems, after the pointer of the resource.
     """
 
     def __init__(
-        self, plan: Plan, *, outputs: bool = True, capture_dir: str | os.PathLike[str] | None = None, repeat: int = 1
+        self,
+        plan: Plan,
+        open_files: Callable[[str], Iterable[tuple[ContentWriter, range]]],
+        complete: Callable[[str], None] = lambda uid: None,
+        key: str = "",
     ) -> None:
         self._plan = plan
-        self._destinations = {
-            output.uid: output.destination for output in plan.outputs if outputs and output.destination is not None
-        }
-        self._capture_dir = None if capture_dir is None else os.fspath(capture_dir)
-        self._repeat = repeat
-        self._captured: CaptureFiles | None = None
-        self._pending = OutputSet()
-        self._writer: ResourceWriter | None = None
+        self._open_files = open_files
+        self._complete = complete
+        self._key = key
+        self._files: list[tuple[ContentWriter, range]] = []
+        self._left = 0
 
-    @property
-    def captures(self) -> bool:
-        """Return whether frames are wanted."""
-        return self._capture_dir is not None
+    def receive(self, uid: str, view: memoryview) -> None:
+        """Write a piece. Raises FileError with the pointer of the resource."""
+        resource = self._plan.resources[uid]
+        try:
+            with progress.phase("store", "file", uid):
+                if not self._left:
+                    self._left = resource.size_bytes
+                    for file in self._open_files(uid):  # one by one: discarded where the next cannot be made
+                        self._files.append(file)
+                begin = resource.size_bytes - self._left
+                for writer, part in self._files:
+                    writer.write(view[max(part.start - begin, 0) : max(part.stop - begin, 0)])
+                self._left -= len(view)
+                if not self._left:
+                    while self._files:
+                        self._files.pop(0)[0].__exit__(None, None, None)
+                    self._complete(uid)
+        except FileError as error:
+            raise at_resource(error, f"{resource.pointer}{self._key}") from error.__cause__
+
+    def discard(self) -> None:
+        """Remove files whose last pieces never came."""
+        files, self._files = self._files, []
+        for writer, _ in files:
+            with suppress(FileError):
+                writer.__exit__(KeyboardInterrupt, None, None)
+
+
+class FileWriter(Sink):
+    """Writes the outputs of a plan where their ``dst`` says: they get their names when the run ends well, and none does
+    when it fails. Raises FileError."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._destinations = {
+            output.uid: output.destination for output in plan.outputs if output.destination is not None
+        }
+        self._pending = OutputSet()
+        self._writer = ResourceWriter(plan, self._open, key="/dst")
 
     def check(self) -> None:
         """Refuse files that cannot be written, or that the scenario reads: before the work, not after it.
@@ -80,64 +141,17 @@ class FileWriter:
             mixed = mixed_outputs(self._plan)
             if mixed is not None:
                 log.warning(__name__, "%s", mixed._replace(path=self._plan.name))
-        if self._capture_dir is not None and any(frame.captures for frame in self._plan.frames):
-            from scenario_runner.run.capture_files import check_captures
 
-            check_captures(self._plan, self._capture_dir, self._repeat)
-
-    def frame(self, iteration: int, frame: FramePlan) -> Receiver:
-        """Takes the captures of one frame; see `capture_files`."""
-        if self._capture_dir is None or not frame.captures:
-            return ResourceWriter(self._plan, lambda uid: ())
-        if self._captured is None:
-            from scenario_runner.run.capture_files import CaptureFiles
-
-            self._captured = CaptureFiles(self._plan, self._capture_dir, self._repeat)
-        return self._captured.frame(iteration, frame)
-
-    def outputs(self) -> Receiver:
+    def outputs(self) -> Receive:
         """Open the receiver of the outputs of the run."""
-        self._writer = _OutputWriter(self._plan, self._open, "/dst")
-        return self._writer
+        return self._writer.receive
 
-    def _open(self, uid: str) -> Iterator[ContentWriter]:
-        path = self._destinations.get(uid)
+    def _open(self, uid: str) -> Iterator[tuple[ContentWriter, range]]:
+        path, resource = self._destinations.get(uid), self._plan.resources[uid]
         if path is not None:
-            yield create_resource_file(path, self._plan.resources[uid], self._pending.create)
+            yield create_resource_file(path, resource, self._pending.create), range(resource.size_bytes)
 
-    def __enter__(self) -> FileWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._writer is not None:
-            self._writer.discard()
-        captured, self._captured = self._captured, None
-        try:
-            if captured is not None:
-                captured.close()
-        except BaseException as failure:
-            self._pending.__exit__(type(failure), failure, None)
-            if kind is None:
-                raise
-            return  # what ended the block came first
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._writer.discard()
         with progress.phase("store", "names"):
-            self._pending.__exit__(kind, error, traceback)
-
-
-class _OutputWriter(ResourceWriter):
-    """Writes outputs; the time counts as that of storing them."""
-
-    def receive(self, uid: str, view: memoryview) -> None:
-        with progress.phase("store", "file", uid):
-            super().receive(uid, view)
-
-
-def share(pieces: Any, receivers: list[Any]) -> None:
-    """Hand every piece to every receiver, then tell them that all is there."""
-    for uid, view in pieces:
-        for receiver in receivers:
-            receiver.receive(uid, view)
-    for receiver in receivers:
-        receiver.finish()
+            self._pending.__exit__(kind)

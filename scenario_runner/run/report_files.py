@@ -10,8 +10,6 @@
 The file of ``--shader-instrumentation``: metrics, and their values for each basic block of each command, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,10 +22,10 @@ from scenario_runner.files.source import check_existing_folder, read_file
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.graph_pipelines import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
-from scenario_runner.vulkan.instrumentation import Block, Instrumentation, required
+from scenario_runner.vulkan.measurements import Instrumentation, instrumentation_required
 
+# With it the emulation layers measure.
 PROFILING_VARIABLE = "VMEL_GRAPH_PROFILING"
-"""With it the emulation layers measure."""
 _ROW_BYTES = 16
 _ROWS_AT_ONCE = 1 << 14
 
@@ -78,30 +76,29 @@ class GraphReportFiles:
         progress.doing("writing what its graphs report")
         count = 0
         for number, graph in enumerate(graphs):
-            label = plan.graph_pipelines[number].label
+            label, name = plan.graph_pipelines[number].label, f"Graph_Pipeline_{number}"
             if self._databases is not None:
                 content = property_of(device, graph.handle, DEBUG_DATABASE, label)
-                parts = [] if content is None else [content]
-                name = f"Graph_Pipeline_{number}_Debug_Database.bin"
-                _write_or_warn(self._databases, name, parts, f"{label} has no debug database")
+                reason = f"{label} has no debug database"
+                _write_or_warn(self._databases, f"{name}_Debug_Database.bin", [content], reason)
             if self._statistics is not None:
                 parts = [memory.content for memory in graph.memories if memory.is_statistics]
-                name = f"Graph_Pipeline_{number}_Statistics_{self._mode}.bin"
+                name = f"{name}_Statistics_{self._mode}.bin"
                 _write_or_warn(self._statistics, name, parts, f"{label} has no neural statistics")
             if self._profiles is not None:
                 content = property_of(device, graph.handle, EMULATION_PROFILE, label)
-                parts = [] if content is None else [content]
                 reason = f"{label} has no profile: only the emulation layers measure, with {PROFILING_VARIABLE}=1"
-                _write_or_warn(self._profiles, f"EmulationLayerPipeline_{number}.json", parts, reason)
+                _write_or_warn(self._profiles, f"EmulationLayerPipeline_{number}.json", [content], reason)
             if self._memory is not None:
                 for index, memory in enumerate(graph.memories):
                     _write(self._memory, f"Graph_Pipeline_{count}_Session_RAM_{index}.txt", _rows(memory.content))
                     count += 1
 
 
-def _write_or_warn(folder: str, name: str, parts: Sequence[bytes | memoryview], reason: str) -> None:
-    if parts:
-        _write(folder, name, parts)
+def _write_or_warn(folder: str, name: str, parts: Sequence[bytes | memoryview | None], reason: str) -> None:
+    there = [part for part in parts if part is not None]
+    if there:
+        _write(folder, name, there)
     else:
         log.warning(__name__, "%s", reason)
 
@@ -122,14 +119,14 @@ def _rows(content: memoryview) -> Iterator[bytes]:
         yield "".join(f"\n{start + at // 3:08X}:   {digits[at : at + 3 * _ROW_BYTES]}" for at in rows).encode()
 
 
+# Version of the JSON; a key that changes its meaning raises it.
 SCHEMA = 1
-"""Version of the JSON; a key that changes its meaning raises it."""
 
 
 class InstrumentationFile:
     """Gathers what runs measured; the file is complete after each of them."""
 
-    required = staticmethod(required)
+    required = staticmethod(instrumentation_required)
 
     def __init__(self, path: str, keep: int = 0) -> None:
         """``keep`` is how many runs of an existing file stay in it, those of a process that crashed later.
@@ -142,8 +139,7 @@ class InstrumentationFile:
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
         """Take in what one run of ``scenario`` measured, and write the file anew. Raises FileError."""
-        names = [metric.name for metric in measured.capability.metrics]
-        self._runs.append({"scenario": scenario, "results": [_block(block, names) for block in measured.blocks]})
+        self._runs.append({"scenario": scenario, "results": measured.blocks})
         content = {
             "schema": SCHEMA,
             "device": device,
@@ -153,7 +149,7 @@ class InstrumentationFile:
         }
         with OutputFile(self.path) as file:
             file.write(json.dumps(content, indent=1).encode() + b"\n")
-        progress.measured(len(self._runs))
+        progress.numbers[progress.MEASURED] = len(self._runs)
 
 
 def _runs_in(path: str) -> list[dict[str, Any]]:
@@ -161,10 +157,3 @@ def _runs_in(path: str) -> list[dict[str, Any]]:
         return list(json.loads(read_file(path))["runs"])
     except (OSError, ValueError, KeyError, TypeError):
         return []  # somebody else has changed it
-
-
-def _block(block: Block, names: list[str]) -> dict[str, Any]:
-    described = block._asdict()
-    described["stages"] = list(block.stages)
-    described["values"] = dict(zip(names, block.values, strict=True))
-    return described

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenario_runner import progress
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.files.npy_image import composed
-from scenario_runner.formats import Format
+from scenario_runner.files.npy import composed
+from scenario_runner.formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.resources import with_inputs
-from scenario_runner.run.output_files import FileWriter
+from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.model_base import close_match, listed
 from scenario_runner.text import counted
+from scenario_runner.vulkan.execute import RunOptions
 
 if TYPE_CHECKING:
     import numpy
@@ -111,17 +113,9 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         return numpy.frombuffer(view, dtype).reshape(shape)
 
 
-_ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
-
-
 def _dtype(format: Format | None, descr: str) -> Any:
     """The NumPy type of items that files have as ``descr``."""
-    name = None if format is None else _ML_DTYPES.get(format.numeric)
-    if name is not None:
-        import ml_dtypes
-
-        return getattr(ml_dtypes, name)
-    return descr
+    return descr if format is None or format.numeric not in ML_DTYPES else ml_dtype(format.numeric)
 
 
 class Frame(Arrays):
@@ -153,33 +147,31 @@ class Result(Arrays):
         return ", ".join([super()._headline(), *(text for text in extra if text[0] != "0")])
 
 
-class Collector:
-    """Keeps what a run hands back: pieces of the outputs in ``data``, ``frames`` by collectors of their own."""
+class Collector(Sink):
+    """Keeps what a run hands back: pieces of the outputs in ``data``, and ``frames``."""
 
-    captures = True  # frames are wanted
+    captures = True
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.data: dict[str, bytearray] = {}
         self.frames: list[Frame] = []
 
-    def frame(self, iteration: int, frame: FramePlan) -> Collector:
-        collector = Collector(self._plan)
-        self.frames.append(Frame(collector.data, self._plan, frame.frame_id, iteration))
-        return collector
+    def frame(self, iteration: int, frame: FramePlan) -> Receive:
+        data: dict[str, bytearray] = {}
+        self.frames.append(Frame(data, self._plan, frame.frame_id, iteration))
+        return partial(_keep, data)
 
-    def outputs(self) -> Collector:
-        return self
-
-    def receive(self, uid: str, view: memoryview) -> None:
-        self.data.setdefault(uid, bytearray()).extend(view)
-
-    def finish(self) -> None:
-        """All is there; nothing to do."""
+    def outputs(self) -> Receive:
+        return partial(_keep, self.data)
 
 
+def _keep(data: dict[str, bytearray], uid: str, view: memoryview) -> None:
+    data.setdefault(uid, bytearray()).extend(view)
+
+
+# By name, or by position.
 Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
-"""By name, or by position."""
 
 
 def inputs_of_call(inputs: Any, more: tuple[Any, ...]) -> Inputs:
@@ -250,10 +242,10 @@ class Prepared:
         object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
         """
         measured = Timings() if timings is True else timings or None
-        options = {"repeat": repeat, "keep_state": keep_state, "dry_run": dry_run, "timings": measured}
+        options = RunOptions(repeat, keep_state, dry_run)
         try:
             arrays = self._by_uid(inputs_of_call(inputs, more))
-            result: Result = self._context.run(self._run, arrays, capture_dir, write_files, options)
+            result: Result = self._context.run(self._run, arrays, capture_dir, write_files, options, measured)
             result.timings = measured
             return result
         except ScenarioRunnerError as error:
@@ -266,20 +258,18 @@ class Prepared:
         inputs: Mapping[str, Any],
         capture_dir: str | os.PathLike[str] | None,
         write_files: bool,
-        options: Mapping[str, Any],
+        options: RunOptions,
+        timings: Timings | None,
     ) -> Result:
-        plan, timings = self._plan, options["timings"]
+        plan = self._plan
         with progress.measuring(timings.clock if timings else None):
             if inputs:
                 plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
             if self._warned and plan.warnings:
                 plan = plan._replace(warnings=())
             collector = Collector(plan)
-            if write_files or capture_dir is not None:
-                with FileWriter(plan, outputs=write_files, capture_dir=capture_dir, repeat=options["repeat"]) as writer:
-                    self._execute(plan, (collector, writer), **options)
-            else:
-                self._execute(plan, (collector,), **options)
+            sinks = (collector, FileWriter(plan)) if write_files else (collector,)
+            self._execute(plan, sinks, options, timings, capture_dir)
         self._warned = True
         return Result(collector.data, plan, collector.frames)
 

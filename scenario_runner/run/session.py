@@ -14,9 +14,9 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.device import Checks, Device, Instance, InstanceStart
 from scenario_runner.vulkan.execute import DeviceObjects
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
-from scenario_runner.vulkan.ml_emulation import Mode, reopen, wanted_layers
+from scenario_runner.vulkan.ml_emulation import Mode, needed_layers, reopen
 from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
-from scenario_runner.vulkan.requirements import Enabled, enabled_for, with_graphics
+from scenario_runner.vulkan.requirements import Enabled, enabled_for
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.graph_pipelines import GraphReports
@@ -61,9 +61,10 @@ class OpenedDevice:
     """Instance, physical device and device.
 
     Life cycle: the instance is made and the physical device chosen when either is first asked for (``starting``: an
-    instance that is being made already); `device_for` opens the device with what the first plan requires, and anew when
-    a later plan requires more. After a loss or a timeout it opens the instance and the device anew. `close` destroys
-    everything, except a device whose work did not finish: that one is left to the end of the process.
+    instance that is being made already); `_device_for` opens the device with what the first plan requires, and anew
+    when a later plan requires more. After a loss or a timeout it opens the instance and the device anew. `_destroy`
+    destroys everything, except a device whose work did not finish: that one is left to the end of the process. Its
+    public names are those of `Runner`, which derives from it.
     """
 
     def __init__(self, options: DeviceOptions, starting: InstanceStart | None = None) -> None:
@@ -73,10 +74,10 @@ class OpenedDevice:
         self._objects: DeviceObjects | None = None
         self._live: dict[str, int] = {}
         self._validation: Checks = "sync" if options.synchronization else bool(options.validation)
-        self.messages: list[str] = []
+        self._validation_messages: list[str] = []
         self._validation_errors: list[tuple[str | None, str]] = []
+        self._raised = 0  # how many of these have failed a run
         self._limits: tuple[PhysicalDevice, Limits] | None = None
-        self._raised = 0  # how many of them have failed a run
 
     @property
     def physical_device(self) -> PhysicalDevice:
@@ -84,17 +85,27 @@ class OpenedDevice:
         return self._open()[1]
 
     @property
-    def opened_name(self) -> str | None:
+    def validation_messages(self) -> list[str]:
+        """Messages of the validation layer so far (empty without ``validation``)."""
+        return self._validation_messages
+
+    @property
+    def _opened_name(self) -> str | None:
         """The name of the physical device, None before it is chosen; opens nothing."""
         return None if self._opened is None else self._opened[1].name
 
     @property
     def live_objects(self) -> dict[str, int]:
-        """The number of device objects of each kind that exist now; all zero after `close`."""
+        """The number of device objects of each kind that exist now; all zero after `close`.
+
+        What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
+        memory', 'memory block'.
+        """
         return self._live if self._objects is None else dict(self._objects.device.live)
 
-    def close(self) -> None:
-        """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew."""
+    def _destroy(self) -> None:
+        """Destroy the device and the instance; calling it again does nothing, and a later `_device_for` opens both
+        anew."""
         abandoned = self._objects is not None and self._objects.device.abandoned
         self._close_device()
         self._starting = None
@@ -103,10 +114,12 @@ class OpenedDevice:
             opened[0].close()
 
     def release(self) -> None:
-        """Destroy the device with all that it keeps, forget the models that were read, and return free memory.
+        """Free what is kept for later runs, such as the pipelines and constants of models; the next run makes it anew.
 
-        Drivers and layers keep parts of pipelines as long as their device, and the C library what they have freed.
+        The instance stays open, and what was prepared can still run.
         """
+        # the device goes as well, and free memory: drivers and layers keep parts of pipelines as long as their device,
+        # and the C library what they have freed
         import ctypes
 
         from scenario_runner.plan import graph_models
@@ -146,26 +159,29 @@ class OpenedDevice:
     ) -> tuple[Instance, PhysicalDevice]:
         """The instance, made anew with the ML emulation layers where the device lacks extensions."""
         progress.doing("starting the emulation layers")
-        layers = wanted_layers(physical, needed, self._options.ml_emulation)
+        layers = needed_layers(physical, needed, self._options.ml_emulation)
         if not layers:
             return instance, physical
         self._close_device()
-        self._opened = reopen(instance, physical, layers, validation=self._validation)
-        self._listen(self._opened[0])
+        self._opened = instance, physical = reopen(instance, physical, layers, validation=self._validation)
+        self._listen(instance)
         return self._opened
 
     def _listen(self, instance: Instance) -> None:
-        self.messages = instance.validation_messages
+        self._validation_messages = instance.validation_messages
         self._validation_errors = instance.validation_errors
 
-    def raise_validation_errors(self) -> None:
+    def _raise_validation_errors(self, *, close: bool = False) -> None:
         """Raise a ValidationLayerError for the errors of the validation layer that were in none before.
 
-        With validation="report" there is none."""
+        With validation="report" there is none. With ``close`` the device is closed first: the layer says the same thing
+        only a few times in the life of an instance."""
         new = self._validation_errors[self._raised :]
         self._raised += len(new)
         if not new or self._options.validation == "report":
             return
+        if close:
+            self._destroy()
         errors = "an error" if len(new) == 1 else f"{len(new)} errors"
         pointer, text = new[0]
         first = text.strip().splitlines()[0][:_MOST_CHARACTERS]
@@ -174,14 +190,14 @@ class OpenedDevice:
             Diagnostic("SR-DEVICE-007", "error", pointer, f"the validation layer reported {errors}: {first}", help)
         )
 
-    def device_for(self, plan: Plan, also: Requirement | None = None) -> DeviceObjects:
+    def _device_for(self, plan: Plan, also: Requirement | None = None) -> DeviceObjects:
         """The open device with what its runs share, opened anew where the plan needs more than it was opened with.
 
         ``also`` holds for a device that is opened now.
         """
         if self._objects is not None and not self._objects.device.usable:
             log.warning(__name__, "the device was lost or did not finish its work; it is opened again")
-            self.close()
+            self._destroy()
         instance, physical = self._open()
         ml_extensions = plan.requirements.ml_extensions
         if ml_extensions and not instance.layers:
@@ -214,9 +230,8 @@ class OpenedDevice:
             and (instance.labels or any(frame.boundary for frame in plan.frames)),
             disabled_extensions=disabled,
             emulated=bool(instance.layers),
+            graphics=options.graphics,
         )
-        if options.graphics:
-            needed = with_graphics(physical, needed)
         for required in options.requirements:
             needed = needed.union(required(physical, disabled))
         return needed

@@ -1,9 +1,8 @@
 """The times that a run took on the host and on the device."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from scenario_runner import log
@@ -11,7 +10,7 @@ from scenario_runner.kinds import MEASURED
 from scenario_runner.plan.plan import Plan
 from scenario_runner.progress import PHASES, Clock
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.timestamps import FrameTimes, Timestamps, wanted
+from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibration_required
 
 
 class Work(NamedTuple):
@@ -49,8 +48,8 @@ class Timings:
     host's clock, None where there is none. ``warn``: a queue without timestamps is worth a warning.
     """
 
-    required = staticmethod(wanted)
-    """The extension that a device must be opened with to relate its clock to the host's."""
+    # The extension that a device must be opened with to relate its clock to the host's.
+    required = staticmethod(calibration_required)
 
     def __init__(self, *, warn: bool = True) -> None:
         self._warn = warn
@@ -88,17 +87,24 @@ class Timings:
     @cached_property
     def session_memory(self) -> list[tuple[str, int]]:
         """The name of each dispatch of a graph, and the bytes of the session that it uses."""
-        return list(self._sessions())
+        frames = self.plan.frames if self.plan is not None else ()
+        operations: list[Any] = [operation for frame in frames for operation in frame.operations]
+        return [
+            (work.name, self._session_bytes[operation.pipeline])
+            for work, operation in self._works(operation for operation in operations if operation.kind in MEASURED)
+            if work.type == "DataGraphDispatch"
+        ]
 
-    def _sessions(self) -> Iterator[tuple[str, int]]:
-        names = _Names(self.plan)
-        for frame in self.plan.frames if self.plan is not None else ():
-            for frame_operation in frame.operations:
-                operation: Any = frame_operation
-                if operation.kind in MEASURED:
-                    work = names.of(operation)
-                    if work.type == "DataGraphDispatch":
-                        yield work.name, self._session_bytes[operation.pipeline]
+    def _works(self, operations: Iterable[Any]) -> Iterator[tuple[Work, Any]]:
+        """Operations in their order with their names; those of a command that runs a model have a name each."""
+        plan = self.plan
+        assert plan is not None, "nothing is measured before a run"
+        for command, group in groupby(operations, lambda operation: operation.command):
+            names = iter(plan.names.get(command, ()))
+            for operation in group:
+                kind = operation.kind
+                other = plan.pipelines[operation.pipeline].label if kind == "dispatch" else f"command {command}"
+                yield Work(command, MEASURED[kind], next(names, other)), operation
 
     def ticks_between(self, begin: int, end: int) -> int:
         """The number of ticks between two values of the device's counter, which wraps around at its valid bits."""
@@ -117,47 +123,23 @@ class Timings:
 
     def measured(self, times: FrameTimes) -> Iterator[tuple[Work, int, int]]:
         """Each dispatch of one submission with the device's counter before and after it."""
+        works = self._works(operation for run in times.runs for operation in run)
         at = 0
-        names = _Names(self.plan)
         for run in times.runs:
-            for operation in run:
-                yield names.of(operation), times.ticks[at], times.ticks[at + 1]
-                at += 1
-            at += 1
+            for begin, end in pairwise(times.ticks[at : at + len(run) + 1]):
+                yield next(works)[0], begin, end
+            at += len(run) + 1
 
     @property
     def phases(self) -> dict[str, float]:
         """The host's seconds in each phase that there was, without those of phases inside of it."""
-        totals: dict[str, int] = dict.fromkeys(PHASES, 0)
-        there = set()
-        for span in self.clock.spans:
-            totals[span.phase] += span.own_ns
-            there.add(span.phase)
-        return {phase: own_ns / 1e9 for phase, own_ns in totals.items() if phase in there}
+        there = {span.phase for span in self.clock.spans}
+        return {
+            phase: sum(span.own_ns for span in self.clock.spans if span.phase == phase) / 1e9
+            for phase in PHASES
+            if phase in there
+        }
 
     def __repr__(self) -> str:
         phases = ", ".join(f"{phase} {seconds * 1e3:.3f} ms" for phase, seconds in self.phases.items())
         return f"<Timings: {len(self.dispatches)} dispatches; {phases}>"
-
-
-class _Names:
-    """Names of operations; it is asked for them in their order."""
-
-    def __init__(self, plan: Plan | None) -> None:
-        assert plan is not None, "nothing is measured before a run"
-        self._plan = plan
-        self._names: Mapping[int, tuple[str, ...]] = plan.names
-        self._latest = (-1, -1)
-
-    def of(self, operation: Any) -> Work:
-        command = operation.command
-        number = self._latest[1] + 1 if self._latest[0] == command else 0
-        self._latest = (command, number)
-        names = self._names.get(command, ())
-        if number < len(names):
-            name = names[number]
-        elif operation.kind == "dispatch":
-            name = self._plan.pipelines[operation.pipeline].label
-        else:
-            name = f"command {command}"
-        return Work(command, MEASURED[operation.kind], name)

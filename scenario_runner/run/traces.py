@@ -3,8 +3,6 @@
 Source: "Trace Event Format" of the Chromium project. Its times are microseconds from the first event on.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +11,10 @@ from typing import Any, Final
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.files.output import OutputSet
 from scenario_runner.plan.plan import Plan
+from scenario_runner.run.capture_files import taken_files
 from scenario_runner.run.timings import Timings
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.timestamps import FrameTimes
+from scenario_runner.vulkan.measurements import FrameTimes
 
 
 class TimingFiles(Timings):
@@ -43,13 +42,10 @@ class TimingFiles(Timings):
         super().starting(plan, device, repeat, dry_run)
         if self.why_none is not None and _PROFILE in self._files and not dry_run:
             raise UnsupportedError(self.why_none, help=f"run without {_PROFILE}, or on a device that has them")
-        taken = {os.path.realpath(path): "reads it" for path in plan.reads}
-        for output in plan.outputs:
-            if output.destination is not None:
-                taken[os.path.realpath(output.destination)] = "has it as a dst"
+        taken = taken_files(plan)
         for option, file in self._files.items():
             if file.target in taken:
-                message = f"{option}: {file.path} is a file of the scenario, which {taken[file.target]}"
+                message = f"{option}: {file.path} is a file of the scenario, which {taken[file.target]} it"
                 raise FileError(message, help="choose another file")
 
     def write(self) -> None:
@@ -128,8 +124,8 @@ _STEPS = {
 # Of these the reference runner's "Time to Inference" consists.
 _BEFORE_INFERENCE = ("Scenario Setup", "Pipeline Setup", "Load Pipeline Cache")
 
+# Category, name, nanoseconds.
 Counter = tuple[str, str, int]
-"""Category, name, nanoseconds."""
 
 
 def counters(timings: Timings) -> str:
@@ -151,13 +147,23 @@ def counters(timings: Timings) -> str:
 
 
 def _counters(timings: Timings) -> Iterator[Counter]:
-    spans = timings.clock.spans
-    yield from _models(timings)
-    yield from _loads(timings)
-    inside = _modules(timings)
+    spans, plan = timings.clock.spans, timings.plan
+    assert plan is not None, "written after a run"
+    # one counter for each model; no time where a kept plan made reading it unnecessary
+    parsed = {span.subject: span.own_ns for span in spans if (span.phase, span.what) == ("parse", "VGF")}
+    run = {name.partition("/")[0]: 0 for names in plan.names.values() for name in names}
+    for uid, nanoseconds in (parsed or run).items():
+        yield "Scenario Setup", f"Parse VGF: {uid}", nanoseconds
+    # all resources are filled together, partly side by side: the time is divided among them by their sizes
+    filled = sum(span.own_ns for span in spans if span.phase == "upload" and span.iteration is None)
+    total_bytes = sum(resource.size_bytes for resource in plan.resources.values()) or 1
+    for resource in plan.resources.values():
+        if resource.pointer.startswith("/resources/"):  # the others lie inside of models
+            yield "Scenario Setup", f"Load Resource: {resource.uid}", filled * resource.size_bytes // total_bytes
+    in_models = {pipeline.label for pipeline in plan.pipelines if pipeline.pointer.endswith("/graph")}
     for span in spans:
         if span.phase == "pipelines" and span.what in _PIPELINES:
-            name = inside.get(span.subject, span.subject)
+            name = span.subject.partition("/")[2] if span.subject in in_models else span.subject
             yield "Pipeline Setup", f"{_PIPELINES[span.what]}: {name}", span.own_ns
         elif span.phase == "pipelines" and span.what in _CACHE:
             category, name = _CACHE[span.what]
@@ -173,36 +179,6 @@ def _counters(timings: Timings) -> Iterator[Counter]:
             yield "Run Scenario", f"{_STEPS[step]}. Iteration: {iteration}", nanoseconds
     after = [span for span in spans if span.iteration is None and span.phase in ("readback", "store")]
     yield "Save Results", "Save Resources", sum(span.own_ns for span in after)
-
-
-def _models(timings: Timings) -> Iterator[Counter]:
-    """One counter for each model; no time where a kept plan made reading it unnecessary."""
-    assert timings.plan is not None, "written after a run"
-    parsed = {span.subject: span.own_ns for span in timings.clock.spans if (span.phase, span.what) == ("parse", "VGF")}
-    run = {name.partition("/")[0]: 0 for names in timings.plan.names.values() for name in names}
-    for uid, nanoseconds in (parsed or run).items():
-        yield "Scenario Setup", f"Parse VGF: {uid}", nanoseconds
-
-
-def _modules(timings: Timings) -> dict[str, str]:
-    """The labels of pipelines whose shaders are parts of models, with the names of the modules."""
-    assert timings.plan is not None, "written after a run"
-    labels = [pipeline.label for pipeline in timings.plan.pipelines if pipeline.pointer.endswith("/graph")]
-    return {label: label.partition("/")[2] for label in labels}
-
-
-def _loads(timings: Timings) -> Iterator[Counter]:
-    """One counter for each resource of the scenario.
-
-    All are filled together, partly side by side, so that the time is divided among them by their sizes.
-    """
-    assert timings.plan is not None, "written after a run"
-    filled = sum(span.own_ns for span in timings.clock.spans if span.phase == "upload" and span.iteration is None)
-    resources = timings.plan.resources.values()
-    total_bytes = sum(resource.size_bytes for resource in resources)
-    for resource in resources:
-        if resource.pointer.startswith("/resources/"):  # the others lie inside of models
-            yield "Scenario Setup", f"Load Resource: {resource.uid}", filled * resource.size_bytes // (total_bytes or 1)
 
 
 _HOST, _DEVICE = 1, 2
@@ -262,7 +238,7 @@ def _event(name: str, process: int, begin_ns: float, end_ns: float, **about: Any
 
 
 def _host_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
-    titles = _titles(timings)
+    titles = [frame.title for frame in timings.plan.frames] if timings.plan is not None else []
     for span in timings.clock.spans:
         about = {"of": f"{span.what} {span.subject}".strip()} if span.what else {}
         if span.what == "frame" and span.subject:
@@ -273,7 +249,7 @@ def _host_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
 
 
 def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]:
-    titles = _titles(timings)
+    assert timings.plan is not None, "written after a run"
     for times in timings.frames:
 
         def on_host(ticks: int, times: FrameTimes = times) -> float:
@@ -281,14 +257,9 @@ def _device_events(timings: Timings, origin_ns: int) -> Iterator[dict[str, Any]]
 
         first, last = times.ticks[0], times.ticks[-1]
         numbers = {"iteration": times.iteration, "frame": times.frame}
-        yield _event(titles[times.frame], _DEVICE, on_host(first), on_host(last), **numbers)
+        yield _event(timings.plan.frames[times.frame].title, _DEVICE, on_host(first), on_host(last), **numbers)
         for work, begin, end in timings.measured(times):
             yield _event(work.name, _DEVICE, on_host(begin), on_host(end), type=work.type, command=work.command)
-
-
-def _titles(timings: Timings) -> list[str]:
-    """The titles of the frames, by their number in the plan."""
-    return [frame.title for frame in timings.plan.frames] if timings.plan is not None else []
 
 
 def host_ns(timings: Timings, times: FrameTimes, ticks: int) -> float:
@@ -299,9 +270,9 @@ def host_ns(timings: Timings, times: FrameTimes, ticks: int) -> float:
 
 
 _PROFILE: Final = "--profiling-dump-path"
+# The writer of the file of each option.
 WRITERS: Final[Mapping[str, Callable[[Timings], str]]] = {
     _PROFILE: profile,
     "--perf-counters-dump-path": counters,
     "--trace": trace,
 }
-"""The writer of the file of each option."""

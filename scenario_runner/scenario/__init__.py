@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from scenario_runner.kinds import lazy_names
 
 if TYPE_CHECKING:
-    from scenario_runner.scenario.barriers import *  # noqa: F403
     from scenario_runner.scenario.commands import *  # noqa: F403
     from scenario_runner.scenario.loader import *  # noqa: F403
     from scenario_runner.scenario.model import *  # noqa: F403
@@ -25,17 +24,17 @@ _NAMES = {
     "scenario": ("Scenario",),
     "loader": ("from_dict", "load", "loads"),
     "model": ("Command", "Model", "Resource"),
-    "storage": ("Buffer", "Image", "MemoryGroup", "RawData", "Tensor"),
+    "storage": (
+        *("Buffer", "Image", "MemoryGroup", "RawData", "Tensor"),
+        *("BufferBarrier", "ImageBarrier", "MemoryBarrier", "TensorBarrier", "SubresourceRange"),
+    ),
     "shaders": (
         *("Graph", "GraphConstant", "Shader"),
         *("ShaderSubstitution", "SpecializationConstant", "SpecializationConstantMap"),
     ),
     "commands": (
         *("DispatchCompute", "DispatchFragment", "DispatchGraph", "DispatchOpticalFlow", "DispatchSpirvGraph"),
-        *("MarkBoundary", "Binding", "ColorAttachment", "OpticalFlowBindings", "PushConstantMap"),
-    ),
-    "barriers": (
-        *("DispatchBarrier", "BufferBarrier", "ImageBarrier", "MemoryBarrier", "TensorBarrier", "SubresourceRange"),
+        *("DispatchBarrier", "MarkBoundary", "Binding", "ColorAttachment", "OpticalFlowBindings", "PushConstantMap"),
     ),
     "schema": ("json_schema",),
 }

@@ -1,6 +1,6 @@
-"""The commands that run shaders and graphs, with their bindings, and the boundaries of frames."""
+"""The commands: those that run shaders and graphs, with their bindings, boundaries of frames, and barriers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -53,9 +53,7 @@ class Binding(Model):
     resource_ref: Reference = Field(description="uid of the buffer, tensor or image to bind.")
     lod: U32 | None = Field(
         default=None,
-        description=(
-            "Mip level to bind. By default all levels of a sampled image, and the first one of a storage image."
-        ),
+        description="Mip level to bind. By default all levels of a sampled image, and the first of a storage image.",
     )
     descriptor_type: DescriptorType = Field(
         default="VK_DESCRIPTOR_TYPE_AUTO",
@@ -101,9 +99,7 @@ class DispatchCompute(Command):
     )
     push_data_ref: OptionalReference = Field(
         default=None,
-        description=(
-            "uid of the raw_data with the push constants: all that the shader reads, at most push_constants_size bytes."
-        ),
+        description="uid of the raw_data with all push constants of the shader, at most push_constants_size bytes.",
     )
     implicit_barrier: ImplicitBarrier = True
 
@@ -118,10 +114,6 @@ class DispatchCompute(Command):
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         yield from wrong_stage("/shader_ref", self.shader_ref, "compute", resources)
         yield from binding_contradictions(self.bindings, resources)
-
-    @property
-    def work(self) -> str:
-        return f"shader {self.shader_ref!r}"
 
     def shaders(self) -> tuple[str, ...]:
         return (self.shader_ref,)
@@ -167,17 +159,11 @@ class DispatchFragment(Command):
     bindings: Bindings = Field(description="The resources of the shaders, each at its own set and binding.")
     color_attachment_refs: Annotated[tuple[ColorAttachment, ...], Field(strict=False)] = Field(
         default=(),
-        description=(
-            "Images to draw into; the position is the location of the fragment shader's output. "
-            "Required without render_extent."
-        ),
+        description="Images to draw into, by the location of the shader's output. Required without render_extent.",
     )
     render_extent: Annotated[tuple[Extent, ...], Field(strict=False, min_length=2, max_length=2)] | None = Field(
         default=None,
-        description=(
-            "Width and height of the drawn area; by default those of the first attachment. Required without "
-            "color_attachment_refs."
-        ),
+        description="Width and height to draw, by default those of the first attachment. Required without attachments.",
     )
     debug_name: str | None = Field(default=None, description="Name in reports; by default the fragment shader's uid.")
     push_data_ref: OptionalReference = Field(
@@ -185,7 +171,7 @@ class DispatchFragment(Command):
     )
     implicit_barrier: ImplicitBarrier = True
 
-    def references(self) -> Iterator[Use]:
+    def references(self) -> Iterable[Use]:
         yield from super().references()
         for index, attachment in enumerate(self.color_attachment_refs):
             yield f"/color_attachment_refs/{index}", attachment.resource_ref, frozenset({"image"})
@@ -202,10 +188,6 @@ class DispatchFragment(Command):
 
     def shaders(self) -> tuple[str, ...]:
         return (self.vertex_shader_ref, self.fragment_shader_ref)
-
-    @property
-    def work(self) -> str:
-        return f"shader {self.fragment_shader_ref!r}"
 
 
 class PushConstantMap(Model):
@@ -233,7 +215,7 @@ class DispatchGraph(Command):
     )
     shader_substitutions: ShaderSubstitutions = Field(
         default=(),
-        description=("Shaders for placeholder nodes, in addition to those of the graph resource, which they override."),
+        description="Shaders for placeholder nodes, in addition to those of the graph resource, which they override.",
     )
     implicit_barrier: ImplicitBarrier = True
 
@@ -242,10 +224,6 @@ class DispatchGraph(Command):
         targets = [push_constant.shader_target for push_constant in self.push_constants]
         yield from target_contradictions(targets, "/push_constants", "shader_target")
         yield from substitution_contradictions(self.shader_substitutions, resources)
-
-    @property
-    def work(self) -> str:
-        return f"graph {self.graph_ref!r}"
 
 
 class DispatchSpirvGraph(Command):
@@ -262,7 +240,7 @@ class DispatchSpirvGraph(Command):
     bindings: Bindings = Field(description="Inputs and outputs of the graph.")
     graph_constants: References = Field(
         default=(),
-        description=("uids of graph_constant resources; the position is the id of the constant in the module, from 0."),
+        description="uids of graph_constant resources; the position is the id of the constant in the module, from 0.",
     )
     implicit_barrier: ImplicitBarrier = True
 
@@ -272,10 +250,6 @@ class DispatchSpirvGraph(Command):
             message = f"expected a shader of the type 'SPIR-V', got {shader.uid!r:.100} of the type {shader.type!r}"
             yield error("SR-GRAPH-011", "/graph_ref", message)
         yield from binding_contradictions(self.bindings, resources)
-
-    @property
-    def work(self) -> str:
-        return f"graph {self.graph_ref!r}"
 
 
 ExecutionFlag = Literal[
@@ -294,10 +268,7 @@ class OpticalFlowBindings(Model):
     search_image: Binding = Field(description="Image whose motion is estimated, the input of the optical flow.")
     template_image: Binding = Field(description="Image to compare it with, the reference of the optical flow.")
     output_image: Binding = Field(
-        description=(
-            "Image for the motion vectors, in texels: from a texel of the search image to its content "
-            "in the template image."
-        )
+        description="Image for the motion vectors in texels, from the search image to its content in the template."
     )
     hint_motion_vectors: Binding | None = Field(
         default=None, description="Image with initial motion vectors, in the size and format of the output image."
@@ -325,14 +296,14 @@ class DispatchOpticalFlow(Command):
     )
     execution_flags: Annotated[tuple[ExecutionFlag, ...], Field(strict=False)] = Field(
         default=(),
-        description=("Changes of the images since the previous optical flow of the session, each flag at most once."),
+        description="Changes of the images since the previous optical flow of the session, each flag at most once.",
     )
     mean_flow_l1_norm_hint: U32 = Field(
         default=0, description="Expected mean length of the motion, less than the larger of width and height."
     )
     implicit_barrier: ImplicitBarrier = True
 
-    def references(self) -> Iterator[Use]:
+    def references(self) -> Iterable[Use]:
         for name, binding in self.bindings.given().items():
             yield f"/bindings/{name}/resource_ref", binding.resource_ref, frozenset({"image"})
 
@@ -353,10 +324,6 @@ class DispatchOpticalFlow(Command):
         for name, binding in images.items():
             yield from missing_level(f"/bindings/{name}", binding.resource_ref, binding.lod, resources)
 
-    @property
-    def work(self) -> str:
-        return "the optical flow"
-
 
 class MarkBoundary(Command):
     """Ends a frame: all commands before it are submitted and finished before the next command starts."""
@@ -365,17 +332,25 @@ class MarkBoundary(Command):
     refers_to: ClassVar[Targets] = {"resources": STORAGE}
 
     resources: References = Field(
-        description=(
-            "uids of buffers, images and tensors to capture at this point: by `--capture-dir`, or as "
-            "`result.frames` in Python."
-        )
+        description="uids of buffers, images and tensors to capture here, for `--capture-dir` or `result.frames`."
     )
     frame_id: int | None = Field(
         default=None,
         ge=0,
         le=0xFFFF_FFFF_FFFF_FFFF,
-        description=(
-            "Number of the frame, which names the folder of its captures, `frame_<id>`. By default the "
-            "number of earlier frames."
-        ),
+        description="Number of the frame, for its folder `frame_<id>`. By default the number of earlier frames.",
     )
+
+
+class DispatchBarrier(Command):
+    """Inserts barriers, in the order of the commands."""
+
+    kind: ClassVar[str] = "dispatch_barrier"
+    refers_to: ClassVar[Targets] = {
+        f"{kind}_barrier_refs": frozenset({f"{kind}_barrier"}) for kind in ("image", "tensor", "memory", "buffer")
+    }
+
+    image_barrier_refs: References = Field(default=(), description="uids of the image_barrier resources to insert.")
+    tensor_barrier_refs: References = Field(default=(), description="uids of the tensor_barrier resources to insert.")
+    memory_barrier_refs: References = Field(default=(), description="uids of the memory_barrier resources to insert.")
+    buffer_barrier_refs: References = Field(default=(), description="uids of the buffer_barrier resources to insert.")

@@ -7,8 +7,6 @@ an object that lacks a required one. The reference also takes 16.0 for an intege
 range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -11,17 +10,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
-from scenario_runner.errors import FileError, ScenarioError, error_of, file_error_code
-from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_file
+from scenario_runner.errors import ScenarioError
+from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_error, read_file
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import model_of
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
 
+# Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text.
 MAX_VALUES = 2_000_000
-"""Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text."""
 
+# Codes whose place is a key, not its value.
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
-"""Codes whose place is a key, not its value."""
 
 
 def as_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario) -> Scenario:
@@ -41,17 +40,10 @@ def load(path: str | os.PathLike[str]) -> Scenario:
     streamed = is_stream(name)
     try:
         content = read_file(name, MAX_SCENARIO_BYTES)
-    except OSError as error:
-        if error.errno == errno.EFBIG:
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
             raise _too_large(f"{MAX_SCENARIO_BYTES >> 20} MiB", name) from error
-        from scenario_runner.text import close_files_help
-
-        reason = (error.strerror or str(error)).lower()
-        message, help = f"cannot read the scenario: {reason}", close_files_help(name, error)
-        problem = Diagnostic(file_error_code(error), "error", None, message, help, path=name)
-        raise error_of([problem]) from error
-    except ValueError as error:
-        raise FileError(f"cannot read the scenario {name!r:.100}: no path can hold a NUL character") from error
+        raise read_error(name, "cannot read the scenario", error) from error
     return loads(content, name, os.getcwd() if streamed else None)
 
 
@@ -76,14 +68,7 @@ def loads(text: str | bytes, path: str | None = None, base_dir: str | None = Non
     if base_dir is None:
         base_dir = str(Path(path).absolute().parent) if path else "."
     text = _checked_text(text, path)
-    # Tens of thousands of small objects that all stay would set off many useless collections.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        reading = _read_text(text)
-    finally:
-        if collecting:
-            gc.enable()
+    reading = _read_text(text)
     if reading is None:
         raise ScenarioError(_diagnose(text, path))
     return reading.scenario(path, base_dir, text)
@@ -129,12 +114,8 @@ class _Reading:
             tree = read_root(tree, self.warnings, self.problems)
         self._read("resources", tree, RESOURCES)
         self._read("commands", tree, COMMANDS)
-        self._parsed = (
-            self.models["resources"],
-            self.models["commands"],
-            self.keys["resources"],
-            self.keys["commands"],
-        )
+        models, keys = self.models, self.keys
+        self._parsed = models["resources"], models["commands"], keys["resources"], keys["commands"]
         if self.problems:
             self.problems += check_entries(*self._parsed, self.broken)[0]
             del self.problems[4 * MAX_PROBLEMS :]
@@ -191,12 +172,11 @@ class _Reading:
 
 def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
     """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one."""
-    from scenario_runner.scenario.syntax import MAX_DIGITS, Places, problems_of, scan
+    from scenario_runner.scenario.syntax import MAX_DIGITS, Places, scan
 
     path = path or NO_FILE
-    faults = scan(text)
-    problems = problems_of(faults, text, path)
-    if faults and faults[-1].fatal:
+    problems, is_broken = scan(text, path)
+    if is_broken:
         return problems
     try:
         tree = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
@@ -204,7 +184,7 @@ def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
         # Reading stopped at the faults, before the place where the text stops being JSON.
         return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
     places = Places(text)
-    seen = {fault.pointer for fault in faults}
+    seen = {problem.pointer or "" for problem in problems}
     for finding in _Reading(tree).problems:
         if finding.pointer not in seen:
             line, column = places.find(finding.pointer or "", key=finding.code in _ABOUT_KEYS)
@@ -251,9 +231,8 @@ def _checked_text(content: str | bytes, path: str | None) -> str:
 
 
 def _too_large(size: str, path: str) -> ScenarioError:
-    return _unreadable(
-        path, f"a scenario of more than {size} is not read", "keep data in the files that the scenario names"
-    )
+    help = "keep data in the files that the scenario names"
+    return _unreadable(path, f"a scenario of more than {size} is not read", help)
 
 
 def _unreadable(path: str, message: str, help: str, **place: int) -> ScenarioError:
@@ -268,11 +247,8 @@ def _decoded(content: bytes, path: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
-        message = f"the byte {content[error.start]:#04x} is not UTF-8"
-        help = "save the file as UTF-8"
+        message, help = f"the byte {content[error.start]:#04x} is not UTF-8", "save the file as UTF-8"
         if path.lower().endswith((".vgf", ".pte", ".tosa")):
             message = "the file is a model, expected a scenario"
-            help = (
-                "scenario-runner vgf scenario makes a scenario of a model; scenario-runner MODEL.vgf runs one without"
-            )
+            help = "scenario-runner vgf scenario makes a scenario of a model; scenario-runner FILE runs one without"
         raise _unreadable(path, message, help, line=line, column=len(before) + 1) from None

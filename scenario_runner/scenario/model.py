@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_type_hints
@@ -110,22 +110,20 @@ U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF)]
 U64 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF_FFFF_FFFF)]
 I64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
+# The name of a resource, unique over all kinds.
 Uid = Annotated[
-    str,
-    Field(min_length=1, description="Name of the resource, unique in the file."),
-    AfterValidator(_no_nul),
+    str, Field(min_length=1, description="Name of the resource, unique in the file."), AfterValidator(_no_nul)
 ]
-"""The name of a resource, unique over all kinds."""
 
+# The uid of a resource defined elsewhere in the file.
 Reference = Annotated[str, Field(min_length=1)]
-"""The uid of a resource defined elsewhere in the file."""
 
+# A uid, or an empty string for none.
 OptionalReference = Annotated[str | None, AfterValidator(lambda text: text or None)]
-"""A uid, or an empty string for none."""
 
 RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
+# A path, absolute or relative to the folder of the scenario; an empty string means none.
 OptionalPath = Annotated[str | None, AfterValidator(lambda text: _path(text) if text else None)]
-"""A path, absolute or relative to the folder of the scenario; an empty string means none."""
 
 # strict=False here lets a list stand for the tuple; the items keep the strictness of the model.
 References = Annotated[tuple[Reference, ...], Field(strict=False)]
@@ -133,33 +131,26 @@ References = Annotated[tuple[Reference, ...], Field(strict=False)]
 ImplicitBarrier = Annotated[
     bool,
     Field(
-        description=(
-            "Insert a barrier, so that later commands wait and see what this one wrote. If false, use dispatch_barrier."
-        )
+        description="Insert a barrier, so that later commands see what this one wrote. If false, use dispatch_barrier."
     ),
 ]
 
 ShaderAccess = Annotated[
     Literal["readonly", "writeonly", "readwrite", "image_read"],
-    Field(
-        description=(
-            "How shaders and graphs use the resource. Other uses are a warning of `validate`; the "
-            "shader decides how it is bound."
-        )
-    ),
+    Field(description="Use by shaders and graphs; `validate` warns of others. The shader decides how it is bound."),
 ]
 Tiling = Literal["OPTIMAL", "LINEAR"]
 
 
+# Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have.
 Use = tuple[str, str, frozenset[str]]
-"""Where in the entry a uid stands (a JSON pointer), the uid, and the kinds that it may have."""
 
+# The fields of an entry that name resources → the kinds that these may have; ``bindings.resource_ref`` is a field of
+# each of the ``bindings``.
 Targets = Mapping[str, frozenset[str]]
-"""The fields of an entry that name resources → the kinds that these may have; ``bindings.resource_ref`` is a field of
-each of the ``bindings``."""
 
+# Kinds that a binding can show to a shader.
 STORAGE = frozenset({"buffer", "tensor", "image"})
-"""Kinds that a binding can show to a shader."""
 
 
 class Entry(Model):
@@ -171,19 +162,19 @@ class Entry(Model):
 
     refers_to: ClassVar[Targets] = {}
 
-    def references(self) -> Iterator[Use]:
+    def references(self) -> Iterable[Use]:
         """Every uid of another resource that the entry names."""
+        uses: list[Use] = []
         for name, kinds in self.refers_to.items():
             field, _, inner = name.partition(".")
             value = getattr(self, field)
             if isinstance(value, tuple):
+                below = f"/{inner}" if inner else ""
                 for index, part in enumerate(value):
-                    if inner:
-                        yield f"/{field}/{index}/{inner}", getattr(part, inner), kinds
-                    else:
-                        yield f"/{field}/{index}", part, kinds
+                    uses.append((f"/{field}/{index}{below}", getattr(part, inner) if inner else part, kinds))
             elif value is not None:
-                yield f"/{field}", value, kinds
+                uses.append((f"/{field}", value, kinds))
+        return uses
 
     def contradictions(self, resources: Resources) -> Iterable[Diagnostic]:
         """Find contradictions, and warn of what has no effect; each pointer starts from the entry."""
@@ -213,11 +204,6 @@ class Sourced(Resource):
 
 class Command(Entry):
     """Any command; its class has a ``kind``."""
-
-    @property
-    def work(self) -> str:
-        """The name of the command's work in messages."""
-        return self.kind
 
     def shaders(self) -> tuple[str, ...]:
         """uids of the shaders that the command runs; they are compiled or read before the command is resolved."""

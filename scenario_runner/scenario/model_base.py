@@ -1,7 +1,5 @@
 """The base class of models that read JSON, and the messages for what pydantic finds wrong in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, get_args
@@ -16,17 +14,17 @@ class ModelBase(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, protected_namespaces=())
 
+    # The key of such an entry in the JSON; empty for the parts of entries.
     kind: ClassVar[str] = ""
-    """The key of such an entry in the JSON; empty for the parts of entries."""
 
+    # Fields for scenarios built in code: never accepted from JSON, absent from the JSON Schema.
     code_only: ClassVar[frozenset[str]] = frozenset()
-    """Fields for scenarios built in code: never accepted from JSON, absent from the JSON Schema."""
 
+    # Fields that a file must give although code may give a code-only field in their place.
     required_in_json: ClassVar[frozenset[str]] = frozenset()
-    """Fields that a file must give although code may give a code-only field in their place."""
 
+    # Keys of older dialects that are not supported any more, with what to do instead.
     retired: ClassVar[Mapping[str, str]] = {}
-    """Keys of older dialects that are not supported any more, with what to do instead."""
 
     @classmethod
     def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +102,8 @@ def _finding(
     if model.kind == "buffer" and loc == ("size",) and value is None:
         return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
     if type in _EXPECTED:
-        return at(loc, f"expected {_EXPECTED[type].format_map(context)}, got {got}")
+        number = "a number" if any(isinstance(bound, float) for bound in context.values()) else "an integer"
+        return at(loc, f"expected {_EXPECTED[type].format_map({**context, 'number': number})}, got {got}")
     if type in ("too_short", "too_long"):
         limit, most = ("at least", context["min_length"]) if type == "too_short" else ("at most", context["max_length"])
         return at(loc, f"expected {limit} {most} {'entry' if most == 1 else 'entries'}, got {len(value)}")
@@ -128,8 +127,11 @@ _EXPECTED = {
     "model_type": "an object",
     "model_attributes_type": "an object",
     "dict_type": "an object",
-    "greater_than_equal": "an integer of at least {ge}",
-    "less_than_equal": "an integer of at most {le}",
+    "string_pattern_mismatch": "a string that matches {pattern}",
+    "finite_number": "a finite number",
+    "greater_than": "{number} above {gt}",
+    "greater_than_equal": "{number} of at least {ge}",
+    "less_than_equal": "{number} of at most {le}",
     "multiple_of": "a multiple of {multiple_of}",
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.kinds import COMMANDS, RESOURCES
 from scenario_runner.scenario.model import Command, Resource
@@ -16,11 +16,11 @@ from scenario_runner.scenario.model_base import close_match
 if TYPE_CHECKING:
     from scenario_runner.scenario.syntax import Places
 
+# Uids that are compared with an unknown one.
 MAX_CANDIDATES = 200
-"""Uids that are compared with an unknown one."""
 
+# Unknown uids for which a close match is looked for.
 MAX_HINTS = 50
-"""Unknown uids for which a close match is looked for."""
 
 
 def check_entries(
@@ -97,11 +97,11 @@ def with_article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
+# Problems reported for one file.
 MAX_PROBLEMS = 100
-"""Problems reported for one file."""
 
+# Name in messages of a text that came from no file.
 NO_FILE = "<text>"
-"""Name in messages of a text that came from no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,22 +226,20 @@ class Problems:
 
     def error(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         """Note something that makes the scenario impossible to run."""
-        self.errors.append(self._scenario.placed(Diagnostic(code, "error", pointer, message, help)))
+        self.errors.append(self._scenario.placed(error(code, pointer, message, help)))
 
     def warn(self, code: str, pointer: str, message: str, help: str | None = None) -> None:
         """Note something that is probably not meant."""
-        self.warnings.append(self._scenario.placed(Diagnostic(code, "warning", pointer, message, help)))
+        self.warnings.append(self._scenario.placed(warning(code, pointer, message, help)))
 
     def report(self, findings: Iterable[Diagnostic]) -> bool:
         """Note what rules found, and tell whether none of it is an error; notes are left out."""
-        good = True
+        before = len(self.errors)
         for finding in findings:
-            if finding.severity == "error":
-                self.error(finding.code, finding.pointer or "", finding.message, finding.help)
-                good = False
-            elif finding.severity == "warning":
-                self.warn(finding.code, finding.pointer or "", finding.message, finding.help)
-        return good
+            if finding.severity != "note":
+                note = self.error if finding.severity == "error" else self.warn  # which subclasses change
+                note(finding.code, finding.pointer or "", finding.message, finding.help)
+        return len(self.errors) == before
 
     def add_otherwise(self, error: ScenarioRunnerError, pointer: str) -> None:
         """Note an error that counts only where there is no other."""

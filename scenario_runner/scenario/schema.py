@@ -5,8 +5,6 @@ warning are deprecated; that a misspelling is an error, references between entri
 is left to the loader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,10 +20,12 @@ _FURTHER = {"deprecated": True, "description": "No key of this object: it has no
 def json_schema() -> dict[str, Any]:
     """The schema as JSON data: an object with two arrays, whose entries are one kind each, under any of its names."""
     models: list[type[Model]] = [load(kind.model) for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
+    parts = {model.__name__: model for model in _all_models(Model)}
+    for model in parts.values():
+        model.model_rebuild()  # pydantic 2.7 writes no default that is a model and not built
     _, generated = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)], ref_template=_TEMPLATE
     )
-    parts = {model.__name__: model for model in _all_models(Model)}
     definitions = {
         name: _definition(parts[name], definition) for name, definition in sorted(generated["$defs"].items())
     }
@@ -66,11 +66,8 @@ def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
 def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any]:
     """A model's schema as pydantic makes it, less what only code can give and what only code can leave out."""
     cleaned: dict[str, Any] = without_null(definition)
-    cleaned.pop("title", None)
     cleaned["description"] = model.summary()
     properties = {name: part for name, part in cleaned["properties"].items() if name not in model.code_only}
-    for part in properties.values():
-        part.pop("title", None)
     cleaned["properties"] = properties
     cleaned["additionalProperties"] = _FURTHER
     refused = sorted({*model.code_only, *model.retired})
@@ -83,12 +80,17 @@ def _definition(model: type[Model], definition: dict[str, Any]) -> dict[str, Any
 
 
 def without_null(schema: Any) -> Any:
-    """The same without null, which no file needs: a key that is not wanted is left out."""
+    """The same without null, which no file needs, as a key that is not wanted is left out; and without the titles that
+    repeat the names of keys."""
     if isinstance(schema, list):
         return [without_null(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    cleaned = {key: without_null(part) for key, part in schema.items() if not (key == "default" and part is None)}
+    cleaned = {
+        key: without_null(part)
+        for key, part in schema.items()
+        if not (key == "default" and part is None) and not (key == "title" and isinstance(part, str))
+    }
     choices = [part for part in cleaned.get("anyOf", ()) if part != {"type": "null"}]
     if choices and len(choices) < len(cleaned["anyOf"]):
         del cleaned["anyOf"]

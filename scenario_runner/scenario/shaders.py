@@ -50,9 +50,7 @@ class SpecializationConstant(Model):
 
     id: U32 = Field(description="constant_id of the constant in the shader.")
     value: Constant = Field(
-        description=(
-            "A number, true or false, converted to the type in the shader. A value that does not fit is an error."
-        )
+        description="A number, true or false, converted to the type in the shader. One that does not fit is an error."
     )
 
 
@@ -68,12 +66,11 @@ class Shader(Sourced):
     uid: Uid
     src: RequiredPath | None = Field(default=None, description="Path of the source or SPIR-V file.")
     type: Literal["GLSL", "SPIR-V", "HLSL"] = Field(
-        default="GLSL",
-        description="Language of the file. By default .spv is SPIR-V, .hlsl is HLSL, all else GLSL.",
+        default="GLSL", description="Language of the file. By default .spv is SPIR-V, .hlsl is HLSL, all else GLSL."
     )
     stage: Literal["compute", "vertex", "fragment"] = Field(
         default="compute",
-        description=("Pipeline stage: compute for dispatch_compute, vertex and fragment for dispatch_fragment."),
+        description="Pipeline stage: compute for dispatch_compute, vertex and fragment for dispatch_fragment.",
     )
     entry: str = Field(default="main", min_length=1, description="Name of the entry point.")
     build_options: str = Field(
@@ -178,10 +175,8 @@ class Graph(Sourced):
     )
     push_constants_size: PushConstantsSize = Field(
         default=0,
-        description=(
-            "Size in bytes of the push constants of the graph's shaders, a multiple of 4. 0 means that "
-            "of the substituted shader, of the VGF file, or of the shader's block."
-        ),
+        description="Size in bytes of the push constants of the graph's shaders, a multiple of 4. 0 means that "
+        "of the substituted shader, of the VGF file, or of the shader's block.",
     )
     data: Any = Field(default=None, description="The bytes of the VGF file, in place of src.")
 

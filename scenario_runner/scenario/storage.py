@@ -1,9 +1,10 @@
-"""The resources that hold data: buffer, tensor, image and raw_data, and the memory groups that they may share."""
+"""The resources that hold data: buffer, tensor, image and raw_data, with the memory groups that they may share, and the
+barriers over them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from scenario_runner.byte_data import array_of
 from scenario_runner.diagnostics import Diagnostic, error, warning
@@ -15,13 +16,16 @@ from scenario_runner.scenario.model import (
     U64,
     Model,
     OptionalPath,
+    Reference,
     RequiredPath,
     Resource,
     Resources,
     ShaderAccess,
     Sourced,
+    Targets,
     Tiling,
     Uid,
+    resource_of_kind,
     wrong,
 )
 from scenario_runner.scenario.shaders import Number
@@ -31,13 +35,11 @@ class MemoryGroup(Model):
     """Resources with the same memory group share one memory object."""
 
     id: str = Field(
-        default="",
-        validation_alias=AliasChoices("id", "uid"),
-        description="Name of the group; empty means none.",
+        default="", validation_alias=AliasChoices("id", "uid"), description="Name of the group; empty means none."
     )
     offset: U64 = Field(
         default=0,
-        description=("First byte of the resource in the shared memory. Devices require an alignment, often 16 to 256."),
+        description="First byte of the resource in the shared memory. Devices require an alignment, often 16 to 256.",
     )
 
     @model_validator(mode="before")
@@ -77,13 +79,10 @@ class Buffer(Resource):
     shader_access: ShaderAccess
     src: OptionalPath = Field(
         default=None,
-        description=(
-            "NumPy file (.npy) with the initial content: exactly `size` bytes of any type and shape. By default zeros."
-        ),
+        description="NumPy file (.npy) with the initial content, `size` bytes of any type and shape. By default zeros.",
     )
     dst: OptionalPath = Field(
-        default=None,
-        description="NumPy file (.npy) for the content after the last command, as 1-D int8.",
+        default=None, description="NumPy file (.npy) for the content after the last command, as 1-D int8."
     )
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
@@ -113,18 +112,13 @@ class Tensor(Resource):
 
     uid: Uid
     dims: Annotated[tuple[I64, ...], Field(strict=False)] = Field(
-        description=(
-            "Shape, outermost dimension first; [] is a scalar. A dimension of 0 or less comes from the "
-            "graph, or from the tensor's content."
-        )
+        description="Shape, outermost dimension first; [] is a scalar. 0 or less means that of graph or content."
     )
     format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
     shader_access: ShaderAccess
     src: OptionalPath = Field(
         default=None,
-        description=(
-            "NumPy file (.npy) with the initial content, in the type and shape of the tensor. By default zeros."
-        ),
+        description="NumPy file (.npy) with the initial content in the tensor's type and shape. By default zeros.",
     )
     dst: OptionalPath = Field(default=None, description="NumPy file (.npy) for the content after the last command.")
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
@@ -150,26 +144,21 @@ class Image(Resource):
     shader_access: ShaderAccess
     mips: Mips = Field(
         default=1,
-        description=("Number of mip levels. Levels that src lacks are generated. A boolean (deprecated) means 1."),
+        description="Number of mip levels. Levels that src lacks are generated. A boolean (deprecated) means 1.",
     )
     src: OptionalPath = Field(
-        default=None,
-        description=("DDS, PNG or NumPy file with the initial content, by extension. By default zeros."),
+        default=None, description="DDS, PNG or NumPy file with the initial content, by extension. By default zeros."
     )
     dst: OptionalPath = Field(
         default=None,
-        description=(
-            "DDS, PNG or NumPy file for the content after the last command, by extension. DDS holds "
-            "all mip levels, the others the first one."
-        ),
+        description="DDS (all mip levels), PNG or NumPy file (the first) for the content after the last command.",
     )
     color_attachment: bool = Field(default=False, description="Whether dispatch_fragment may draw into the image.")
     min_filter: Filter = Field(default="NEAREST", description="Sampler filter for minification.")
     mag_filter: Filter = Field(default="NEAREST", description="Sampler filter for magnification.")
     mip_filter: Filter = Field(default="NEAREST", description="Sampler filter between mip levels.")
     border_address_mode: AddressMode = Field(
-        default="CLAMP_EDGE",
-        description="Sampler address mode in both directions outside of the image.",
+        default="CLAMP_EDGE", description="Sampler address mode in both directions outside of the image."
     )
     border_color: BorderColor = Field(
         default="FLOAT_TRANSPARENT_BLACK", description="Color outside of the image with the address mode CLAMP_BORDER."
@@ -180,10 +169,7 @@ class Image(Resource):
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     tiling: Tiling | None = Field(
         default=None,
-        description=(
-            "Arrangement of the texels in memory. By default LINEAR in a memory group, otherwise the "
-            "fastest for this use."
-        ),
+        description="Arrangement of the texels in memory. By default LINEAR in a memory group, else the fastest.",
     )
     data: Any = Field(default=None, description="Initial content, in place of src.")
 
@@ -221,3 +207,127 @@ class RawData(Sourced):
     uid: Uid
     src: RequiredPath | None = Field(default=None, description="NumPy file (.npy) with the data.")
     data: Any = Field(default=None, description="The data, in place of src.")
+
+
+_WHOLE_SIZE = 2**64 - 1
+_REMAINING = 2**32 - 1
+
+_AccessName = Literal[
+    "memory_write", "memory_read", "graph_write", "graph_read", "compute_shader_write", "compute_shader_read"
+]
+_StageName = Literal["graph", "compute", "graphics", "all"]
+_LayoutName = Literal["tensor_aliasing", "general", "undefined"]
+
+
+# Values in the spelling of another dialect → ours.
+SPELLINGS: dict[str, str] = {}
+
+
+def _or_upper_case(names: Any, prefix: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Let the spellings of another dialect, which are in upper case, stand for names."""
+    others = {prefix + name.upper(): name for name in get_args(names)}
+    SPELLINGS.update(others)
+    validator = BeforeValidator(lambda value: others.get(value, value) if isinstance(value, str) else value)
+    return validator, WithJsonSchema({"enum": [*get_args(names), *others], "type": "string"})
+
+
+Access = Annotated[_AccessName, *_or_upper_case(_AccessName, "ACCESS_")]
+Stages = Annotated[tuple[Annotated[_StageName, *_or_upper_case(_StageName, "")], ...], Field(strict=False)]
+Layout = Annotated[_LayoutName, *_or_upper_case(_LayoutName, "IMAGE_LAYOUT_")]
+
+
+class Barrier(Resource):
+    """Any barrier."""
+
+    uid: Uid
+    src_access: Annotated[Access, Field(description="Memory accesses to finish before the barrier.")]
+    dst_access: Annotated[Access, Field(description="Memory accesses that wait for the barrier.")]
+    src_stage: Stages = Field(
+        default=("all",), description="Pipeline stages of earlier commands to wait for; none if empty."
+    )
+    dst_stage: Stages = Field(
+        default=("all",), description="Pipeline stages of later commands that wait; none if empty."
+    )
+
+
+class MemoryBarrier(Barrier):
+    """A barrier over all memory (VkMemoryBarrier2)."""
+
+    kind: ClassVar[str] = "memory_barrier"
+
+
+class BufferBarrier(Barrier):
+    """A barrier over a part of a buffer (VkBufferMemoryBarrier2)."""
+
+    kind: ClassVar[str] = "buffer_barrier"
+    refers_to: ClassVar[Targets] = {"buffer_resource": frozenset({"buffer"})}
+
+    buffer_resource: Reference = Field(description="uid of the buffer.")
+    size: Annotated[int, Field(ge=1, le=2**64 - 1)] = Field(
+        description="Number of bytes; 18446744073709551615 means all from the offset on."
+    )
+    offset: U64 = Field(default=0, description="First byte of the range.")
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        buffer: Buffer | None = resource_of_kind(resources, self.buffer_resource, "buffer")
+        if buffer is None:
+            return
+        left = buffer.size - self.offset
+        if left <= 0:
+            message = f"the buffer {buffer.uid!r:.100} has {buffer.size} bytes, got the offset {self.offset}"
+            yield error("SR-CONFLICT-009", "/offset", message)
+        elif self.size != _WHOLE_SIZE and self.size > left:
+            message = f"the buffer {buffer.uid!r:.100} has {left} bytes from offset {self.offset} on, got {self.size}"
+            yield error("SR-CONFLICT-009", "/size", message)
+
+
+class SubresourceRange(Model):
+    """A part of an image (VkImageSubresourceRange)."""
+
+    base_mip_level: U32 = Field(default=0, description="First mip level.")
+    level_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(
+        default=1, description="Number of mip levels; 4294967295 means all from the first one on."
+    )
+    base_array_layer: U32 = Field(default=0, description="First array layer; images have one.")
+    layer_count: Annotated[int, Field(ge=1, le=0xFFFF_FFFF)] = Field(
+        default=1, description="Number of array layers; images have one."
+    )
+
+
+class ImageBarrier(Barrier):
+    """A barrier over a part of an image, with a change of its layout (VkImageMemoryBarrier2)."""
+
+    kind: ClassVar[str] = "image_barrier"
+    refers_to: ClassVar[Targets] = {"image_resource": frozenset({"image"})}
+
+    image_resource: Reference = Field(description="uid of the image.")
+    old_layout: Layout = Field(description="Layout before the barrier; undefined discards the content.")
+    new_layout: Layout = Field(description="Layout after the barrier: general or tensor_aliasing.")
+    subresource_range: SubresourceRange = Field(
+        default=SubresourceRange.model_construct(), description="Part of the image; by default its first mip level."
+    )
+
+    def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
+        image: Image | None = resource_of_kind(resources, self.image_resource, "image")
+        if image is None:
+            return
+        part = self.subresource_range
+        for name, base, count, total in (
+            ("mip levels", "base_mip_level", "level_count", image.mips),
+            ("array layers", "base_array_layer", "layer_count", 1),
+        ):
+            first, many = getattr(part, base), getattr(part, count)
+            has = f"the image {image.uid!r:.100} has {total} {name if total > 1 else name[:-1]}"
+            if first >= total:
+                yield error("SR-CONFLICT-010", f"/subresource_range/{base}", f"{has}, got the first one {first}")
+            elif many != _REMAINING and first + many > total:
+                yield error("SR-CONFLICT-010", f"/subresource_range/{count}", f"{has}, got {many} from {first} on")
+
+
+class TensorBarrier(Barrier):
+    """A barrier over a tensor (VkTensorMemoryBarrierARM)."""
+
+    kind: ClassVar[str] = "tensor_barrier"
+    refers_to: ClassVar[Targets] = {"tensor_resource": frozenset({"tensor"})}
+
+    tensor_resource: Reference = Field(description="uid of the tensor.")

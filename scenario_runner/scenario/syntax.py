@@ -4,25 +4,25 @@ Python's own parser is the fast way in, but it says little about what it refuses
 `scan` reads every character once. Standard library only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
 from typing import Any, NamedTuple, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, escape
 
+# Arrays and objects inside one another; a scenario needs fewer than ten.
 MAX_DEPTH = 64
-"""Arrays and objects inside one another; a scenario needs fewer than ten."""
 
+# Faults after which reading stops.
 MAX_FAULTS = 100
-"""Faults after which reading stops."""
 
+# Digits of one number; more than any number that a scenario can use.
 MAX_DIGITS = 400
-"""Digits of one number; more than any number that a scenario can use."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"(?>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![^\W_])")
@@ -34,69 +34,48 @@ _NULL = "null is not used in scenarios"
 Visit = Callable[[str, int, int], None]
 
 
-class Fault(NamedTuple):
-    """Something that JSON text must not contain. ``fatal`` means that nothing after it could be read."""
-
-    offset: int
-    pointer: str
-    message: str
-    help: str | None = None
-    fatal: bool = False
-    code: str = "SR-JSON-001"
-
-
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """The line and column of an offset, both counted from 1; a column is a character."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
-def problems_of(faults: list[Fault], text: str, path: str) -> list[Diagnostic]:
-    """Faults of a text as errors at their places; one after which nothing could be read stands alone."""
-    return [
-        Diagnostic(
-            *(fault.code, "error", fault.pointer or None, fault.message, fault.help),
-            *(path, *line_and_column(text, fault.offset)),
-        )
-        for fault in (faults[-1:] if faults and faults[-1].fatal else faults)
-    ]
-
-
 def scan(
-    text: str, visit: Visit | None = None, *, start: int = 0, pointer: str = "", with_null: bool = False
-) -> list[Fault]:
-    """Read one JSON value and report what is wrong with it, in the order of the text.
+    text: str,
+    path: str = "",
+    visit: Visit = lambda pointer, key_at, value_at: None,
+    *,
+    start: int = 0,
+    pointer: str = "",
+    with_null: bool = False,
+) -> tuple[list[Diagnostic], bool]:
+    """Read one JSON value of the file ``path``. Returns its problems in the order of the text, and whether the text is
+    broken: nothing after its problem could be read then.
 
     ``visit(pointer, key_offset, value_offset)`` is called for every value; the key offset of an array's entry is that
     of the entry. With ``start``, only the value that begins there is read; ``pointer`` is its name. ``with_null`` is
     for texts that may have nulls, which scenarios may not.
     """
-    scanner = _Scanner(text, visit or (lambda pointer, key, value: None))
-    try:
+    scanner = _Scanner(text, path, visit)
+    with suppress(_Stop):
         scanner.whole_value(start, pointer)
-    except _Stop:
-        pass
-    return [fault for fault in scanner.faults if not with_null or fault.message != _NULL]
+    problems = [problem for problem in scanner.problems if not with_null or problem.message != _NULL]
+    return problems, scanner.is_broken
 
 
 class _Stop(Exception):  # noqa: N818  (control flow inside this module)
-    """Nothing more is to be read."""
-
-
-class _Container(NamedTuple):
-    """An array or object that is being read: where it begins, and its pointer."""
-
-    start: int
-    pointer: str
+    """Ends the reading."""
 
 
 class _Scanner:
     """Reads values; its methods return the offset behind what they read."""
 
-    def __init__(self, text: str, visit: Visit) -> None:
-        self.faults: list[Fault] = []
+    def __init__(self, text: str, path: str, visit: Visit) -> None:
+        self.problems: list[Diagnostic] = []
+        self.is_broken = False
         self._text = text
+        self._path = path
         self._visit = visit
-        self._open: list[_Container] = []
+        self._open: list[tuple[int, str]] = []  # arrays and objects that are being read: offset and pointer
 
     def whole_value(self, start: int, pointer: str) -> None:
         """Read a value; behind one that is not inside another one the text has to end."""
@@ -116,11 +95,11 @@ class _Scanner:
             return self._scalar(at, pointer)
         if len(self._open) == MAX_DEPTH:
             message = f"more than {MAX_DEPTH} arrays and objects are nested in one another"
-            self._stop(at, self._open[0].pointer, message)
+            self._stop(at, self._open[0][1], message)
         is_object, close = text[at] == "{", "}" if text[at] == "{" else "]"
         keys: dict[str, int] = {}
         count = 0
-        self._open.append(_Container(at, pointer))
+        self._open.append((at, pointer))
         at = self._skip(at + 1)
         while count or not text.startswith(close, at):
             key_at, inner = at, f"{pointer}/{count}"
@@ -151,7 +130,7 @@ class _Scanner:
         if first != key_at:
             line, _ = line_and_column(text, first)
             message = f"the key {key!r:.80} appears twice in one object, first on line {line}"
-            self._add(Fault(key_at, pointer, message, "keep one of the two", code="SR-JSON-002"))
+            self._add(key_at, pointer, message, "keep one of the two", code="SR-JSON-002")
         at = self._skip(end)
         if not text.startswith(":", at):
             self._unexpected(at, f"':' after the key {key!r:.80}")
@@ -168,14 +147,14 @@ class _Scanner:
         if match is not None:
             if match.end() - at > MAX_DIGITS:
                 message = f"a number of {match.end() - at} characters is too long"
-                self._add(Fault(at, pointer, message, code="SR-JSON-005"))
+                self._add(at, pointer, message, code="SR-JSON-005")
             return match.end()
         match = _WORD.match(text, at)
         word = match.group() if match else ""
         if word == "null":
-            self._add(Fault(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005"))
+            self._add(at, pointer, _NULL, "leave the key out to get its default", code="SR-JSON-005")
         elif word in ("NaN", "Infinity", "-Infinity"):
-            self._add(Fault(at, pointer, f"{word} is not a number of JSON"))
+            self._add(at, pointer, f"{word} is not a number of JSON")
         elif word not in ("true", "false"):
             self._unexpected(at, "a value" if self._open else "an object")
         return at + len(word)
@@ -203,26 +182,29 @@ class _Scanner:
             string.encode()
         except UnicodeEncodeError:
             message = "the string contains half of a surrogate pair, which is not a character"
-            self._add(Fault(at, pointer, message, code="SR-JSON-005"))
+            self._add(at, pointer, message, code="SR-JSON-005")
 
     def _skip(self, at: int) -> int:
         """Step over white space."""
         match = _SPACE.match(self._text, at)
         return match.end() if match else at
 
-    def _add(self, fault: Fault) -> None:
-        self.faults.append(fault)
-        if len(self.faults) == MAX_FAULTS:
+    def _add(self, at: int, pointer: str, message: str, help: str | None = None, *, code: str = "SR-JSON-001") -> None:
+        place = self._path, *line_and_column(self._text, at)
+        self.problems.append(Diagnostic(code, "error", pointer or None, message, help, *place))
+        if len(self.problems) == MAX_FAULTS:
             raise _Stop
 
     def _stop(self, at: int, pointer: str, message: str, help: str | None = None) -> NoReturn:
-        self.faults.append(Fault(at, pointer, message, help, fatal=True))
+        self.is_broken = True
+        self.problems.clear()
+        self._add(at, pointer, message, help)
         raise _Stop
 
     def _unexpected(self, at: int, expected: str) -> NoReturn:
         """Stop at a place where something else should stand."""
         text = self._text
-        start, pointer = self._open[-1] if self._open else _Container(0, "")
+        start, pointer = self._open[-1] if self._open else (0, "")
         if at < len(text):
             self._stop(at, pointer, f"expected {expected}, got {_excerpt(text, at)}", _advice(text, at))
         line, column = line_and_column(text, start)
@@ -267,13 +249,10 @@ class Places:
     entry of these is then read alone.
     """
 
-    __slots__ = ("_entry", "_inside", "_outer", "_text")
-
     def __init__(self, text: str) -> None:
         self._text = text
-        self._outer: dict[str, tuple[int, int]] = {}
-        self._entry = ""
-        self._inside: dict[str, tuple[int, int]] = {}
+        self._offsets: dict[str, tuple[int, int]] = {}
+        self._read: set[str] = set()  # the entries, and "" for the outer levels
 
     def find(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
         """Line and column of a value, or with ``key`` of its key. A pointer that leads nowhere means its parent."""
@@ -283,22 +262,17 @@ class Places:
 
     def offsets(self, pointer: str) -> tuple[int, int] | None:
         """Offsets of a key and its value."""
-        if not self._outer:
-            scan(self._text, self._remember_outer)
         entry = "/".join(pointer.split("/", 3)[:3])
-        if pointer == entry or entry not in self._outer:
-            return self._outer.get(pointer)
-        if entry != self._entry:
-            self._inside, self._entry = {}, entry
-            scan(self._text, self._remember_inside, start=self._outer[entry][1], pointer=entry)
-        return self._inside.get(pointer)
+        for part in ("",) if pointer == entry else ("", entry):
+            if part not in self._read and (not part or part in self._offsets):
+                self._read.add(part)
+                start = self._offsets[part][1] if part else 0
+                scan(self._text, visit=partial(self._remember, part), start=start, pointer=part)
+        return self._offsets.get(pointer)
 
-    def _remember_outer(self, pointer: str, key_at: int, value_at: int) -> None:
-        if pointer.count("/") <= 2:
-            self._outer[pointer] = (key_at, value_at)
-
-    def _remember_inside(self, pointer: str, key_at: int, value_at: int) -> None:
-        self._inside[pointer] = (key_at, value_at)
+    def _remember(self, part: str, pointer: str, key_at: int, value_at: int) -> None:
+        if (part and pointer != part) or (not part and pointer.count("/") <= 2):
+            self._offsets[pointer] = (key_at, value_at)
 
 
 # In JSON a quote inside of a string is escaped, so that these can only be keys.

@@ -43,12 +43,13 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
     if moved:
         for _, body in entries:
             _move(body, base_dir, folder)
-    names = _Names(os.path.splitext(os.path.basename(path))[0], [body for _, body in entries])
+    stem = os.path.splitext(os.path.basename(path))[0]
+    taken = {os.path.normpath(body[key]).casefold() for _, body in entries for key in ("src", "dst") if key in body}
     with ExitStack() as files:
         text = files.enter_context(OutputFile(path))  # the first one in is the last one to get its name
         for resource, body in entries:
             if _content_field(resource) is not None:
-                body["src"] = names.make(resource.uid, _extension(resource))
+                body["src"] = _new_name(stem, resource.uid, _extension(resource), taken)
                 _write(os.path.join(folder, body["src"]), resource, files)
         text.write(_text(entries, commands).encode())
 
@@ -96,23 +97,15 @@ def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
         body["build_options"] = shlex.join(words)
 
 
-class _Names:
-    """Names of files beside a scenario: ``<stem>_<uid><extension>``, unlike those that the scenario names itself."""
-
-    def __init__(self, stem: str, bodies: Sequence[dict[str, Any]]) -> None:
-        self._stem = stem
-        self._taken = {
-            os.path.normpath(body[key]).casefold() for body in bodies for key in ("src", "dst") if key in body
-        }
-
-    def make(self, uid: str, extension: str) -> str:
-        safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in uid[:80])
-        name, count = f"{self._stem}_{safe}{extension}", 1
-        while name.casefold() in self._taken:
-            count += 1
-            name = f"{self._stem}_{safe}~{count}{extension}"
-        self._taken.add(name.casefold())
-        return name
+def _new_name(stem: str, uid: str, extension: str, taken: set[str]) -> str:
+    """Name a file beside a scenario ``<stem>_<uid><extension>``, unlike those that are ``taken``."""
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in uid[:80])
+    name, count = f"{stem}_{safe}{extension}", 1
+    while name.casefold() in taken:
+        count += 1
+        name = f"{stem}_{safe}~{count}{extension}"
+    taken.add(name.casefold())
+    return name
 
 
 def _extension(resource: Any) -> str:

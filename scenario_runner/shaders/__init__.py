@@ -3,8 +3,6 @@
 A run whose shaders are all in the cache starts no process, and imports nothing that could.
 """
 
-from __future__ import annotations
-
 from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
 from scenario_runner.shaders.source import CompileRequest
 

@@ -18,14 +18,8 @@ from scenario_runner.content_cache import ContentCache
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError, error_of
 from scenario_runner.shaders.compilers import OUTPUT_NAME, SOURCE_NAME, Compiler, dxc_install_line
-from scenario_runner.shaders.discovery import (
-    Job,
-    able_compilers,
-    check_request,
-    find_compilers,
-    names,
-)
-from scenario_runner.shaders.source import CompileRequest, assemble, parse_build_options
+from scenario_runner.shaders.discovery import able_compilers, check_request, find_compilers, names
+from scenario_runner.shaders.source import CompileRequest, ShaderSource, assemble, parse_build_options
 
 if TYPE_CHECKING:
     from scenario_runner.program import Processes, ProgramResult
@@ -50,6 +44,40 @@ class Compiled(NamedTuple):
     compiler: Compiler | None = None
 
 
+_FORMAT = 1  # part of every key; raise it when the same key would give another module
+
+
+class Job:
+    """One shader. ``compilers`` can compile it, the preferred one first; ``batch`` is the one of them that tries it
+    first, together with other shaders."""
+
+    def __init__(self, source: ShaderSource, compilers: list[Compiler]) -> None:
+        self.source = source
+        self.compilers = compilers
+        batching = (compiler for compiler in compilers if compiler.batches(source, preferred=compiler is compilers[0]))
+        self.batch = next(batching, None)
+        self.result: Compiled | ScenarioRunnerError | None = None
+
+    def finish(self, module: bytes, compiler: Compiler | None) -> None:
+        """Take the module that a compiler made."""
+        self.result = Compiled(module, self.source.files[1:], compiler)
+
+    def key(self, compiler: Compiler) -> bytes:
+        """Everything that the module comes from when ``compiler`` makes it."""
+        request, options, target = self.source.request, self.source.options, compiler.target_for(self.source)
+        called = request.language, request.stage, request.entry, target, options.optimise, options.debug
+        head = repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace")
+        return head + b"\n" + self.source.text
+
+    def load(self, cache: ContentCache) -> None:
+        """Take the module from the cache: that of the batch's compiler first."""
+        for compiler in (self.batch, *self.compilers):
+            module = None if compiler is None else cache.load(self.key(compiler))
+            if module is not None:
+                self.finish(module, compiler)
+                return
+
+
 def compile_all(
     requests: Sequence[CompileRequest],
     *,
@@ -72,7 +100,8 @@ def compile_all(
     )
     failures = [result for result in compiled if isinstance(result, ScenarioRunnerError)]
     if failures:
-        raise _together(failures)
+        error = error_of(dict.fromkeys(problem for failure in failures for problem in failure.problems))
+        raise error from failures[0].__cause__
     return [result.module for result in compiled if isinstance(result, Compiled)]
 
 
@@ -94,60 +123,45 @@ def compile_each(
         try:
             options = parse_build_options(request.build_options, request.base_dir)
             check_request(request)
-            assembled = assemble(request, options)
+            source = assemble(request, options)
             if request.language not in by_language:
                 by_language[request.language] = find_compilers(
                     compiler, language=request.language, cache_dir=cache_dir, use_cache=use_cache
                 )
-            able = able_compilers(request, assembled.text, by_language[request.language])
+            job = Job(source, able_compilers(source, by_language[request.language]))
         except ScenarioRunnerError as error:
-            prepared.append(_labelled(error, request))
+            named = (problem._replace(message=request.who + problem.message) for problem in error.problems)
+            error.problems = tuple(named)
+            prepared.append(error)
             continue
-        job = Job(request, options, assembled, able)
         prepared.append(job)
-        same.setdefault(job.key(able[0]), []).append(job)
-    compile_missing([first for first, *_ in same.values() if not first.load(cache)], cache, jobs, timeout_s)
-    left = []
+        same.setdefault(job.key(job.compilers[0]), []).append(job)
+    for first, *_ in same.values():
+        if cache is not None and not first.source.opaque:
+            first.load(cache)
+    compile_missing([first for first, *_ in same.values()], cache, jobs, timeout_s)
     for first, *others in same.values():
         for job in others:
-            if first.module is not None or job.request == first.request:
-                job.module, job.made_by, job.failure = first.module, first.made_by, first.failure
-            else:  # a failure speaks of one shader and its file
-                left.append(job)
-    compile_missing(left, cache, jobs, timeout_s)
-    return [_result(job) if isinstance(job, Job) else job for job in prepared]
+            if isinstance(first.result, Compiled):
+                job.finish(first.result.module, first.result.compiler)
+            elif job.source.request == first.source.request:
+                job.result = first.result  # a failure speaks of one shader and its file
+    compile_missing([job for _, *others in same.values() for job in others], cache, jobs, timeout_s)
+    results = (job.result if isinstance(job, Job) else job for job in prepared)
+    return [result for result in results if result is not None]
 
 
-def _result(job: Job) -> Compiled | ScenarioRunnerError:
-    if job.failure is not None:
-        return job.failure
-    assert job.module is not None
-    return Compiled(job.module, job.assembled.files[1:], job.made_by)
-
-
-def _labelled(error: ScenarioRunnerError, request: CompileRequest) -> ScenarioRunnerError:
-    """The same error, its problems naming the shader."""
-    if request.label:
-        who = f"shader {request.label!r}: "
-        error.problems = tuple(problem._replace(message=who + problem.message) for problem in error.problems)
-    return error
-
-
-def _together(failures: list[ScenarioRunnerError]) -> ScenarioRunnerError:
-    problems = tuple(dict.fromkeys(problem for error in failures for problem in error.problems))
-    raised = error_of(problems)
-    raised.__cause__ = failures[0].__cause__
-    return raised
-
-
-def compile_missing(missing: list[Job], cache: ContentCache | None, jobs: int | None, timeout_s: float) -> None:
-    """Fill ``module`` or ``failure`` of each, with at most ``jobs`` processes at a time (default: one per core)."""
+def compile_missing(
+    prepared: Iterable[Job], cache: ContentCache | None, processes_at_once: int | None, timeout_s: float
+) -> None:
+    """Fill the results that are missing, with this many processes at a time at most (default: one per core)."""
+    missing = [job for job in prepared if job.result is None]
     if not missing:
         return
     from scenario_runner.program import Processes, work_off
 
     processes = Processes()
-    jobs = jobs or system_limits.processors()
+    count = processes_at_once or system_limits.processors()
 
     def together(batch: list[Job], folder: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # compiling them alone says more
@@ -157,9 +171,9 @@ def compile_missing(missing: list[Job], cache: ContentCache | None, jobs: int | 
         try:
             compile_alone(job, folder, partial(processes.run, folder=folder, timeout_s=timeout_s))
         except ScenarioRunnerError as error:
-            job.failure = error
+            job.result = error
         except OSError as error:
-            job.failure = FileError(f"cannot compile shaders in {os.path.dirname(folder)!r}: {error}")
+            job.result = FileError(f"cannot compile shaders in {os.path.dirname(folder)!r}: {error}")
 
     try:
         root = temporary.make_folder()
@@ -167,36 +181,36 @@ def compile_missing(missing: list[Job], cache: ContentCache | None, jobs: int | 
         reason = f"no folder for temporary files can be used to compile shaders: {error.strerror or error}"
         raise FileError(reason, help="set TMPDIR to a folder that can be written and has room") from error
     try:
-        tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, jobs)]
+        tasks: list[Callable[[str], None]] = [partial(together, batch) for batch in batches(missing, count)]
         tasks += [partial(alone, job) for job in missing if job.batch is None]
-        work_off(tasks, os.path.join(root, "first"), jobs, processes)
-        left = [job for job in missing if job.batch is not None and job.module is None and job.failure is None]
-        work_off([partial(alone, job) for job in left], os.path.join(root, "then"), jobs, processes)
+        work_off(tasks, os.path.join(root, "first"), count, processes)
+        left = [partial(alone, job) for job in missing if job.result is None]
+        work_off(left, os.path.join(root, "then"), count, processes)
     finally:
         temporary.remove(root)
     if cache is not None:
         for job in missing:
-            if job.module is not None and job.made_by and not job.assembled.opaque:
-                cache.store(job.key(job.made_by), job.module)
+            if isinstance(job.result, Compiled) and job.result.compiler and not job.source.opaque:
+                cache.store(job.key(job.result.compiler), job.result.module)
         cache.evict()
 
 
 def compile_alone(job: Job, folder: str, run: Callable[[list[str]], ProgramResult]) -> None:
-    """Fill ``module`` and ``made_by``, or raise CompileError or CompilerNotFoundError; ``run`` starts processes there.
+    """Finish a job, or raise CompileError or CompilerNotFoundError; ``run`` starts processes in ``folder``.
 
     A further compiler is tried only where those before do not know an extension. ``folder`` must not exist yet.
     """
     os.mkdir(folder)
     with open(os.path.join(folder, SOURCE_NAME), "wb") as file:
-        file.write(job.assembled.text)
+        file.write(job.source.text)
     refusals = []
     for compiler in job.compilers:
         try:
-            job.module, output = _compile_with(compiler, job, folder, run)
+            module, output = _compile_with(compiler, job, folder, run)
         except _NextCompilerError as error:
             refusals.append(error)
             continue
-        job.made_by = compiler
+        job.finish(module, compiler)
         _log_warnings(job, compiler, output)
         return
     raise CompileError(refusals[0].problems)
@@ -210,9 +224,8 @@ def _compile_with(
     compiler: Compiler, job: Job, folder: str, run: Callable[[list[str]], ProgramResult]
 ) -> tuple[bytes, str]:
     """The module, and the messages of the compiler."""
-    request = job.request
     try:
-        argv = compiler.arguments(request, job.options, job.target(compiler))
+        argv = compiler.arguments(job.source)
         done = run(argv)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -225,7 +238,7 @@ def _compile_with(
         if _UNSUPPORTED in done.output:
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
             raise _NextCompilerError(problem._replace(help=advice + install_line()))
-        if request.language == "HLSL" and compiler.hlsl_is_dated:
+        if job.source.request.language == "HLSL" and compiler.hlsl_is_dated:
             advice = f"{names([compiler])} does not know HLSL 2021; dxc may compile it: {dxc_install_line()}"
             raise CompilerNotFoundError(problem._replace(code=CompilerNotFoundError.code, help=advice))
         raise CompileError(problem)
@@ -242,7 +255,7 @@ def _problem(job: Job, compiler: Compiler, output: str) -> Diagnostic:
     """The errors of which a compiler wrote."""
     from scenario_runner.shaders.messages import compile_problem
 
-    return compile_problem(job.request, job.assembled, output, compiler.style)
+    return compile_problem(job.source, output, compiler.style)
 
 
 def _log_warnings(job: Job, compiler: Compiler, output: str) -> None:
@@ -250,14 +263,14 @@ def _log_warnings(job: Job, compiler: Compiler, output: str) -> None:
     if "WARNING:" in output or "warning:" in output:
         from scenario_runner.shaders.messages import log_warnings
 
-        log_warnings(job.request, job.assembled, output, compiler.style)
+        log_warnings(job.source, output, compiler.style)
 
 
 def _defect(job: Job, compiler: Compiler, does: str, help: str | None = None) -> CompileError:
     """The error of a compiler that made no module and did not say why."""
-    label = f"shader {job.request.label!r}: " if job.request.label else ""
-    text = f"{label}the shader compiler {compiler.path!r} {does}"
-    return CompileError(Diagnostic("SR-SHADER-010", "error", None, text, help, path=job.request.place))
+    request = job.source.request
+    text = f"{request.who}the shader compiler {compiler.path!r} {does}"
+    return CompileError(Diagnostic("SR-SHADER-010", "error", None, text, help, path=request.place))
 
 
 def _all_errors(compiler: Compiler, argv: list[str], output: str, run: Callable[[list[str]], ProgramResult]) -> str:
@@ -279,17 +292,17 @@ def batches(jobs: Iterable[Job], processes: int) -> list[list[Job]]:
     groups: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
         if job.batch is not None:
-            groups.setdefault((job.batch.path, job.target(job.batch)), []).append(job)
+            groups.setdefault((job.batch.path, job.batch.target_for(job.source)), []).append(job)
     split = []
     for group in groups.values():
-        group.sort(key=lambda job: len(job.assembled.text), reverse=True)
+        group.sort(key=lambda job: len(job.source.text), reverse=True)
         count = max(min(processes, len(group)), -(-len(group) // MAX_SHADERS))
         split += [group[index::count] for index in range(count)]
     return split
 
 
 def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeout_s: float) -> None:
-    """Fill ``module`` and ``made_by`` of those that compile, or ``failure``, by one process.
+    """Finish those that compile, and those that are refused, by one process.
 
     Where the compiler crashes or hangs, what it had not finished is left as it is. ``folder`` must not exist yet.
     """
@@ -298,17 +311,18 @@ def compile_batch(jobs: Sequence[Job], folder: str, processes: Processes, timeou
     os.mkdir(folder)
     for index, job in enumerate(jobs):
         with open(os.path.join(folder, str(index)), "wb") as file:
-            file.write(job.assembled.text)
-    argv = compiler.batch_arguments(jobs[0].target(compiler), [(job.request, job.options) for job in jobs])
+            file.write(job.source.text)
+    argv = compiler.batch_arguments([job.source for job in jobs])
     done = processes.run(argv, folder=folder, timeout_s=min(timeout_s, BATCH_TIMEOUT_S))
-    written = [index for index in range(len(jobs)) if _wrote(folder, index)]
+    paths = [os.path.join(folder, str(index)) for index in range(len(jobs))]
+    written = [
+        (job, path)
+        for job, path in zip(jobs, paths, strict=True)
+        if os.path.exists(f"{path}.spv") or os.path.exists(f"{path}.log")
+    ]
     # It writes one file after the other: where it was ended, only the last one can be a part of a module.
-    for index in written[:-1] if done.failure else written:
-        _take(jobs[index], compiler, os.path.join(folder, str(index)))
-
-
-def _wrote(folder: str, index: int) -> bool:
-    return any(os.path.exists(os.path.join(folder, f"{index}{ending}")) for ending in (".spv", ".log"))
+    for job, path in written[:-1] if done.failure else written:
+        _take(job, compiler, path)
 
 
 def _take(job: Job, compiler: Compiler, path: str) -> None:
@@ -317,14 +331,13 @@ def _take(job: Job, compiler: Compiler, path: str) -> None:
     if os.path.exists(f"{path}.log"):
         with open(f"{path}.log", encoding="utf-8", errors="replace") as file:
             output = file.read(MAX_LOG)
-    if os.path.exists(f"{path}.spv"):
-        module = _read_module(f"{path}.spv")
-        if module.endswith(_FUNCTION_END) and _is_module(module):
-            job.module, job.made_by = module, compiler
-    elif output is not None:
-        job.failure = CompileError(_problem(job, compiler, output))
-    if output is not None and job.module is not None:
-        _log_warnings(job, compiler, output)
+    if not os.path.exists(f"{path}.spv"):
+        job.result = CompileError(_problem(job, compiler, output or ""))
+        return
+    module = _read_module(f"{path}.spv")
+    if module.endswith(_FUNCTION_END) and _is_module(module):
+        job.finish(module, compiler)
+        _log_warnings(job, compiler, output or "")
 
 
 def _read_module(path: str) -> bytes:

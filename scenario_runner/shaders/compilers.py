@@ -1,7 +1,5 @@
 """The shader compilers: one class each, and the table of them. Adding one is its class and a line there."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -9,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from scenario_runner import arm_glslc
-from scenario_runner.shaders.source import Assembled, BuildOptions, CompileRequest
+from scenario_runner.shaders.source import ShaderSource
 
 
 class MessageStyle(NamedTuple):
@@ -89,24 +87,24 @@ class Compiler(_Found):
         """True where GL_ARM_tensors is known."""
         return False
 
-    def target_for(self, language: str, oldest: str, tensors: bool) -> str:
-        """The Vulkan version whose SPIR-V it is told to make, where ``oldest`` is the oldest that should do."""
-        return max(oldest, "vulkan1.3") if tensors else oldest
+    def target_for(self, source: ShaderSource) -> str:
+        """The Vulkan version whose SPIR-V it is told to make."""
+        return max(source.request.target, "vulkan1.3") if source.has_tensors else source.request.target
 
-    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+    def arguments(self, source: ShaderSource) -> list[str]:
         """The command line; to be run in a folder that holds ``SOURCE_NAME`` and gets ``OUTPUT_NAME``.
 
         Macros and includes are in the text already.
         """
         raise NotImplementedError
 
-    def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
+    def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
         """Tell whether a shader can be compiled together with others. ``preferred`` tells whether this compiler would
         compile it alone, too; another one may only take what comes out the same."""
         return False
 
-    def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
-        """The command line that compiles the files ``0``, ``1``, … to ``0.spv``, ``1.spv``, ….
+    def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
+        """The command line that compiles the files ``0``, ``1``, …, of one target, to ``0.spv``, ``1.spv``, ….
 
         There is no such file for a shader that has to be compiled alone. A compiler that also writes ``0.log``, …
         with its messages is not asked about those shaders again.
@@ -117,7 +115,7 @@ class Compiler(_Found):
 def on_path(name: str) -> list[str]:
     """List the places of a program of this name on PATH."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    program = name + ".exe" if sys.platform == "win32" else name
+    program = name.removesuffix(".exe") + ".exe" if sys.platform == "win32" else name
     return [os.path.join(folder, program) for folder in folders if folder]
 
 
@@ -152,23 +150,25 @@ class Glslang(Compiler):
         """True for versions that know GL_ARM_tensors."""
         return numbers(self.version)[:2] >= TENSORS_SINCE
 
-    def target_for(self, language: str, oldest: str, tensors: bool) -> str:
+    def target_for(self, source: ShaderSource) -> str:
         """Give HLSL an old one: its storage buffers are decorated BufferBlock, which SPIR-V above 1.3 does not have."""
-        return min(oldest, "vulkan1.1") if language == "HLSL" else super().target_for(language, oldest, tensors)
+        is_hlsl = source.request.language == "HLSL"
+        return min(source.request.target, "vulkan1.1") if is_hlsl else super().target_for(source)
 
-    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+    def arguments(self, source: ShaderSource) -> list[str]:
         """One optimiser for every level; without it nothing is optimised."""
+        request, options = source.request, source.options
         extra = ["-g"] if options.debug else []
         extra += [] if options.optimise in ("", "0") else ["-Os"]
         if request.language == "HLSL":
             extra += ["-D", "--hlsl-enable-16bit-types", "-e", request.entry]
         elif request.entry != "main":
             extra += ["--source-entrypoint", "main", "-e", request.entry]
-        stage = ["-S", _STAGE[request.stage], "--target-env", target]
+        stage = ["-S", _STAGE[request.stage], "--target-env", self.target_for(source)]
         return [self.path, "-V", *stage, *extra, "-o", OUTPUT_NAME, SOURCE_NAME]
 
 
-# What glslangValidator sees differently: glslc has smaller limits behind GLSL's constants of these names, knows
+# Text that glslangValidator compiles differently: glslc has smaller limits behind GLSL's constants of these names, has
 # __FILE__ and the names of files in #line without being asked, and counts lines in another way in old versions of GLSL.
 _DIFFERS = re.compile(rb'gl_Max|__FILE__|__LINE__|^[ \t]*#[ \t]*line\b[^\n]*"', re.M)
 
@@ -193,33 +193,31 @@ class Shaderc(Compiler):
         match = re.search(r"glslang (?:\d+:)?(\d+\.\d+)", self.version)
         return match is not None and numbers(match[1]) >= TENSORS_SINCE
 
-    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+    def arguments(self, source: ShaderSource) -> list[str]:
         """Options like those of clang."""
+        options = source.options
         extra = ["-g"] if options.debug else []
         extra += [] if options.optimise in ("", "0") else ["-Os" if options.optimise == "s" else "-O"]
-        called = [f"-fshader-stage={request.stage}", f"--target-env={target}", *extra]
+        called = [f"-fshader-stage={source.request.stage}", f"--target-env={self.target_for(source)}", *extra]
         return [self.path, *called, "-o", OUTPUT_NAME, SOURCE_NAME]
 
-    def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
+    def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
         """Tell whether glslangValidator would make the same module.
 
         With debug information a module holds its file's name, and optimised by glslc it has lost the names in it.
         """
-        if request.language != "GLSL" or request.entry != "main" or assembled.opaque:
+        request, options = source.request, source.options
+        if request.language != "GLSL" or request.entry != "main" or source.opaque:
             return False
         if options.debug or options.optimise not in ("", "0"):
             return False
-        return _DIFFERS.search(assembled.text) is None
+        return _DIFFERS.search(source.text) is None
 
-    def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
+    def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
         """A warning counts as an error: the preferred compiler then says its own words about that shader."""
-        argv = [self.path, "-c", "-Werror", f"--target-env={target}", "-x", "glsl"]
-        before = ""
-        for index, (request, _) in enumerate(shaders):
-            if request.stage != before:
-                argv.append(f"-fshader-stage={request.stage}")
-                before = request.stage
-            argv.append(str(index))
+        argv = [self.path, "-c", "-Werror", f"--target-env={self.target_for(sources[0])}", "-x", "glsl"]
+        for index, source in enumerate(sources):
+            argv += [f"-fshader-stage={source.request.stage}", str(index)]
         return argv
 
 
@@ -246,13 +244,13 @@ class ArmGlslc(Compiler):
         """Always."""
         return True
 
-    def target_for(self, language: str, oldest: str, tensors: bool) -> str:
+    def target_for(self, source: ShaderSource) -> str:
         """It has no choice."""
         return "vulkan1.3"
 
-    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+    def arguments(self, source: ShaderSource) -> list[str]:
         """Files and stage are all that it takes."""
-        return [self.path, "--input", SOURCE_NAME, "--output", OUTPUT_NAME, "--stage", request.stage]
+        return [self.path, "--input", SOURCE_NAME, "--output", OUTPUT_NAME, "--stage", source.request.stage]
 
 
 _PROFILE = {"compute": "cs_6_2", "vertex": "vs_6_2", "fragment": "ps_6_2"}
@@ -273,18 +271,18 @@ class Dxc(Compiler):
         match = re.search(r"^(?!error: ).*?dxcompiler\S*:? *(.{1,120})", answer, re.M)
         return " ".join(match[1].split()) if match else None
 
-    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
-        """The options of `options_of`, between the names of the files."""
-        return [self.path, *options_of(request, options, target), "-Fo", OUTPUT_NAME, SOURCE_NAME]
+    def arguments(self, source: ShaderSource) -> list[str]:
+        """The options of a shader, between the names of the files."""
+        return [self.path, *self.options(source), "-Fo", OUTPUT_NAME, SOURCE_NAME]
 
-
-def options_of(request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
-    """List the options of dxc for a shader. Registers are bindings and spaces are sets, without shifts."""
-    extra = ["-Zi"] if options.debug else []
-    extra += {"": [], "s": ["-O3"]}.get(options.optimise, [f"-O{options.optimise}"])
-    extra += [f"-fspv-target-env={min(target, 'vulkan1.3')}"]
-    profile = ["-T", _PROFILE[request.stage], "-E", request.entry]
-    return ["-spirv", "-enable-16bit-types", "-Wno-conversion", *profile, *extra]
+    def options(self, source: ShaderSource) -> list[str]:
+        """List the options of dxc for a shader. Registers are bindings and spaces are sets, without shifts."""
+        optimise = source.options.optimise
+        extra = ["-Zi"] if source.options.debug else []
+        extra += {"": [], "s": ["-O3"]}.get(optimise, [f"-O{optimise}"])
+        extra += [f"-fspv-target-env={min(self.target_for(source), 'vulkan1.3')}"]
+        profile = ["-T", _PROFILE[source.request.stage], "-E", source.request.entry]
+        return ["-spirv", "-enable-16bit-types", "-Wno-conversion", *profile, *extra]
 
 
 DXC_PACKAGE = "compushady-lrtu>=0.18"
@@ -324,20 +322,20 @@ class DxcLibrary(Dxc):
         match = re.match(r"scenario-runner: DXC library (.{1,120})", answer)
         return match[1] if match else None
 
-    def arguments(self, request: CompileRequest, options: BuildOptions, target: str) -> list[str]:
+    def arguments(self, source: ShaderSource) -> list[str]:
         """Our process, with the options that dxc takes; messages go to standard output."""
-        arguments = [SOURCE_NAME, OUTPUT_NAME, "-", *options_of(request, options, target)]
+        arguments = [SOURCE_NAME, OUTPUT_NAME, "-", *self.options(source)]
         return [*_process(self.path), str(len(arguments)), *arguments]
 
-    def batches(self, request: CompileRequest, options: BuildOptions, assembled: Assembled, *, preferred: bool) -> bool:
+    def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
         """Everything that it would compile alone."""
         return preferred
 
-    def batch_arguments(self, target: str, shaders: Sequence[tuple[CompileRequest, BuildOptions]]) -> list[str]:
+    def batch_arguments(self, sources: Sequence[ShaderSource]) -> list[str]:
         """One process, which loads the library once."""
         argv = _process(self.path)
-        for index, (request, options) in enumerate(shaders):
-            arguments = [str(index), f"{index}.spv", f"{index}.log", *options_of(request, options, target)]
+        for index, source in enumerate(sources):
+            arguments = [str(index), f"{index}.spv", f"{index}.log", *self.options(source)]
             argv += [str(len(arguments)), *arguments]
         return argv
 

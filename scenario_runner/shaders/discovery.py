@@ -3,8 +3,6 @@
 A compiler's version is kept by path, modification time and size, so that a warm run starts no process to ask.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys
@@ -14,7 +12,7 @@ from typing import Literal
 
 from scenario_runner.arm_glslc import install_line
 from scenario_runner.content_cache import ContentCache
-from scenario_runner.errors import CompilerNotFoundError, ScenarioError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import CompilerNotFoundError, ScenarioError, UsageError
 from scenario_runner.shaders.compilers import (
     COMPILERS,
     DXC_VARIABLE,
@@ -25,12 +23,16 @@ from scenario_runner.shaders.compilers import (
     on_path,
     version_command,
 )
-from scenario_runner.shaders.source import TARGETS, Assembled, BuildOptions, CompileRequest
+from scenario_runner.shaders.source import TARGETS, CompileRequest, ShaderSource
 from scenario_runner.system_packages import install_here
 
 _PROBE_TIMEOUT_S = 10.0
 _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
+_GLSLANG = "--glslang"
+_GLSL_COMPILERS = "glslangValidator, glslang, or Arm's or Google's glslc"
+# What can be named by a variable or an option.
+_PROGRAMS = {_GLSLANG: _GLSL_COMPILERS, GLSLANG_VARIABLE: _GLSL_COMPILERS, DXC_VARIABLE: "dxc or libdxcompiler.so"}
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
 _SEARCHED_EVERY_S = 1.0  # a suite asks for each of its scenarios
 
@@ -81,7 +83,7 @@ def _search(compiler: str | None, language: str | None, cache: ContentCache | No
             continue
         named, by = os.environ.get(variable), variable
         if compiler and variable == GLSLANG_VARIABLE:
-            named, by = compiler, "--glslang"
+            named, by = compiler, _GLSLANG
         if named:
             usable = list(_probed(cache, [_named(named, by)], by))
             if variable == DXC_VARIABLE and not isinstance(usable[0], kinds):
@@ -102,16 +104,12 @@ def names(compilers: Iterable[Compiler]) -> str:
 
 
 def _named(name: str, by: str) -> str:
-    if os.path.dirname(name):
-        candidates = [os.path.abspath(name)]
-    else:
-        candidates = [*on_path(name.removesuffix(".exe") if sys.platform == "win32" else name), os.path.abspath(name)]
-    for path in candidates:
+    for path in (*([] if os.path.dirname(name) else on_path(name)), os.path.abspath(name)):
         if os.path.isfile(path):
             return path
     raise CompilerNotFoundError(
         f"the shader compiler {name!r} (named by {by}) does not exist",
-        help=f"name {_fitting(by)} by its path, or leave the choice to the program",
+        help=f"name {_PROGRAMS[by]} by its path, or leave the choice to the program",
     )
 
 
@@ -163,15 +161,7 @@ def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
 def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
     return CompilerNotFoundError(
         f"{path!r} (named by {named_by}) is not a shader compiler known here: {answer}",
-        help=f"expected {_fitting(named_by)}",
-    )
-
-
-def _fitting(named_by: str) -> str:
-    return (
-        "dxc or libdxcompiler.so"
-        if named_by == DXC_VARIABLE
-        else "glslangValidator, glslang, or Arm's or Google's glslc"
+        help=f"expected {_PROGRAMS[named_by]}",
     )
 
 
@@ -193,56 +183,6 @@ def _ask(path: str) -> tuple[str, str, str]:
     return "other", "", f"--version says {done.output.strip()[:80]!r}"
 
 
-TENSORS = b"GL_ARM_tensors"
-_FORMAT = 1  # part of every key; raise it when the same key would give another module
-
-
-class Job:
-    """One shader. ``compilers`` can compile it, the preferred one first; ``batch`` is the one of them that tries it
-    first, together with other shaders. Afterwards ``module`` is the SPIR-V that ``made_by`` wrote, or ``failure`` the
-    error.
-    """
-
-    def __init__(
-        self, request: CompileRequest, options: BuildOptions, assembled: Assembled, compilers: list[Compiler]
-    ) -> None:
-        self.request = request
-        self.options = options
-        self.assembled = assembled
-        self.compilers = compilers
-        batching = (
-            compiler
-            for compiler in compilers
-            if compiler.batches(request, options, assembled, preferred=compiler is compilers[0])
-        )
-        self.batch = next(batching, None)
-        self.module: bytes | None = None
-        self.made_by: Compiler | None = None
-        self.failure: ScenarioRunnerError | None = None
-
-    def target(self, compiler: Compiler) -> str:
-        """The Vulkan version that ``compiler`` is told to compile for."""
-        return compiler.target_for(self.request.language, self.request.target, TENSORS in self.assembled.text)
-
-    def key(self, compiler: Compiler) -> bytes:
-        """Everything that the module comes from when ``compiler`` makes it."""
-        request, options = self.request, self.options
-        called = request.language, request.stage, request.entry, self.target(compiler), options.optimise, options.debug
-        head = repr((_FORMAT, compiler.identity, called)).encode("utf-8", "backslashreplace")
-        return head + b"\n" + self.assembled.text
-
-    def load(self, cache: ContentCache | None) -> bool:
-        """Take the module from the cache: that of the batch's compiler first. Return whether there is one."""
-        if cache is None or self.assembled.opaque:
-            return False
-        for compiler in (self.batch, *self.compilers):
-            self.module = None if compiler is None else cache.load(self.key(compiler))
-            if self.module is not None:
-                self.made_by = compiler
-                return True
-        return False
-
-
 def check_request(request: CompileRequest) -> None:
     """Raise UsageError or ScenarioError for a target or an entry point that no compiler can be given."""
     if request.target not in TARGETS:
@@ -253,27 +193,27 @@ def check_request(request: CompileRequest) -> None:
         )
 
 
-def able_compilers(request: CompileRequest, text: bytes, compilers: list[Compiler]) -> list[Compiler]:
-    """Choose those of ``compilers`` that fit a request. Raises CompilerNotFoundError naming what is missing."""
-    language = request.language
+def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Compiler]:
+    """Choose those of ``compilers`` that fit a source. Raises CompilerNotFoundError naming what is missing."""
+    language, entry = source.request.language, source.request.entry
     if not compilers:
         advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
         if language == "HLSL":
             advice = dxc_install_line()
         raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
     able = compilers
-    if language == "GLSL" and TENSORS in text:
+    if language == "GLSL" and source.has_tensors:
         able = [compiler for compiler in able if compiler.knows_tensors]
         if not able:
             raise CompilerNotFoundError(
                 f"the source uses GL_ARM_tensors, which {names(compilers)} does not know",
                 help=f"install glslang 15.4 or newer, or Arm's glslc: {install_line()}",
             )
-    if language == "GLSL" and request.entry != "main":
+    if language == "GLSL" and entry != "main":
         knowing, able = able, [compiler for compiler in able if compiler.renames_entry]
         if not able:
             raise CompilerNotFoundError(
-                f"a GLSL entry point called {request.entry!r} is not to be had from {names(knowing)}, only 'main'",
+                f"a GLSL entry point called {entry!r} is not to be had from {names(knowing)}, only 'main'",
                 help=f"leave 'entry' out, or {install_here('glslang')}",
             )
     return able

@@ -143,19 +143,17 @@ def _bytes(result: _Object, method: int) -> bytes:
 
 def _version(compiler: _Object) -> str:
     """Version and commit, such as "1.8.0.4597 (fd7e54bc)", as far as the library tells them."""
+    text, count = ctypes.c_char_p(), ctypes.c_uint32()
     words = []
-    info = _Object()
-    text = ctypes.c_char_p()
-    if compiler.call(0, _guid(_VERSION_3), info.out()) >= 0:
-        info.call(3, ctypes.byref(text))
-        words.append((text.value or b"").decode("utf-8", "replace"))
-        info.release()
-    info = _Object()
-    if compiler.call(0, _guid(_VERSION_2), info.out()) >= 0:
-        count = ctypes.c_uint32()
-        info.call(5, ctypes.byref(count), ctypes.byref(text))
-        words.append(f"({(text.value or b'').decode('utf-8', 'replace')})")
-        info.release()
+    for interface, method, arguments, form in (
+        (_VERSION_3, 3, (ctypes.byref(text),), "%s"),
+        (_VERSION_2, 5, (ctypes.byref(count), ctypes.byref(text)), "(%s)"),
+    ):
+        info = _Object()
+        if compiler.call(0, _guid(interface), info.out()) >= 0:
+            info.call(method, *arguments)
+            words.append(form % (text.value or b"").decode("utf-8", "replace"))
+            info.release()
     return " ".join(word for word in words if word) or "of unknown version"
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable
+from functools import cache, partial
 from typing import NamedTuple
 
 from scenario_runner import log
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.shaders.compilers import SOURCE_NAME, MessageStyle
-from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, Assembled, CompileRequest, read_source
+from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, CompileRequest, ShaderSource, read_source
 
 _MAX_ERRORS = 1000
 _MAX_LINE = 500
@@ -21,43 +23,36 @@ _MOST_CHARACTERS = 100
 _QUOTED = re.compile(r"'([^']+)'")
 
 
-class _SourceLines:
-    """The lines of the files of one shader; each file is read again when it is first asked for."""
+def _lines(request: CompileRequest, path: str) -> list[str]:
+    """The lines of a file of a shader, which is read again."""
+    text = ""
+    if path == request.place and request.path is None:
+        text = request.source or ""
+    else:
+        with contextlib.suppress(ScenarioRunnerError):  # gone, or a name that a #line directive made up
+            text = read_source(path).decode(errors="replace")
+    return re.split(r"\r\n|\r|\n", text)
 
-    def __init__(self, request: CompileRequest) -> None:
-        self._request = request
-        self._files: dict[str, list[str]] = {}
 
-    def of(self, message: _Message) -> tuple[list[str], int | None]:
-        """The line of a message with a mark where the error is, nothing where there is no such line; and the column of
-        the mark (from 1), where it is known.
+def _quoted_line(message: _Message, lines_of: Callable[[str], list[str]]) -> tuple[list[str], int | None]:
+    """The line of a message with a mark where the error is, nothing where there is no such line; and the column of
+    the mark (from 1), where it is known.
 
-        A compiler that gives no column names the word that is wrong in quotes as a rule: where the line has it once,
-        or near the column, it is marked.
-        """
-        number, column = message.line or 0, message.column
-        lines = self._lines(message.file) if message.file is not None else []
-        if not 0 < number <= len(lines) or not lines[number - 1].strip():
-            return [], column
-        line = "".join(character if character.isprintable() else " " for character in lines[number - 1])
-        start, length = _marked(line, column, message.text)
-        first = max(0, (start or 0) - _MOST_CHARACTERS // 2) if len(line) > _MOST_CHARACTERS else 0
-        margin = f"{number:5} | "
-        shown = [margin + line[first : first + _MOST_CHARACTERS].rstrip()]
-        if start is not None:
-            shown.append(" " * (len(margin) - 2) + "| " + " " * (start - first) + "^" + "~" * min(length - 1, 40))
-        return shown, column if start is None else start + 1
-
-    def _lines(self, path: str) -> list[str]:
-        if path not in self._files:
-            text = ""
-            if path == self._request.place and self._request.path is None:
-                text = self._request.source or ""
-            else:
-                with contextlib.suppress(ScenarioRunnerError):  # gone, or a name that a #line directive made up
-                    text = read_source(path).decode(errors="replace")
-            self._files[path] = re.split(r"\r\n|\r|\n", text)
-        return self._files[path]
+    A compiler that gives no column names the word that is wrong in quotes as a rule: where the line has it once, or
+    near the column, it is marked.
+    """
+    number, column = message.line or 0, message.column
+    lines = lines_of(message.file) if message.file is not None else []
+    if not 0 < number <= len(lines) or not lines[number - 1].strip():
+        return [], column
+    line = "".join(character if character.isprintable() else " " for character in lines[number - 1])
+    start, length = _marked(line, column, message.text)
+    first = max(0, (start or 0) - _MOST_CHARACTERS // 2) if len(line) > _MOST_CHARACTERS else 0
+    margin = f"{number:5} | "
+    shown = [margin + line[first : first + _MOST_CHARACTERS].rstrip()]
+    if start is not None:
+        shown.append(" " * (len(margin) - 2) + "| " + " " * (start - first) + "^" + "~" * min(length - 1, 40))
+    return shown, column if start is None else start + 1
 
 
 def _marked(line: str, column: int | None, message: str) -> tuple[int | None, int]:
@@ -75,22 +70,22 @@ def _marked(line: str, column: int | None, message: str) -> tuple[int | None, in
     return None, 1
 
 
-def log_warnings(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> None:
+def log_warnings(source: ShaderSource, output: str, style: MessageStyle) -> None:
     """Log the messages of a compiler about a shader that it compiled, with the names of the user's files."""
-    names, message = _names(request, assembled), re.compile(style.message)
+    names, message = _names(source), re.compile(style.message)
     lines = output.strip()[:2000].splitlines()
     for index, line in enumerate(lines):
         match = message.fullmatch(line)
         if match:
             file = names.get(match["file"], match["file"])
             lines[index] = line[: match.start("file")] + file + line[match.end("file") :]
-    log.warning(__name__, "%s: the compiler warns: %s", request.place, "\n".join(lines))
+    log.warning(__name__, "%s: the compiler warns: %s", source.request.place, "\n".join(lines))
 
 
-def _names(request: CompileRequest, assembled: Assembled) -> dict[str, str]:
+def _names(source: ShaderSource) -> dict[str, str]:
     """The user's files by what compilers call them."""
-    names = {SOURCE_NAME: request.place, "0": request.place, str(OPTIONS_FILE): "build_options"}
-    return names | {str(FIRST_FILE + index): name for index, name in enumerate(assembled.files)}
+    names = {SOURCE_NAME: source.files[0], "0": source.files[0], str(OPTIONS_FILE): "build_options"}
+    return names | {str(FIRST_FILE + index): name for index, name in enumerate(source.files)}
 
 
 class _Message(NamedTuple):
@@ -143,22 +138,24 @@ def _messages(output: str, names: dict[str, str], style: MessageStyle) -> list[_
     return list(dict.fromkeys(messages)) or [_Message(reason or "the compiler gave no reason")]
 
 
-def compile_problem(request: CompileRequest, assembled: Assembled, output: str, style: MessageStyle) -> Diagnostic:
+def compile_problem(source: ShaderSource, output: str, style: MessageStyle) -> Diagnostic:
     """Make one problem of the messages of a compiler: the first error's place, text and source line; the
     further ones follow, with theirs."""
-    first, *others = _messages(output, _names(request, assembled), style)
+    first, *others = _messages(output, _names(source), style)
     if first.file == "build_options":
         first = first._replace(text=f"in build_options: {first.text}", file=None, line=None)
-    source = _SourceLines(request)
-    shown, column = source.of(first)
-    who = f"shader {request.label!r}: " if request.label else ""
-    lines = [f"{who}{first.text}", *shown]
+    request, lines_of = source.request, cache(partial(_lines, source.request))
+    shown, column = _quoted_line(first, lines_of)
+    lines = [f"{request.who}{first.text}", *shown]
     for other in others[: _MAX_ERRORS - 1]:
-        quoted, at_column = source.of(other)
+        quoted, at_column = _quoted_line(other, lines_of)
         lines += [f"  {other._replace(column=at_column).at}{other.text}", *quoted]
     if len(others) >= _MAX_ERRORS:
         lines.append(f"  and {len(others) + 1 - _MAX_ERRORS} more")
-    help, place = _help(request, assembled, output), first.file or request.place
+    help, place = None, first.file or request.place
+    if "cannot find the include file" in output and source.missing:
+        dirs = ", ".join(repr(folder) for folder in request.include_dirs) or "none"
+        help = f"searched: the folder of the including file, then include_dirs ({dirs}), then -I of build_options"
     line = first.line if first.line and first.line > 0 else None
     return Diagnostic("SR-SHADER-010", "error", None, "\n".join(lines), help, place, line, column)
 
@@ -177,10 +174,3 @@ def _without_echoes(output: str, message: re.Pattern[str]) -> list[str]:
         if not echoing:
             kept.append(line)
     return kept
-
-
-def _help(request: CompileRequest, assembled: Assembled, output: str) -> str | None:
-    if "cannot find the include file" in output and assembled.missing:
-        dirs = ", ".join(repr(folder) for folder in request.include_dirs) or "none"
-        return f"searched: the folder of the including file, then include_dirs ({dirs}), then -I of build_options"
-    return None

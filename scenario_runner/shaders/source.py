@@ -10,12 +10,9 @@ A compiler follows the other includes itself (``#include MACRO``, a directive sp
 comes from more than the text and is not cached. The sandbox refuses them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
-import stat
 from typing import Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
@@ -138,6 +135,11 @@ class CompileRequest(NamedTuple):
         """The name of the source in messages: the path as it was given, or the name of a text."""
         return self.path if self.path is not None else self.name
 
+    @property
+    def who(self) -> str:
+        """The start of a sentence about the shader, empty for one without a label."""
+        return f"shader {self.label!r}: " if self.label else ""
+
 
 # Compiled when they are needed, which few shaders make them.
 _COMMENT_OR_STRING = rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|(\"(?:\\.|[^\"\\\n])*+\")"
@@ -168,6 +170,7 @@ def without_comments(text: bytes) -> bytes:
     return re.sub(_COMMENT_OR_STRING, replaced, text, flags=re.S)
 
 
+_TENSORS = b"GL_ARM_tensors"
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64
 OPTIONS_FILE = 70000  # the number of the lines that hold build_options
@@ -182,117 +185,79 @@ _DIRECTIVE = (
 )
 
 
-class Assembled:
-    """``text`` is what the compiler gets. ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``,
-    the source itself first. ``missing`` are the includes not found. ``opaque`` is set when an include is left to the
-    compiler (see `own_includes`): then the text is not all that the module comes from, and no cache may keep it."""
+class ShaderSource:
+    """The source of a request with its includes, macros and version put in place: ``text`` is what the compiler gets.
 
-    __slots__ = ("files", "missing", "opaque", "text")
+    ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``, the source itself first. ``missing`` are
+    the includes not found. ``opaque`` is set when an include is left to the compiler (see `own_include`): then the text
+    is not all that the module comes from, and no cache may keep it.
+    """
 
-    def __init__(self, place: str) -> None:
-        self.text = b""
-        self.files = [place]
-        self.missing: list[str] = []
-        self.opaque = False
-
-
-def assemble(request: CompileRequest, options: BuildOptions) -> Assembled:
-    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large;
-    SandboxError for what the sandbox forbids."""
-    if request.path is not None:
-        data = read_source(request.path)
-        folder = os.path.dirname(request.path)
-    else:
-        data = (request.source or "").encode("utf-8", "surrogatepass")
-        folder = request.base_dir
-    assembled = _Assembly(request, options).whole(data.removeprefix(b"\xef\xbb\xbf"), folder)
-    if is_confined():
-        assembled.text = without_comments(assembled.text)
-    own = own_include(assembled.text)
-    if own and is_confined():
-        message = f"has an #{own} that the compiler would follow by itself, which the sandbox forbids"
-        raise SandboxError(
-            Diagnostic(
-                CODE, "error", None, message, 'write #include "file" on one line, without a macro', path=request.place
-            )
-        )
-    assembled.opaque = bool(own)
-    return assembled
-
-
-def read_source(path: str) -> bytes:
-    """The bytes of a source file of at most ``MAX_BYTES``. Raises FileError."""
-    with SourceFile(path) as file:
-        if file.size_bytes > MAX_BYTES:
-            raise file_error(path, f"a shader source of more than {MAX_BYTES >> 20} MiB is not read")
-        return file.read(file.size_bytes)
-
-
-class _Assembly:
-    def __init__(self, request: CompileRequest, options: BuildOptions) -> None:
+    def __init__(self, request: CompileRequest, options: BuildOptions, data: bytes, folder: str) -> None:
         self.request = request
         self.options = options
-        self.result = Assembled(request.place)
-        self.hlsl = request.language == "HLSL"
+        self.files = [request.place]
+        self.missing: list[str] = []
+        self.opaque = False
+        self._is_hlsl = request.language == "HLSL"
         # Debug information should name files, and HLSL knows no numbers.
-        self.named = self.hlsl or options.debug
-        self.dirs = (*request.include_dirs, *options.include_dirs)
-        self.numbers: dict[str, int] = {}
-        self.line_offset = 0
-        self.size = 0
+        self._names_files = self._is_hlsl or options.debug
+        self._dirs = (*request.include_dirs, *options.include_dirs)
+        self._numbers: dict[str, int] = {}
+        self._line_offset = 0
+        self._size_bytes = 0
+        self.text = self._assemble(data, folder)
 
-    def whole(self, data: bytes, folder: str) -> Assembled:
-        head, rest, at = b"", data, 1
-        preamble = self.macros()
-        if not self.hlsl:
-            match = None
-            if b"version" in data:
-                match = _VERSION.match(data)
-            if match:
-                head, rest = data[: match.end()] + b"\n", data[match.end() :]
-                at = data.count(b"\n", 0, match.end()) + 1
+    @property
+    def has_tensors(self) -> bool:
+        """True where the text names GL_ARM_tensors."""
+        return _TENSORS in self.text
+
+    def _assemble(self, data: bytes, folder: str) -> bytes:
+        head, at = b"", 1
+        preamble = self._macros()
+        if not self._is_hlsl:
+            head = b"#version 460\n"
+            version = _VERSION.match(data) if b"version" in data else None
+            if version:
+                head, at = data[: version.end()] + b"\n", data.count(b"\n", 0, version.end()) + 1
+                data = data[version.end() :]
                 # Before GLSL 3.30, "#line 5" numbers its own line, not the next.
-                version = int(match[1])
-                self.line_offset = -1 if (match[2] != b"es" and version < 330) or version == 100 else 0
-            else:
-                head = b"#version 460\n"
-            if self.named:
+                number = int(version[1])
+                self._line_offset = -1 if (version[2] != b"es" and number < 330) or number == 100 else 0
+            if self._names_files:
                 head += b"#extension GL_GOOGLE_cpp_style_line_directive : enable\n"
         itself = () if self.request.path is None else (os.path.normpath(self.request.path),)
-        body = self.expand(rest, at, 0, (folder,), itself)
+        body = self._expand(data, at, 0, (folder,), itself)
         if preamble:
-            preamble = self.line(1, OPTIONS_FILE) + preamble
+            preamble = self._line(1, OPTIONS_FILE) + preamble
         if head or preamble or self.options.debug:
-            body = head + preamble + self.line(at, FIRST_FILE) + body
-        self.result.text = body
-        return self.result
+            body = head + preamble + self._line(at, FIRST_FILE) + body
+        return body
 
-    def macros(self) -> bytes:
+    def _macros(self) -> bytes:
         lines = []
         for name, value in self.options.macros:
-            if value is False:
-                lines.append(f"#undef {name}\n")
-            elif value is True:
+            if value is True:
                 # A bare -DNAME is empty in GLSL compilers and 1 in those of the C family.
-                lines.append(f"#define {name} {'1' if self.hlsl else ''}\n")
-            else:
-                lines.append(f"#define {name} {value}\n")
+                value = "1" if self._is_hlsl else ""
+            lines.append(f"#undef {name}\n" if value is False else f"#define {name} {value}\n")
         return "".join(lines).encode("utf-8", "surrogatepass")
 
-    def line(self, line: int, number: int) -> bytes:
+    def _line(self, line: int, number: int) -> bytes:
         """The directive after which comes line ``line`` (from 1) of file ``number``."""
-        if not self.named:
-            return b"#line %d %d\n" % (line + self.line_offset, number)
-        file = "build_options" if number == OPTIONS_FILE else self.result.files[number - FIRST_FILE]
-        name = re.sub(r'["\\\r\n]', "/", file).encode("utf-8", "surrogateescape")
-        return b'#line %d "%s"\n' % (line + self.line_offset, name)
+        file = b"%d" % number
+        if self._names_files:
+            name = "build_options" if number == OPTIONS_FILE else self.files[number - FIRST_FILE]
+            file = b'"%s"' % re.sub(r'["\\\r\n]', "/", name).encode("utf-8", "surrogateescape")
+        return b"#line %d %s\n" % (line + self._line_offset, file)
 
-    def expand(
+    def _expand(
         self, text: bytes, first: int, index: int, folders: tuple[str, ...], open_files: tuple[str, ...]
     ) -> bytes:
         """``text``, which begins at line ``first`` of file ``index``, with its includes put in place."""
-        self.size += len(text)
-        if self.size > MAX_BYTES:
+        self._size_bytes += len(text)
+        if self._size_bytes > MAX_BYTES:
             message = f"with its includes the shader has more than {MAX_BYTES >> 20} MiB"
             advice = "a file that is included again and again counts each time, also when guards make it empty"
             raise FileError(Diagnostic("SR-FILE-001", "error", None, message, advice, path=self.request.place))
@@ -308,49 +273,67 @@ class _Assembly:
                 once = once or index > 0
                 parts.append(text[done : match.start()])
                 done = match.end()
-                continue
-            if not name:
-                continue
-            at += text.count(b"\n", counted, match.start())
-            counted = match.start()
-            inner = self.include(name, folders, open_files)
-            parts += (text[done : match.start()], inner, self.line(at, FIRST_FILE + index))
-            done = match.end()
-        parts.append(text[done:])
-        body = b"".join(parts)
+            elif name:
+                at += text.count(b"\n", counted, match.start())
+                counted = match.start()
+                inner = self._include(name, folders, open_files)
+                parts += (text[done : match.start()], inner, self._line(at, FIRST_FILE + index))
+                done = match.end()
+        body = b"".join((*parts, text[done:]))
         if once:
             guard = b"SCENARIO_RUNNER_ONCE_%d" % index
-            start = b"#ifndef %s\n#define %s\n" % (guard, guard) + self.line(first, FIRST_FILE + index)
+            start = b"#ifndef %s\n#define %s\n" % (guard, guard) + self._line(first, FIRST_FILE + index)
             body = start + body + b"\n\n#endif\n"
         return body
 
-    def include(self, raw: bytes, folders: tuple[str, ...], open_files: tuple[str, ...]) -> bytes:
+    def _include(self, raw: bytes, folders: tuple[str, ...], open_files: tuple[str, ...]) -> bytes:
         """Give the text for one include: the file's text, or an #error, which matters only where it is reached."""
-        name = os.fsdecode(raw).replace("\\", "/")
+        name, shown = os.fsdecode(raw).replace("\\", "/"), re.sub(rb"[^A-Za-z0-9_./ -]", b"?", raw)
         # The folder of the file that includes, those of its includers, then the include folders.
-        for folder in (*reversed(folders), *self.dirs):
+        for folder in (*reversed(folders), *self._dirs):
             path = os.path.normpath(os.path.join(folder, name))
             check_path(path)
-            try:
-                regular = stat.S_ISREG(os.stat(path).st_mode)
-            except (OSError, ValueError):
-                continue
-            if not regular:
+            if not os.path.isfile(path):
                 continue
             # Once more is allowed: guards make the inner one empty. What is deeper counts only where there are none.
             if open_files.count(path) > 1 or len(open_files) >= MAX_DEPTH:
-                return b'#error the include file "%s" includes itself, or is nested too deep\n' % _printable(raw)
+                return b'#error the include file "%s" includes itself, or is nested too deep\n' % shown
             data = read_source(path).removeprefix(b"\xef\xbb\xbf")
-            if path not in self.numbers:
-                self.numbers[path] = len(self.result.files)
-                self.result.files.append(path)
-            index = self.numbers[path]
-            inner = self.expand(data, 1, index, (*folders, os.path.dirname(path)), (*open_files, path))
+            if path not in self._numbers:
+                self._numbers[path] = len(self.files)
+                self.files.append(path)
+            index = self._numbers[path]
+            inner = self._expand(data, 1, index, (*folders, os.path.dirname(path)), (*open_files, path))
             # Two line ends: the first may be taken by a final backslash.
-            return self.line(1, FIRST_FILE + index) + inner + b"\n\n"
-        self.result.missing.append(name)
-        return b'#error cannot find the include file "%s"\n' % _printable(raw)
+            return self._line(1, FIRST_FILE + index) + inner + b"\n\n"
+        self.missing.append(name)
+        return b'#error cannot find the include file "%s"\n' % shown
 
 
-def _printable(raw: bytes) -> bytes:
-    return re.sub(rb"[^A-Za-z0-9_./ -]", b"?", raw)
+def assemble(request: CompileRequest, options: BuildOptions) -> ShaderSource:
+    """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large;
+    SandboxError for what the sandbox forbids."""
+    if request.path is not None:
+        data = read_source(request.path)
+        folder = os.path.dirname(request.path)
+    else:
+        data = (request.source or "").encode("utf-8", "surrogatepass")
+        folder = request.base_dir
+    source = ShaderSource(request, options, data.removeprefix(b"\xef\xbb\xbf"), folder)
+    if is_confined():
+        source.text = without_comments(source.text)
+    own = own_include(source.text)
+    if own and is_confined():
+        message = f"has an #{own} that the compiler would follow by itself, which the sandbox forbids"
+        help = 'write #include "file" on one line, without a macro'
+        raise SandboxError(Diagnostic(CODE, "error", None, message, help, path=request.place))
+    source.opaque = bool(own)
+    return source
+
+
+def read_source(path: str) -> bytes:
+    """The bytes of a source file of at most ``MAX_BYTES``. Raises FileError."""
+    with SourceFile(path) as file:
+        if file.size_bytes > MAX_BYTES:
+            raise file_error(path, f"a shader source of more than {MAX_BYTES >> 20} MiB is not read")
+        return file.read(file.size_bytes)

@@ -5,12 +5,11 @@ spirv-val knows SPIR-V and the extensions that are as old as itself; what it doe
 program are not checked.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -64,10 +63,8 @@ def find_validator() -> Validator | None:
         if stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
             return Validator(path, f"{path} {status.st_size} {status.st_mtime_ns}")
     if named:
-        raise UsageError(
-            f"{VARIABLE} names {named!r}, which is not a program",
-            help=f"name spirv-val by its path, unset the variable, or set it to {OFF!r}",
-        )
+        help = f"name spirv-val by its path, unset the variable, or set it to {OFF!r}"
+        raise UsageError(f"{VARIABLE} names {named!r}, which is not a program", help=help)
     return None
 
 
@@ -81,10 +78,8 @@ def validator_version(validator: Validator) -> str | None:
     return match[1] if match else None
 
 
-def complaint(
-    validator: Validator, code: bytes, *, has_extensions: bool, folder: str, processes: Processes | None = None
-) -> str | None:
-    """Ask the validator for what is wrong with a module; empty for a valid one, None where it cannot tell.
+def complaint(validator: Validator, code: bytes, processes: Processes, folder: str, *, has_extensions: bool) -> str:
+    """Ask the validator for what is wrong with a module; empty for a valid one, and where it cannot tell.
 
     ``folder`` must not exist yet. A number that the validator does not know is proven wrong only in a module
     without extensions (``has_extensions``): every newer opcode and operand comes with one. Raises OSError where it
@@ -94,17 +89,15 @@ def complaint(
     os.mkdir(folder)
     with open(path, "wb") as file:
         file.write(code)
-    done = (processes or Processes()).run([validator.path, *OPTIONS, path], folder=folder, timeout_s=TIMEOUT_S)
+    done = processes.run([validator.path, *OPTIONS, path], folder=folder, timeout_s=TIMEOUT_S)
     if done.failure:
         raise OSError(f"{validator.path} {done.failure}")
-    if done.code == 0:
-        return ""
-    match = _ERROR.search(done.output)
+    match = _ERROR.search(done.output) if done.code else None
     if match is None or match[1].startswith("Unrecognized target env") or _LIFTED.search(done.output):
-        return None
+        return ""
     unknown = _UNKNOWN.match(match[1])
     if unknown is not None and (has_extensions or unknown["what"] == "capability operand"):
-        return None
+        return ""
     return " ".join(match[1].split())
 
 
@@ -171,17 +164,14 @@ def _check_inputs(module: Module) -> None:
 def _ask(validator: Validator, modules: Mapping[bytes, bool]) -> dict[bytes, str]:
     """Ask the validator about each module, as `complaint` does; some processes side by side.
 
-    Those of which it cannot tell have nothing against them. Those for which it failed are left out.
+    Those for which it failed are left out.
     """
     complaints: dict[bytes, str] = {}
     processes = Processes()
 
     def ask(code: bytes, folder: str) -> None:
-        try:
-            message = complaint(validator, code, has_extensions=modules[code], folder=folder, processes=processes)
-        except OSError:
-            return
-        complaints[code] = message or ""
+        with suppress(OSError):
+            complaints[code] = complaint(validator, code, processes, folder, has_extensions=modules[code])
 
     with temporary_folder() as root:
         tasks = [partial(ask, code) for code in modules]

@@ -5,8 +5,6 @@ size and workgroup memory. `layout.check_layout` checks a block against Vulkan's
 describes a module in JSON.
 """
 
-from __future__ import annotations
-
 from scenario_runner.spirv.interface import DescriptorBinding, Interface
 from scenario_runner.spirv.module import EntryPoint, GraphEntryPoint, Module, read_module
 from scenario_runner.spirv.types import Image, Scalar, Struct, Tensor, Type

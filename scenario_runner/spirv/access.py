@@ -128,7 +128,6 @@ class Access:
         # Variables and parameters whose load gives a handle (image, sampler, tensor), not data.
         self._handles: set[int] = set()
         self._summaries: dict[int, Summary] = {}
-        self._effects: dict[int, tuple[int, ...]] = {}
         self._quiet_sets: set[int] = set()
         words = index.words
         for id in index.variables:
@@ -144,13 +143,15 @@ class Access:
 
     def variables(self, function: int) -> dict[int, int]:
         """Return the flags of every tracked variable that the call tree of a function names."""
-        used: dict[int, int] = {}
-        for id in self._call_tree(function):
-            summary = self._summaries[id]
-            for root, flags in (*summary.effects.items(), *self._passed_on(summary)):
-                if root in self.storage_classes:
-                    used[root] = used.get(root, 0) | flags
-        return used
+        effects: dict[int, int] = {}
+        for summary in self._call_tree(function):
+            for id, flags in summary.effects.items():
+                effects[id] = effects.get(id, 0) | flags
+            for call in summary.calls:
+                for parameter, roots in zip(self.summary(call.function).parameters, call.arguments, strict=False):
+                    for root in roots:
+                        effects[root] = effects.get(root, 0) | effects.get(parameter, 0)
+        return {id: flags for id, flags in effects.items() if id in self.storage_classes}
 
     def summary(self, function: int) -> Summary:
         """Return the effects of one function."""
@@ -158,16 +159,17 @@ class Access:
             self._summaries[function] = self._summarise(function)
         return self._summaries[function]
 
-    def _call_tree(self, function: int) -> list[int]:
+    def _call_tree(self, function: int) -> list[Summary]:
         """List the functions that a function reaches, callees before callers, itself last."""
-        order: list[int] = []
+        order: list[Summary] = []
         finished: dict[int, bool] = {}
         stack = [function]
         while stack:
             id = stack[-1]
+            summary = self.summary(id)
             if id not in finished:
                 finished[id] = False
-                for call in self.summary(id).calls:
+                for call in summary.calls:
                     if finished.get(call.function) is False:
                         raise self._index.error(f"the function {call.function} calls itself, which SPIR-V forbids")
                     if call.function not in finished:
@@ -176,25 +178,8 @@ class Access:
                 stack.pop()
                 if not finished[id]:
                     finished[id] = True
-                    order.append(id)
-                    if id not in self._effects:
-                        self._effects[id] = self._parameter_effects(self._summaries[id])
+                    order.append(summary)
         return order
-
-    def _parameter_effects(self, summary: Summary) -> tuple[int, ...]:
-        """Return the flags of the arguments of a function, including those of the functions it calls."""
-        effects = {id: summary.effects.get(id, 0) for id in summary.parameters}
-        for root, flags in self._passed_on(summary):
-            if root in effects:
-                effects[root] |= flags
-        return tuple(effects.values())
-
-    def _passed_on(self, summary: Summary) -> Iterable[tuple[int, int]]:
-        """Iterate over the effects of called functions on their arguments."""
-        for call in summary.calls:
-            for roots, flags in zip(call.arguments, self._effects[call.function], strict=False):
-                for root in roots:
-                    yield root, flags
 
     def _summarise(self, function: int) -> Summary:
         index = self._index
@@ -266,24 +251,15 @@ class Access:
     def _add_parameter(self, summary: Summary, id: int, type: int) -> None:
         summary.parameters.append(id)
         self.roots[id] = (id,)
-        at = self._index.definitions.get(type)
-        if (
-            at is not None
-            and self._index.opcode(at) == op.TYPE_POINTER
-            and self._index.words[at + 2] == UNIFORM_CONSTANT
-        ):
+        words, at = self._index.words, self._index.definitions.get(type)
+        if at is not None and words[at] & 0xFFFF == op.TYPE_POINTER and words[at + 2] == UNIFORM_CONSTANT:
             self._handles.add(id)
 
     def _merge(self, operands: Iterable[int], result: int, effects: dict[int, int]) -> None:
         """Let a result come from all roots of several operands."""
-        merged: dict[int, None] = {}
-        for operand in operands:
-            for root in self.roots.get(operand, ()):
-                merged[root] = None
-        if not merged:
-            return
+        merged = tuple(dict.fromkeys(root for operand in operands for root in self.roots.get(operand, ())))
         lost = len(merged) > MAX_ROOTS
         for root in merged:
             effects[root] = effects.get(root, 0) | (_LOST if lost else 0)
-        if not lost:
-            self.roots[result] = tuple(merged)
+        if merged and not lost:
+            self.roots[result] = merged

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import operator
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from scenario_runner.formats import ML_DTYPES, ml_dtype
 from scenario_runner.spirv._generated import opcodes as op
 from scenario_runner.spirv.types import Scalar, Type, Vector
 
@@ -67,18 +69,50 @@ _OTHER: Final[dict[int, Callable[..., Literal]]] = {
     op.LOGICAL_EQUAL: operator.eq,
     op.LOGICAL_NOT_EQUAL: operator.ne,
 }
-OPERATIONS: Final = frozenset((*_UNSIGNED, *_SIGNED, *_OTHER))
-"""The opcodes that `operate` computes."""
+VALUES: Final = {op.COMPOSITE_EXTRACT: 1, op.COMPOSITE_INSERT: 2, op.VECTOR_SHUFFLE: 2}
+"""Operations → the operands that are values; all of the others. Literals follow these."""
 
 
-def operate(operation: int, operand: Type, result: Type, values: Sequence[Value]) -> Value:
-    """Apply an operation to scalars, or component by component to vectors, of the types ``operand`` and ``result``.
+def compute(operation: int, operand: Type, result: Type, values: Sequence[Value], literals: Sequence[int]) -> Value:
+    """Compute an OpSpecConstantOp; ``operand`` is the type of its first value.
 
-    Raises TypeError and ValueError for values that it cannot be applied to.
+    Raises IndexError, KeyError, TypeError, ValueError or OverflowError for values that it cannot be applied to.
     """
+    match operation:
+        case op.COMPOSITE_EXTRACT:
+            part = values[0]
+            for step in literals:
+                part = part[step]  # type: ignore[index]
+            return part
+        case op.COMPOSITE_INSERT:
+            return _inserted(values[1], values[0], literals)
+        case op.VECTOR_SHUFFLE:
+            pool = (*values[0], *values[1])  # type: ignore[misc]
+            # 0xFFFFFFFF asks for an undefined component.
+            return tuple([pool[part] if part != 0xFFFF_FFFF else 0 for part in literals])
+        case op.SELECT:
+            condition, accepted, refused = values
+            if not isinstance(condition, tuple):
+                return accepted if condition else refused
+            rows = zip(condition, accepted, refused, strict=True)  # type: ignore[arg-type]
+            return tuple([yes if choose else no for choose, yes, no in rows])
+    return _operate(operation, operand, result, values)
+
+
+def _inserted(into: Value, part: Value, path: Sequence[int]) -> Value:
+    """Return a composite with another part where the indices lead to."""
+    if not path:
+        return part
+    parts = list(into)  # type: ignore[arg-type]
+    parts[path[0]] = _inserted(parts[path[0]], part, path[1:])
+    return tuple(parts)
+
+
+def _operate(operation: int, operand: Type, result: Type, values: Sequence[Value]) -> Value:
+    """Apply an operation to scalars, or component by component to vectors, of the types ``operand`` and ``result``."""
     if isinstance(operand, Vector) and isinstance(result, Vector):
         rows = zip(*values, strict=True)
-        return tuple([operate(operation, operand.component, result.component, row) for row in rows])
+        return tuple([_operate(operation, operand.component, result.component, row) for row in rows])
     if not isinstance(operand, Scalar) or not isinstance(result, Scalar):
         raise TypeError
     if operation in _OTHER:
@@ -88,114 +122,76 @@ def operate(operation: int, operand: Type, result: Type, values: Sequence[Value]
     return decode(result, functions[operation](*numbers))
 
 
-def extracted(value: Value, path: Sequence[int]) -> Value:
-    """Return the part of a composite that the indices lead to. Raises TypeError and IndexError where there is none."""
-    for step in path:
-        value = value[step]  # type: ignore[index]
-    return value
-
-
-def inserted(into: Value, part: Value, path: Sequence[int]) -> Value:
-    """Return a composite with another part where the indices lead to. Raises TypeError and IndexError."""
-    if not path:
-        return part
-    parts = list(into)  # type: ignore[arg-type]
-    parts[path[0]] = inserted(parts[path[0]], part, path[1:])
-    return tuple(parts)
-
-
-def selected(condition: Value, accepted: Value, refused: Value) -> Value:
-    """Return one of two values, or for a vector of conditions one of two components for each."""
-    if isinstance(condition, tuple):
-        rows = zip(condition, accepted, refused, strict=True)  # type: ignore[arg-type]
-        return tuple([yes if choose else no for choose, yes, no in rows])
-    return accepted if condition else refused
+_FLOATS: Final = {16: "e", 32: "f", 64: "d"}
+"""Width of an IEEE 754 number → its letter in `struct`."""
 
 
 def decode(scalar: Scalar, bits: int) -> Literal:
-    """Return the scalar in the low bits of ``bits``; NaN for an unknown float encoding."""
+    """Return the scalar in the low bits of ``bits``; NaN for an unknown float encoding or width."""
     if scalar.kind == "bool":
         return bits != 0
     width = scalar.width_bits
     bits &= (1 << width) - 1
-    if scalar.kind == "uint":
-        return bits
-    if scalar.kind == "int":
-        return bits - (1 << width) if bits >> (width - 1) else bits
-    if not scalar.encoding:
-        code, size = {16: ("e", 2), 32: ("f", 4), 64: ("d", 8)}.get(width, ("", 0))
-        return float(struct.unpack("<" + code, bits.to_bytes(size, "little"))[0]) if code else float("nan")
-    if scalar.encoding not in _ML_DTYPES:
+    if scalar.kind != "float":
+        return bits - (1 << width) if scalar.kind == "int" and bits >> (width - 1) else bits
+    if scalar.encoding.replace("_", "") in ML_DTYPES and width == (16 if scalar.encoding == "bfloat16" else 8):
+        return float(_ml_array(scalar.encoding, bits, f"u{width // 8}"))
+    if scalar.encoding or width not in _FLOATS:
         return float("nan")
-    return float(_ml_array(scalar.encoding, bits, f"u{width // 8}"))
+    return float(struct.unpack("<" + _FLOATS[width], bits.to_bytes(width // 8, "little"))[0])
 
 
 def fit(scalar: Scalar, value: Literal) -> Literal:
-    """Convert a value to the scalar's type; raise ValueError with the reason when it does not fit.
+    """Convert a value to the scalar's type; ValueError as for `encode`."""
+    return decode(scalar, int.from_bytes(encode(scalar, value), sys.byteorder))
 
-    3.0 is the integer 3 and 3 is the float 3.0; ``True`` is 1, and 0 and 1 are Booleans.
+
+def encode(scalar: Scalar, value: Literal) -> bytes:
+    """Return the value's bytes in this machine's byte order, a Boolean as a VkBool32.
+
+    3.0 is the integer 3 and 3 is the float 3.0; ``True`` is 1, and 0 and 1 are Booleans. Raises ValueError with the
+    reason for a value that does not fit.
     """
     if not isinstance(value, bool | int | float):
         raise ValueError("it is neither a number nor true or false")
     if scalar.kind == "bool":
         if value not in (0, 1):
             raise ValueError("a Boolean is true, false, 1 or 0")
-        return bool(value)
+        return struct.pack("=I", bool(value))
     if scalar.kind == "float":
-        return _fit_float(scalar, value)
-    if isinstance(value, float):
-        if not value.is_integer():
-            raise ValueError("it is not an integer")
-        value = int(value)
+        return _encode_float(scalar, value)
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError("it is not an integer")
     signed = scalar.kind == "int"
-    lowest = -(1 << scalar.width_bits - 1) if signed else 0
-    highest = (1 << scalar.width_bits - signed) - 1
-    if not lowest <= value <= highest:
-        raise ValueError(f"the range is {lowest} to {highest}")
-    return int(value)
+    try:
+        return int(value).to_bytes(scalar.size_bytes, sys.byteorder, signed=signed)
+    except OverflowError:
+        highest = (1 << scalar.width_bits - signed) - 1
+        raise ValueError(f"the range is {-highest - 1 if signed else 0} to {highest}") from None
 
 
-def encode(scalar: Scalar, value: Literal) -> bytes:
-    """Return the value's bytes in this machine's byte order, a Boolean as a VkBool32; ValueError as for `fit`."""
-    fitted = fit(scalar, value)
-    if scalar.kind == "bool":
-        return struct.pack("=I", fitted)
-    if scalar.kind != "float":
-        code = {8: "b", 16: "h", 32: "i", 64: "q"}[scalar.width_bits]
-        return struct.pack("=" + (code if scalar.kind == "int" else code.upper()), fitted)
-    if not scalar.encoding:
-        return struct.pack("=" + {16: "e", 32: "f", 64: "d"}[scalar.width_bits], fitted)
-    return bytes(_ml_array(scalar.encoding, fitted).tobytes())
-
-
-def _fit_float(scalar: Scalar, value: Literal) -> float:
+def _encode_float(scalar: Scalar, value: float) -> bytes:
     try:
         number = float(value)
-        if not scalar.encoding and scalar.width_bits > 8:
-            struct.pack("<" + {16: "e", 32: "f", 64: "d"}[scalar.width_bits], number)
-            return number
+        if not scalar.encoding and scalar.width_bits in _FLOATS:
+            return struct.pack("=" + _FLOATS[scalar.width_bits], number)
     except OverflowError:
         raise ValueError(f"it is beyond the range of {scalar}") from None
-    if scalar.encoding not in _ML_DTYPES:
+    if scalar.encoding.replace("_", "") not in ML_DTYPES:
         raise ValueError(f"values of the type {scalar} cannot be written")
-    rounded = float(_ml_array(scalar.encoding, number))
+    stored = _ml_array(scalar.encoding, number)
     if scalar.width_bits == 8:
         highest = 448.0 if scalar.encoding == "float8_e4m3" else 57344.0
-        if abs(number) > highest and rounded != number:
+        if abs(number) > highest and float(stored) != number:
             raise ValueError(f"the range is {-highest} to {highest}")
-    elif abs(rounded) == float("inf") != abs(number):
+    elif abs(float(stored)) == float("inf") != abs(number):
         raise ValueError(f"it is beyond the range of {scalar}")
-    return number
-
-
-_ML_DTYPES: Final = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
-"""The names that encodings have in ml_dtypes."""
+    return bytes(stored.tobytes())
 
 
 def _ml_array(encoding: str, value: float, written_as: str = "") -> Any:
     """Return an array of one value of an encoding, or of bits of the type ``written_as``. Few modules need these."""
-    import ml_dtypes
     import numpy
 
-    dtype = getattr(ml_dtypes, _ML_DTYPES[encoding])
+    dtype = ml_dtype(encoding.replace("_", ""))
     return numpy.array(value, written_as).view(dtype) if written_as else numpy.array(value, dtype)

@@ -1,6 +1,7 @@
 """Types and values of constants of a module by id, under one specialization.
 
-Types and constants are declared before they are used, so that one pass in the order of the module builds all of them.
+Each is built when it is asked for. Types and constants are declared before they are used, so that a pass in the order
+of the module over those that one follows from builds it without recursion.
 
 Source: SPIR-V specification, "Type-Declaration Instructions" and "Constant-Creation Instructions"; SPV_ARM_tensors.
 """
@@ -8,41 +9,15 @@ Source: SPIR-V specification, "Type-Declaration Instructions" and "Constant-Crea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Final
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import SpirvError
+from scenario_runner.spirv._generated import enumerants as spv
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv._generated.enumerants import (
-    ARRAY_STRIDE,
-    BLOCK,
-    BUFFER_BLOCK,
-    COL_MAJOR,
-    DIMS,
-    IMAGE_FORMATS,
-    MATRIX_STRIDE,
-    NON_READABLE,
-    NON_WRITABLE,
-    OFFSET,
-    ROW_MAJOR,
-    SPEC_ID,
-)
-from scenario_runner.spirv.constants import (
-    OPERATIONS,
-    Literal,
-    Value,
-    decode,
-    extracted,
-    fit,
-    inserted,
-    operate,
-    selected,
-)
+from scenario_runner.spirv.constants import VALUES, Literal, Value, compute, decode, fit
 from scenario_runner.spirv.index import Index, enumerant_name
 from scenario_runner.spirv.types import (
-    ACCELERATION_STRUCTURE,
-    SAMPLER,
     Array,
     Image,
     Matrix,
@@ -88,44 +63,44 @@ _CONSTANTS: Final = frozenset(
 
 
 class Declarations:
-    """Types and constants of a module, those with a SpecId at their defaults or as `specialized`.
+    """Types and constants of a module. ``specialization`` maps SpecId to a value; constants that it leaves out have
+    their defaults, ids that the module does not have are ignored.
 
     A declaration that is not valid raises `SpirvError` where somebody asks for it: a type
     that uses one declared after it (as a type that contains itself must), is nested deeper than `MAX_DEPTH` or has more
     than `MAX_PARTS` members; a value that does not fit its constant.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, specialization: Mapping[int, Literal] | None = None) -> None:
         self.index = index
-        self.specialization: Mapping[int, Literal] = {}
+        self.specialization = specialization or {}
         self._types: dict[int, Type] = {}
         self._values: dict[int, Value] = {}
+        self._problems: dict[int, tuple[Diagnostic, ...]] = {}
+        self._built: set[int] = set()
         self._depths: dict[int, int] = {}
         self._parts: dict[int, int] = {}
         self._nulls: dict[int, Value] = {}
-        self._problems: dict[int, tuple[Diagnostic, ...]] = {}
-        for id, at in index.definitions.items():
-            self._declare(id, at)
 
-    def specialized(self, specialization: Mapping[int, Literal]) -> Declarations:
-        """Return the declarations under values of specialization constants; what these do not reach is not made again.
+    def _require(self, id: int, user: int) -> None:
+        """Build ``id``, which the instruction at offset ``user`` names, and all that it follows from."""
+        definitions, words = self.index.definitions, self.index.words
+        if id not in self._built and definitions.get(id, user) < user:
+            missing: dict[int, int] = {}  # offset → id
+            pending = [id]
+            while pending:
+                id_below = pending.pop()
+                at = definitions.get(id_below)
+                if at is not None and id_below not in self._built:
+                    self._built.add(id_below)
+                    missing[at] = id_below
+                    pending += words[at + 1 : at + self.index.count(at)]
+            for at in sorted(missing):
+                self._build(missing[at], at)
+        if id in self._problems:
+            raise SpirvError(self._problems[id])
 
-        ``specialization`` maps SpecId to a value; constants that it leaves out have their defaults, ids that the module
-        does not have are ignored.
-        """
-        index, result = self.index, copy(self)
-        result.specialization, result._nulls = specialization, {}
-        result._types, result._values, result._problems = dict(self._types), dict(self._values), dict(self._problems)
-        reached = {id for id, known in index.decorations.items() if known.get(SPEC_ID) in specialization}
-        for id, at in index.definitions.items():
-            if not reached.isdisjoint(index.words[at + 1 : at + index.count(at)]):
-                reached.add(id)
-                for table in (result._types, result._values, result._problems):
-                    table.pop(id, None)
-                result._declare(id, at)
-        return result
-
-    def _declare(self, id: int, at: int) -> None:
+    def _build(self, id: int, at: int) -> None:
         """Build a type or compute a constant, or note what is wrong with it."""
         opcode = self.index.opcode(at)
         try:
@@ -133,19 +108,17 @@ class Declarations:
                 self._values[id] = self._constant(id, opcode, at)
             elif opcode in op.TYPE_NAMES:
                 self._measure(id, opcode, at)
-                self._types[id] = self._build(id, opcode, at)
+                self._types[id] = self._type(id, opcode, at)
         except SpirvError as error:
             self._problems[id] = error.problems
 
     def type(self, id: int, user: int) -> Type:
         """Return the type ``id`` that the instruction at offset ``user`` names."""
-        type = self._types.get(id)
-        if type is not None:
-            return type
-        if id in self._problems:
-            raise SpirvError(self._problems[id])
+        self._require(id, user)
         index = self.index
         at = index.definitions.get(id)
+        if id in self._types and at is not None and at < user:
+            return self._types[id]
         if at is None and index.unknown.get(id, user) < user:
             return Opaque(f"OpType{index.opcode(index.unknown[id])}")
         if at is None:
@@ -159,13 +132,11 @@ class Declarations:
 
     def value(self, id: int, user: int) -> Value:
         """Return the value of the constant ``id`` that the instruction at offset ``user`` names."""
-        value = self._values.get(id)
-        if value is not None:
-            return value
-        if id in self._problems:
-            raise SpirvError(self._problems[id])
+        self._require(id, user)
         index = self.index
         at = index.definition(id, f"an operand of the instruction at word {user}")
+        if id in self._values and at < user:
+            return self._values[id]
         if at >= user:
             raise index.error(f"the instruction at word {user} uses the constant {id} before it is declared")
         raise index.error(f"the id {id} is used as a constant, but opcode {index.opcode(at)} at word {at} makes none")
@@ -209,61 +180,52 @@ class Declarations:
         if self._parts[id] > MAX_PARTS:
             raise self.index.error(f"the structure {id} has more than {MAX_PARTS} members, nested ones included")
 
-    def _build(self, id: int, opcode: int, at: int) -> Type:
+    def _type(self, id: int, opcode: int, at: int) -> Type:
         index = self.index
         words = index.words
-        match opcode:
-            case op.TYPE_BOOL:
+        inner = self.type(words[at + 2], at) if opcode in _MADE_OF_ONE else None
+        match opcode, inner:
+            case op.TYPE_BOOL, _:
                 return Scalar("bool", 32)
-            case op.TYPE_INT:
+            case op.TYPE_INT, _:
                 return Scalar("int" if words[at + 3] else "uint", self._width(words[at + 2], at))
-            case op.TYPE_FLOAT:
+            case op.TYPE_FLOAT, _:
                 encoding = words[at + 3] if index.count(at) > 3 else None
                 name = "" if encoding is None else enumerant_name(_FLOAT_ENCODINGS, encoding, "FPEncoding")
                 return Scalar("float", self._width(words[at + 2], at), name)
-            case op.TYPE_POINTER:
+            case op.TYPE_POINTER, _:
                 return Pointer(words[at + 2], words[at + 3])
-            case op.TYPE_UNTYPED_POINTER:
+            case op.TYPE_UNTYPED_POINTER, _:
                 return Pointer(words[at + 2], None)
-            case op.TYPE_STRUCT:
+            case op.TYPE_STRUCT, _:
                 return self._struct(id, at)
-            case op.TYPE_SAMPLER:
-                return SAMPLER
-            case op.TYPE_ACCELERATION_STRUCTURE:
-                return ACCELERATION_STRUCTURE
-            case _ if opcode in _MADE_OF_ONE:
-                return self._made_of(self.type(words[at + 2], at), id, opcode, at)
-        return Opaque(op.TYPE_NAMES[opcode])
-
-    def _made_of(self, inner: Type, id: int, opcode: int, at: int) -> Type:
-        index = self.index
-        words = index.words
-        match opcode, inner:
             case op.TYPE_VECTOR, Scalar():
                 return Vector(inner, words[at + 3])
             case op.TYPE_MATRIX, Vector():
                 return Matrix(inner, words[at + 3])
-            case op.TYPE_RUNTIME_ARRAY, _:
-                return RuntimeArray(inner, index.decorations_of(id).get(ARRAY_STRIDE))
-            case op.TYPE_ARRAY, _:
+            case op.TYPE_RUNTIME_ARRAY, _ if inner is not None:
+                return RuntimeArray(inner, index.decorations_of(id).get(spv.ARRAY_STRIDE))
+            case op.TYPE_ARRAY, _ if inner is not None:
                 length = self.integer(words[at + 3], at, f"the length of the array type {id}")
                 if length < 1:
                     raise index.error(f"the array type {id} has the length {length}, at least 1 is needed")
-                return Array(inner, length, index.decorations_of(id).get(ARRAY_STRIDE))
+                return Array(inner, length, index.decorations_of(id).get(spv.ARRAY_STRIDE))
             case op.TYPE_IMAGE, _:
                 return Image(
                     sampled_type=inner if isinstance(inner, Scalar) else None,
-                    dim=enumerant_name(DIMS, words[at + 3], "Dim"),
+                    dim=enumerant_name(spv.DIMS, words[at + 3], "Dim"),
                     depth={0: False, 1: True}.get(words[at + 4]),
                     arrayed=words[at + 5] != 0,
                     multisampled=words[at + 6] != 0,
                     sampled={1: True, 2: False}.get(words[at + 7]),
-                    format=enumerant_name(IMAGE_FORMATS, words[at + 8], "ImageFormat"),
+                    format=enumerant_name(spv.IMAGE_FORMATS, words[at + 8], "ImageFormat"),
                 )
             case op.TYPE_SAMPLED_IMAGE, Image():
                 return SampledImage(inner)
             case op.TYPE_TENSOR, Scalar():
                 return self._tensor(inner, id, at)
+            case _, None:
+                return Opaque(op.TYPE_NAMES[opcode])
         raise index.error(f"the type {id} ({op.TYPE_NAMES[opcode]}) cannot be made of the type {inner}")
 
     def _width(self, width: int, at: int) -> int:
@@ -287,9 +249,9 @@ class Declarations:
         for number, member_id in enumerate(index.words[at + 2 : at + index.count(at)]):
             type = self._later_pointer(member_id, at) or self.type(member_id, at)
             decorations = index.member_decorations_of(id, number)
-            row_major = True if ROW_MAJOR in decorations else False if COL_MAJOR in decorations else None
-            matrix_stride = decorations.get(MATRIX_STRIDE)
-            offset = decorations.get(OFFSET)
+            row_major = True if spv.ROW_MAJOR in decorations else False if spv.COL_MAJOR in decorations else None
+            matrix_stride = decorations.get(spv.MATRIX_STRIDE)
+            offset = decorations.get(spv.OFFSET)
             member_size = extent_bytes(type, matrix_stride, bool(row_major))
             size = max(size, (offset or 0) + member_size)
             members.append(
@@ -300,12 +262,12 @@ class Declarations:
                     size_bytes=member_size,
                     matrix_stride_bytes=matrix_stride,
                     row_major=row_major,
-                    readable=NON_READABLE not in decorations,
-                    writable=NON_WRITABLE not in decorations,
+                    readable=spv.NON_READABLE not in decorations,
+                    writable=spv.NON_WRITABLE not in decorations,
                 )
             )
         decorations = index.decorations_of(id)
-        block = "Block" if BLOCK in decorations else "BufferBlock" if BUFFER_BLOCK in decorations else None
+        block = "Block" if spv.BLOCK in decorations else "BufferBlock" if spv.BUFFER_BLOCK in decorations else None
         return Struct(id, index.name_of(id), tuple(members), size, block)
 
     def _later_pointer(self, id: int, at: int) -> Pointer | None:
@@ -331,7 +293,7 @@ class Declarations:
         if not isinstance(type, Scalar):
             raise index.error(f"the constant {id} is a literal of the type {type}, not of a scalar")
         if opcode in (op.SPEC_CONSTANT_TRUE, op.SPEC_CONSTANT_FALSE, op.SPEC_CONSTANT):
-            spec_id = index.decorations_of(id).get(SPEC_ID, -1)
+            spec_id = index.decorations_of(id).get(spv.SPEC_ID, -1)
             if spec_id in self.specialization:
                 try:
                     return fit(type, self.specialization[spec_id])
@@ -359,14 +321,8 @@ class Declarations:
         """Return the type of the parts of a composite, and their number."""
         inner: Type
         match type:
-            case Vector():
-                inner, length = type.component, type.components
-            case Matrix():
-                inner, length = type.column, type.columns
-            case Array():
-                inner, length = type.element, type.length
-            case Tensor(rank=1, shape=(length,)):
-                inner = type.element
+            case Vector(inner, length) | Matrix(inner, length) | Array(inner, length) | Tensor(inner, 1, (length,)):
+                pass
             case _:
                 inner, length = type, 0
         if not 0 < length <= MAX_ELEMENTS:
@@ -377,33 +333,16 @@ class Declarations:
         """Compute an OpSpecConstantOp."""
         words = self.index.words
         operation, operands = words[at + 3], words[at + 4 : end]
-
-        def value(number: int) -> Value:
-            return self.value(operands[number], at)
-
+        count = VALUES.get(operation, len(operands))
         try:
-            match operation:
-                case op.COMPOSITE_EXTRACT:
-                    return extracted(value(0), operands[1:])
-                case op.COMPOSITE_INSERT:
-                    return inserted(value(1), value(0), operands[2:])
-                case op.VECTOR_SHUFFLE:
-                    pool = (*value(0), *value(1))  # type: ignore[misc]
-                    # 0xFFFFFFFF asks for an undefined component.
-                    return tuple([pool[part] if part != 0xFFFF_FFFF else 0 for part in operands[2:]])
-                case op.SELECT:
-                    return selected(value(0), value(1), value(2))
-                case _ if operation in OPERATIONS:
-                    first = self.index.definition(operands[0], "an operand")
-                    type = self.type(words[first + 1], at)
-                    return operate(operation, type, result_type, [value(number) for number in range(len(operands))])
-        except (IndexError, TypeError, ValueError, OverflowError, RecursionError):
-            pass
-        message = f"the specialization constant operation {id} at word {at} (opcode {operation}) cannot be computed"
-        raise self.index.error(message)
+            values = [self.value(operand, at) for operand in operands[:count]]
+            operand_type = self.type(words[self.index.definitions[operands[0]] + 1], at)
+            return compute(operation, operand_type, result_type, values, operands[count:])
+        except (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            message = f"the specialization constant operation {id} at word {at} (opcode {operation}) cannot be computed"
+            raise self.index.error(message) from None
 
 
 def declarations_of(index: Index, specialization: Mapping[int, Literal] | None = None) -> Declarations:
     """Return the declarations of a module; those with all specialization constants at their defaults are kept."""
-    default: Declarations = index.once(Declarations)
-    return default.specialized(specialization) if specialization else default
+    return Declarations(index, specialization) if specialization else index.once(Declarations)

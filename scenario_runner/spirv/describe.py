@@ -1,11 +1,10 @@
 """Description of a module as plain dicts and lists, as ``shader show`` prints it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from typing import Any
 
 from scenario_runner.spirv.interface import DescriptorBinding
-from scenario_runner.spirv.module import EntryPoint, GraphEntryPoint, GraphResource, Module
+from scenario_runner.spirv.module import EntryPoint, GraphResource, Module
 from scenario_runner.spirv.stage_interface import StageVariable
 from scenario_runner.spirv.types import Array, Image, Member, RuntimeArray, Struct, Tensor, Type
 
@@ -27,7 +26,14 @@ def describe(module: Module) -> dict[str, Any]:
             for constant in module.spec_constants
         ],
         "entry_points": [_entry_point(entry_point) for entry_point in module.entry_points],
-        "graph_entry_points": [_graph(graph) for graph in module.graph_entry_points],
+        "graph_entry_points": [
+            {
+                "name": graph.name,
+                "inputs": _graph_resources(graph.inputs),
+                "outputs": _graph_resources(graph.outputs),
+            }
+            for graph in module.graph_entry_points
+        ],
         "graph_constants": [{"id": constant.id, **_tensor(constant.tensor)} for constant in module.graph_constants],
     }
 
@@ -67,19 +73,22 @@ def _stage_variable(variable: StageVariable) -> dict[str, Any]:
     }
 
 
+def _known(**parts: Any) -> dict[str, Any]:
+    """Return the parts that there are."""
+    return {name: part for name, part in parts.items() if part is not None}
+
+
 def _binding(binding: DescriptorBinding) -> dict[str, Any]:
-    described = _fields(
-        binding, "set", "binding", "name", "kind", "count", "used", "readable", "writable", "reads", "writes"
-    )
-    if binding.image is not None:
-        described["image"] = _image(binding.image)
-    if binding.tensor is not None:
-        described["tensor"] = _tensor(binding.tensor)
-    if binding.block is not None:
-        described["block"] = _block(binding.block)
-    if binding.input_attachment_index is not None:
-        described["input_attachment_index"] = binding.input_attachment_index
-    return described
+    return {
+        **_fields(binding, "set", "binding", "name", "kind", "count"),
+        **_fields(binding, "used", "readable", "writable", "reads", "writes"),
+        **_known(
+            image=None if binding.image is None else _image(binding.image),
+            tensor=None if binding.tensor is None else _tensor(binding.tensor),
+            block=_block(binding.block),
+            input_attachment_index=binding.input_attachment_index,
+        ),
+    }
 
 
 def _image(image: Image) -> dict[str, Any]:
@@ -91,53 +100,34 @@ def _image(image: Image) -> dict[str, Any]:
 
 
 def _tensor(tensor: Tensor) -> dict[str, Any]:
-    return {
-        "element_type": str(tensor.element),
-        "rank": tensor.rank,
-        "shape": None if tensor.shape is None else list(tensor.shape),
-    }
+    shape = None if tensor.shape is None else list(tensor.shape)
+    return {"element_type": str(tensor.element), "rank": tensor.rank, "shape": shape}
 
 
-def _graph(graph: GraphEntryPoint) -> dict[str, Any]:
-    return {
-        "name": graph.name,
-        "inputs": [_graph_resource(resource) for resource in graph.inputs],
-        "outputs": [_graph_resource(resource) for resource in graph.outputs],
-    }
-
-
-def _graph_resource(resource: GraphResource) -> dict[str, Any]:
-    return {**_fields(resource, "name", "set", "binding"), **_tensor(resource.tensor)}
+def _graph_resources(resources: Iterable[GraphResource]) -> list[dict[str, Any]]:
+    return [{**_fields(resource, "name", "set", "binding"), **_tensor(resource.tensor)} for resource in resources]
 
 
 def _block(block: Struct | None) -> dict[str, Any] | None:
     if block is None:
         return None
-    return {
-        **_fields(block, "name", "size_bytes", "runtime_stride_bytes"),
-        "members": _members(block),
-    }
-
-
-def _members(struct: Struct) -> list[dict[str, Any]]:
-    return [_member(member) for member in struct.members]
+    members = [_member(member) for member in block.members]
+    return {**_fields(block, "name", "size_bytes", "runtime_stride_bytes"), "members": members}
 
 
 def _member(member: Member) -> dict[str, Any]:
-    described: dict[str, Any] = {
+    innermost: Type = member.type
+    while isinstance(innermost, Array | RuntimeArray):
+        innermost = innermost.element
+    return {
         "name": member.name,
         "type": str(member.type),
         "offset": member.offset_bytes,
         "size_bytes": member.size_bytes,
+        **_known(
+            array_stride=member.array_stride_bytes,
+            matrix_stride=member.matrix_stride_bytes,
+            members=[_member(inner) for inner in innermost.members] if isinstance(innermost, Struct) else None,
+        ),
+        **({} if member.matrix_stride_bytes is None else {"majorness": member.majorness}),
     }
-    if member.array_stride_bytes is not None:
-        described["array_stride"] = member.array_stride_bytes
-    if member.matrix_stride_bytes is not None:
-        described["matrix_stride"] = member.matrix_stride_bytes
-        described["majorness"] = member.majorness
-    innermost: Type = member.type
-    while isinstance(innermost, Array | RuntimeArray):
-        innermost = innermost.element
-    if isinstance(innermost, Struct):
-        described["members"] = _members(innermost)
-    return described

@@ -9,8 +9,6 @@ Source: Vulkan specification, "SPIR-V and Vulkan Image Format Compatibility"; SP
 Format", and "Universal Validation Rules" on types.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -25,10 +23,8 @@ READ_WITHOUT_FORMAT: Final = "StorageImageReadWithoutFormat"
 WRITE_WITHOUT_FORMAT: Final = "StorageImageWriteWithoutFormat"
 _EXTENDED: Final = "StorageImageExtendedFormats"
 _BASIC: Final = frozenset(
-    (
-        *("Rgba32f", "Rgba16f", "R32f", "Rgba8", "Rgba8Snorm"),
-        *(name + kind for name in ("Rgba32", "Rgba16", "Rgba8", "R32") for kind in ("i", "ui")),
-    )
+    {"Rgba32f", "Rgba16f", "R32f", "Rgba8", "Rgba8Snorm"}
+    | {name + kind for name in ("Rgba32", "Rgba16", "Rgba8", "R32") for kind in ("i", "ui")}
 )
 """Formats that every shader may declare; others but Unknown take the capability StorageImageExtendedFormats."""
 _NUMBERS: Final = {name: number for number, name in IMAGE_FORMATS.items()}
@@ -150,22 +146,17 @@ class _Change:
         self._rewriting = Rewriting(index)
         self._new: dict[tuple[int, str], int] = {}  # a type and a format → the one that takes its place
         self._images: dict[tuple[int, ...], int] = {}
+        self._declared = {tuple(index.instruction(at)[2:]): at for at in reversed(index.offsets[op.TYPE_IMAGE])}
         self._value_types = {id: self._changed(uses.types_of[id], format) for id, format in formats.items()}
-        known = {
-            tuple(self._instruction(id)[2:]): id
-            for id, at in index.definitions.items()
-            if index.opcode(at) == op.TYPE_FUNCTION
-        }
+        offsets = index.offsets[op.TYPE_FUNCTION]
+        known = {tuple(index.instruction(at)[2:]): index.words[at + 1] for at in offsets}
         for function, parameters in uses.parameters.items():
             if not formats.keys().isdisjoint(parameters):
                 place = index.functions[function] + 4
                 old = index.words[place]
-                result, *operands = self._instruction(old)[2:]
-                types = [
-                    self._value_types.get(parameter, type)
-                    for parameter, type in zip(parameters, operands, strict=False)
-                ]
-                form = (result, *types)
+                result, *operands = index.instruction(index.definition(old, "a type"))[2:]
+                pairs = zip(parameters, operands, strict=False)
+                form = (result, *(self._value_types.get(parameter, type) for parameter, type in pairs))
                 if form not in known:
                     known[form] = self._add(old, op.TYPE_FUNCTION, form)
                 self._rewriting.words[place] = known[form]
@@ -181,17 +172,12 @@ class _Change:
         result[HEADER_WORDS:HEADER_WORDS] = array(result.typecode, added)
         return result.tobytes()
 
-    def _instruction(self, id: int) -> Sequence[int]:
-        at = self._index.definition(id, "a type")
-        return self._index.words[at : at + self._index.count(at)]
-
     def _changed(self, type: int, format: str) -> int:
         """Return a type like ``type`` with an image of another format."""
         if (type, format) in self._new:
             return self._new[type, format]
-        index = self._index
-        opcode = index.opcode(index.definitions[type])
-        operands = list(self._instruction(type)[2:])
+        at = self._index.definition(type, "a type")
+        opcode, operands = self._index.opcode(at), list(self._index.instruction(at)[2:])
         if opcode == op.TYPE_IMAGE:
             operands[_FORMAT - 2] = _NUMBERS[format]
             new = self._image(tuple(operands))
@@ -211,14 +197,13 @@ class _Change:
         It stands behind the type of its texels: all that needs it comes later.
         """
         if operands not in self._images:
-            there = (id for id, at in self._index.definitions.items() if self._index.opcode(at) == op.TYPE_IMAGE)
-            new = next((id for id in there if tuple(self._instruction(id)[2:]) == operands), None)
-            if new is None:
-                new = self._add(operands[0], op.TYPE_IMAGE, operands)
+            at = self._declared.get(operands)
+            if at is None:
+                self._images[operands] = self._add(operands[0], op.TYPE_IMAGE, operands)
             else:
-                self._rewriting.left_out.add(self._index.definitions[new])
-                self._rewriting.put(self._index.definitions[operands[0]], self._instruction(new))
-            self._images[operands] = new
+                self._rewriting.left_out.add(at)
+                self._rewriting.put(self._index.definitions[operands[0]], self._index.instruction(at))
+                self._images[operands] = self._index.words[at + 1]
         return self._images[operands]
 
     def _add(self, behind: int, opcode: int, operands: Sequence[int]) -> int:

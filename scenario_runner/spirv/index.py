@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from scenario_runner.errors import SpirvError
@@ -28,14 +28,19 @@ MAX_BOUND: Final = 0x3FFFFF
 
 SOURCE: Final = 3  # OpSource
 
-# Opcode → the words it has at least: of everything outside functions that is read.
+# Opcode → the words it has at least: of everything that is read of a module, but for the insides of functions.
 _LEAST_WORDS: Final = {
     **{opcode: least for opcode, (_, least) in op.DEFINITIONS.items()},
     **dict.fromkeys((op.CAPABILITY, op.EXTENSION, op.GROUP_DECORATE, op.GROUP_MEMBER_DECORATE), 2),
     **dict.fromkeys((SOURCE, op.NAME, op.DECORATE, op.MEMORY_MODEL), 3),
     **dict.fromkeys((op.EXECUTION_MODE, op.EXECUTION_MODE_ID, op.GRAPH_ENTRY_POINT), 3),
     **dict.fromkeys((op.MEMBER_NAME, op.MEMBER_DECORATE, op.ENTRY_POINT), 4),
+    op.FUNCTION: 5,
+    op.FUNCTION_END: 1,
+    op.GRAPH: 3,
 }
+# What is read from the first function or graph on.
+_IN_BODIES: Final = frozenset({op.FUNCTION, op.FUNCTION_END, op.GRAPH, op.GRAPH_ENTRY_POINT})
 
 FIRST_VENDOR_OPCODE: Final = 4096
 
@@ -58,13 +63,13 @@ class Index:
         self.version = self._version()
         self.bound = self._bound()
         self.offsets: defaultdict[int, list[int]] = defaultdict(list)
-        """Those of the instructions with an opcode, outside functions."""
+        """Offsets of the instructions outside functions, by opcode."""
         self.definitions: dict[int, int] = {}
         self.unknown: dict[int, int] = {}
         self.functions: dict[int, int] = {}
         self.graphs: dict[int, int] = {}
         self._kept: dict[object, Any] = {}
-        self._scan_functions(self._scan_head())
+        self._scan()
         words, offsets = self.words, self.offsets
         self.capabilities = [words[at + 1] for at in offsets[op.CAPABILITY]]
         self.imports = [words[at + 1] for at in offsets[op.EXT_INST_IMPORT]]
@@ -108,37 +113,55 @@ class Index:
             raise self.error(f"the id bound is {bound}, SPIR-V allows 1 to {MAX_BOUND}")
         return bound
 
-    def _scan_head(self) -> int:
-        """Read everything before the first function or graph; return where that begins."""
+    def _scan(self) -> None:
+        """Note the instructions outside functions that are read, and check word counts and the ends of functions."""
         words = self.words
         end = len(words)
-        definitions, bound = self.definitions, self.bound
+        noted: Collection[int] = _LEAST_WORDS
+        function = 0
         at = HEADER_WORDS
         while at < end:
             word = words[at]
             count = word >> 16
             opcode = word & 0xFFFF
-            if not count or at + count > end:
-                raise self._bad_count(at)
-            least = _LEAST_WORDS.get(opcode)
-            if least is not None:
-                if count < least:
-                    raise self.too_short(at, least)
-                self.offsets[opcode].append(at)
-                if opcode in op.DEFINITIONS:
-                    id = words[at + op.DEFINITIONS[opcode][0]]
-                    if not 0 < id < bound:
-                        raise self.error(f"the instruction at word {at} defines the id {id}, the id bound is {bound}")
-                    if id in definitions:
-                        raise self.error(f"the id {id} is defined at word {definitions[id]} and again at word {at}")
-                    definitions[id] = at
-            elif opcode == op.FUNCTION or opcode == op.GRAPH:
-                break
-            elif opcode >= FIRST_VENDOR_OPCODE and count > 1:
+            if not count:
+                raise self.error(f"the instruction at word {at} has a word count of 0")
+            if opcode in noted:
+                self._note(at, opcode, count)
+                if opcode == op.FUNCTION or opcode == op.GRAPH:
+                    noted = _IN_BODIES
+                if opcode == op.FUNCTION and function:
+                    raise self.error(f"the function at word {function} has no end before the next one at word {at}")
+                if opcode == op.FUNCTION or opcode == op.FUNCTION_END:
+                    function = at if opcode == op.FUNCTION else 0
+            elif opcode >= FIRST_VENDOR_OPCODE and noted is _LEAST_WORDS and count > 1 and at + 1 < end:
                 # Perhaps a type of an extension that is newer than this reader.
                 self.unknown.setdefault(words[at + 1], at)
             at += count
-        return at
+        if at != end:
+            # Only the last instruction can reach past the end, so nothing above read further than `end` unchecked.
+            raise self.error(f"the last instruction reaches {at - end} words past the end of the module")
+        if function:
+            raise self.error(f"the function at word {function} has no end: the module is cut off")
+
+    def _note(self, at: int, opcode: int, count: int) -> None:
+        """Note the offset of an instruction, and of the id that it defines."""
+        left = len(self.words) - at
+        if count > left:
+            raise self.error(f"the instruction at word {at} has {count} words, but the module ends after {left}")
+        if count < _LEAST_WORDS[opcode]:
+            raise self.too_short(at, _LEAST_WORDS[opcode])
+        self.offsets[opcode].append(at)
+        bodies = {op.FUNCTION: self.functions, op.GRAPH: self.graphs}
+        if opcode in op.DEFINITIONS or opcode in bodies:
+            id = self.words[at + (2 if opcode in bodies else op.DEFINITIONS[opcode][0])]
+            table = bodies.get(opcode, self.definitions)
+            if not 0 < id < self.bound:
+                raise self.error(f"the instruction at word {at} defines the id {id}, the id bound is {self.bound}")
+            if id in table or id in self.definitions:
+                first = table.get(id) or self.definitions[id]
+                raise self.error(f"the id {id} is defined at word {first} and again at word {at}")
+            table[id] = at
 
     def _read_decorations(self) -> None:
         words, offsets = self.words, self.offsets
@@ -149,11 +172,11 @@ class Index:
         # The decorations of a group come before it, those of its members may come anywhere.
         for at in offsets[op.GROUP_DECORATE]:
             group = self.decorations.get(words[at + 1], {})
-            for id in words[at + 2 : at + self.count(at)]:
+            for id in self.instruction(at)[2:]:
                 self.decorations[id] = group | self.decorations.get(id, {})
         for at in offsets[op.GROUP_MEMBER_DECORATE]:
             group = self.decorations.get(words[at + 1], {})
-            operands = words[at + 2 : at + self.count(at)]
+            operands = self.instruction(at)[2:]
             for member in zip(operands[::2], operands[1::2], strict=False):
                 self._member_decorations[member] = group | self._member_decorations.get(member, {})
 
@@ -165,47 +188,6 @@ class Index:
             if self.count(at) < least + place - 2:
                 raise self.too_short(at, least + place - 2)
             decorations[words[at + place]] = words[at + place + 1] if least > 3 else 1
-
-    def _scan_functions(self, at: int) -> None:
-        """Check word counts and ends of functions, and note where functions and graphs begin."""
-        words = self.words
-        end = len(words)
-        function = 0
-        while at < end:
-            word = words[at]
-            count = word >> 16
-            if not count:
-                raise self._bad_count(at)
-            opcode = word & 0xFFFF
-            if opcode == op.FUNCTION:
-                if function:
-                    raise self.error(f"the function at word {function} has no end before the next one at word {at}")
-                self._add(self.functions, at, count, 5)
-                function = at
-            elif opcode == op.FUNCTION_END:
-                function = 0
-            elif opcode == op.GRAPH:
-                self._add(self.graphs, at, count, 3)
-            elif opcode == op.GRAPH_ENTRY_POINT:
-                if count < 3:
-                    raise self.too_short(at, 3)
-                self.offsets[opcode].append(at)
-            at += count
-        if at != end:
-            # Only the last instruction can reach past the end, so nothing above read further than `end` unchecked.
-            raise self.error(f"the last instruction reaches {at - end} words past the end of the module")
-        if function:
-            raise self.error(f"the function at word {function} has no end: the module is cut off")
-
-    def _add(self, table: dict[int, int], at: int, count: int, least: int) -> None:
-        if count < least or at + count > len(self.words):
-            raise self.too_short(at, least)
-        id = self.words[at + 2]
-        if not 0 < id < self.bound:
-            raise self.error(f"the instruction at word {at} defines the id {id}, the id bound is {self.bound}")
-        if id in table or id in self.definitions:
-            raise self.error(f"the id {id} is defined twice, the second time at word {at}")
-        table[id] = at
 
     def once(self, make: Callable[[Index], _Result]) -> _Result:
         """Return ``make(self)``, computed once and kept with the module."""
@@ -235,6 +217,10 @@ class Index:
     def count(self, at: int) -> int:
         """Return the number of words of the instruction at an offset."""
         return self.words[at] >> 16
+
+    def instruction(self, at: int) -> array[int]:
+        """Return the words of the instruction at an offset."""
+        return self.words[at : at + self.count(at)]
 
     def text(self, at: int, word: int) -> str:
         """Return the text of the literal at a word of the instruction at an offset."""
@@ -280,14 +266,6 @@ class Index:
         return self.error(
             f"the instruction at word {at} (opcode {self.opcode(at)}) has {self.count(at)} words, "
             f"it needs {least}{' within the module' if at + least > len(self.words) else ''}"
-        )
-
-    def _bad_count(self, at: int) -> SpirvError:
-        count = self.count(at)
-        if not count:
-            return self.error(f"the instruction at word {at} has a word count of 0")
-        return self.error(
-            f"the instruction at word {at} has {count} words, but the module ends after {len(self.words) - at}"
         )
 
 

@@ -4,18 +4,11 @@ Source: Vulkan specification, "Shader Interfaces", sections "Shader Resource Int
 and "Shaders", section "Static Use".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from scenario_runner.spirv._generated import enumerants as spv
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv._generated.enumerants import (
-    BINDING,
-    BUILT_IN,
-    DESCRIPTOR_SET,
-    INPUT_ATTACHMENT_INDEX,
-    NON_READABLE,
-    NON_WRITABLE,
-)
 from scenario_runner.spirv.access import (
     LOST,
     PLAIN,
@@ -30,8 +23,6 @@ from scenario_runner.spirv.access import (
 from scenario_runner.spirv.declarations import Declarations
 from scenario_runner.spirv.index import Index
 from scenario_runner.spirv.types import (
-    ACCELERATION_STRUCTURE,
-    SAMPLER,
     Array,
     Image,
     Opaque,
@@ -46,6 +37,7 @@ from scenario_runner.spirv.types import (
     natural_size_and_alignment,
 )
 
+_OPAQUE_KINDS: Final = {"OpTypeSampler": "sampler", "OpTypeAccelerationStructureKHR": "acceleration_structure"}
 _WRITABLE_KINDS: Final = frozenset({"storage_buffer", "storage_image", "storage_texel_buffer", "tensor"})
 
 # Execution modes and the built-in that set the workgroup size (SPIR-V specification, "Execution Mode", "BuiltIn").
@@ -118,7 +110,7 @@ class Interface(NamedTuple):
         declarations, index = self.declarations, self.declarations.index
         words, end = index.words, len(index.words)
         for id, decorations in index.decorations.items():
-            if decorations.get(BUILT_IN) == _WORKGROUP_SIZE and id in index.definitions:
+            if decorations.get(spv.BUILT_IN) == _WORKGROUP_SIZE and id in index.definitions:
                 if index.opcode(index.definitions[id]) in (op.VARIABLE, op.UNTYPED_VARIABLE):
                     continue
                 size = declarations.integers(id, end, "the workgroup size")
@@ -146,129 +138,116 @@ def read_interface(declarations: Declarations, function: int, listed: tuple[int,
     used = access.variables(function)
     # Before SPIR-V 1.4 the list holds inputs and outputs only; afterwards, being listed is static use as well.
     extra = [id for id in listed if id in access.storage_classes and id not in used] if index.version >= (1, 4) else []
-    reader = _InterfaceReader(declarations)
+    bindings: list[DescriptorBinding] = []
+    push_constants: Struct | None = None
+    workgroup: list[Type] = []
+    problems: list[str] = []
     for id in [*used, *dict.fromkeys(extra)]:
-        reader.add(id, access.storage_classes[id], used.get(id))
+        type, storage_class = _variable_type(declarations, id), access.storage_classes[id]
+        if storage_class not in (WORKGROUP, PUSH_CONSTANT):
+            binding = _binding(index, id, storage_class, type, used.get(id), problems)
+            bindings += [] if binding is None else [binding]
+        elif id in used and storage_class == WORKGROUP:
+            workgroup += [] if type is None else [type]
+        elif id in used and not isinstance(type, Struct):
+            problems.append(f"{_label(index, id, type)} holds push constants, but it is not a structure")
+        elif id in used and push_constants is not None:
+            problems.append(
+                f"{_label(index, id, type)} is a second push constant block besides {push_constants.name!r}, "
+                "an entry point may use one"
+            )
+        elif isinstance(type, Struct) and id in used:
+            push_constants = type
     return Interface(
-        bindings=tuple(sorted(reader.bindings, key=lambda binding: (binding.set, binding.binding, binding.variable))),
-        push_constants=reader.push_constants,
-        workgroup_memory_bytes=reader.workgroup_memory_bytes(),
-        problems=tuple(reader.problems),
+        bindings=tuple(sorted(bindings, key=lambda binding: (binding.set, binding.binding, binding.variable))),
+        push_constants=push_constants,
+        workgroup_memory_bytes=_workgroup_memory_bytes(workgroup),
+        problems=tuple(problems),
         declarations=declarations,
         function=function,
     )
 
 
-class _InterfaceReader:
-    """Collects the variables of one entry point by storage class."""
+def _variable_type(declarations: Declarations, id: int) -> Type | None:
+    """Return the type that a variable holds; None for an untyped variable without a data type."""
+    index = declarations.index
+    at = index.definitions[id]
+    if index.opcode(at) == op.UNTYPED_VARIABLE:
+        return declarations.type(index.words[at + 4], at) if index.count(at) > 4 else None
+    return declarations.variable_type(id, at)
 
-    def __init__(self, declarations: Declarations) -> None:
-        self._declarations = declarations
-        self._index = declarations.index
-        self._workgroup: list[Type] = []
-        self.bindings: list[DescriptorBinding] = []
-        self.push_constants: Struct | None = None
-        self.problems: list[str] = []
 
-    def add(self, id: int, storage_class: int, flags: int | None) -> None:
-        """Add a variable; ``flags`` are those of `access`, None for one that is only listed."""
-        type = self._variable_type(id)
-        if storage_class == WORKGROUP:
-            if type is not None and flags is not None:
-                self._workgroup.append(type)
-        elif storage_class == PUSH_CONSTANT:
-            if flags is not None:
-                self._add_push_constants(id, type)
+def _name(index: Index, id: int, type: Type | None) -> str:
+    return index.name_of(id) or (type.name if isinstance(type, Struct) else "")
+
+
+def _label(index: Index, id: int, type: Type | None) -> str:
+    name = _name(index, id, type)
+    return f"the variable {name!r}" if name else f"the variable with the id {id}"
+
+
+def _binding(
+    index: Index, id: int, storage_class: int, type: Type | None, flags: int | None, problems: list[str]
+) -> DescriptorBinding | None:
+    """Return the binding of a variable, None for one that nothing can be bound to; add what is wrong to ``problems``.
+
+    ``flags`` are those of `access`, None for a variable that is only listed.
+    """
+    count: int | None = 1
+    while isinstance(type, Array | RuntimeArray):
+        count = None if count is None or isinstance(type, RuntimeArray) else count * type.length
+        type = type.element
+    kind, label = _kind(storage_class, type), _label(index, id, type)
+    if kind is None:
+        problems.append(f"{label} has the type {type}, which no descriptor can be bound to")
+        return None
+    block = type if isinstance(type, Struct) else None
+    if block is not None and block.block is None:
+        problems.append(f"{label} is a structure without the Block decoration")
+    decorations = index.decorations_of(id)
+    places = {"DescriptorSet": spv.DESCRIPTOR_SET, "Binding": spv.BINDING}
+    missing = [name for name, decoration in places.items() if decoration not in decorations]
+    if missing:
+        problems.append(f"{label} has no {' and no '.join(missing)} decoration, so nothing can be bound to it")
+        return None
+    members = () if block is None else block.members
+    readable = spv.NON_READABLE not in decorations and (not members or any(member.readable for member in members))
+    writable = spv.NON_WRITABLE not in decorations and (not members or any(member.writable for member in members))
+    uses = flags or 0
+    return DescriptorBinding(
+        set=decorations[spv.DESCRIPTOR_SET],
+        binding=decorations[spv.BINDING],
+        name=_name(index, id, type),
+        kind=kind,
+        count=count,
+        used=flags is not None,
+        readable=readable,
+        writable=writable and kind in _WRITABLE_KINDS,
+        reads=bool(uses & READ),
+        writes=bool(uses & WRITE) and kind in _WRITABLE_KINDS,
+        image=type if isinstance(type, Image) else type.image if isinstance(type, SampledImage) else None,
+        tensor=type if isinstance(type, Tensor) else None,
+        block=block,
+        input_attachment_index=decorations.get(spv.INPUT_ATTACHMENT_INDEX),
+        variable=id,
+        atomic=bool(uses & (READ | WRITE)) and not uses & PLAIN,
+        followed=not uses & LOST,
+    )
+
+
+def _workgroup_memory_bytes(types: Iterable[Type]) -> int:
+    """Count the storage of Workgroup variables: Vulkan specification, "Shaders", "Workgroup memory"."""
+    block_size = total = 0
+    others = []
+    for type in types:
+        if isinstance(type, Struct) and type.block:
+            block_size = max(block_size, type.size_bytes)
         else:
-            self._add_binding(id, storage_class, type, flags)
-
-    def _variable_type(self, id: int) -> Type | None:
-        """Return the type that a variable holds; None for an untyped variable without a data type."""
-        index = self._index
-        words = index.words
-        at = index.definitions[id]
-        if index.opcode(at) == op.UNTYPED_VARIABLE:
-            return self._declarations.type(words[at + 4], at) if index.count(at) > 4 else None
-        return self._declarations.variable_type(id, at)
-
-    def _label(self, id: int, type: Type | None) -> str:
-        name = self._index.name_of(id) or (type.name if isinstance(type, Struct) else "")
-        return f"the variable {name!r}" if name else f"the variable with the id {id}"
-
-    def _add_push_constants(self, id: int, type: Type | None) -> None:
-        if not isinstance(type, Struct):
-            self.problems.append(f"{self._label(id, type)} holds push constants, but it is not a structure")
-        elif self.push_constants is not None:
-            self.problems.append(
-                f"{self._label(id, type)} is a second push constant block besides {self.push_constants.name!r}, "
-                "an entry point may use one"
-            )
-        else:
-            self.push_constants = type
-
-    def _add_binding(self, id: int, storage_class: int, type: Type | None, flags: int | None) -> None:
-        count: int | None = 1
-        while isinstance(type, Array | RuntimeArray):
-            if isinstance(type, RuntimeArray):
-                count = None
-            elif count is not None:
-                count *= type.length
-            type = type.element
-        kind = _kind(storage_class, type)
-        if kind is None:
-            self.problems.append(f"{self._label(id, type)} has the type {type}, which no descriptor can be bound to")
-            return
-        if isinstance(type, Struct) and type.block is None:
-            self.problems.append(f"{self._label(id, type)} is a structure without the Block decoration")
-        decorations = self._index.decorations_of(id)
-        missing = [
-            text
-            for text, decoration in (("DescriptorSet", DESCRIPTOR_SET), ("Binding", BINDING))
-            if decoration not in decorations
-        ]
-        if missing:
-            self.problems.append(
-                f"{self._label(id, type)} has no {' and no '.join(missing)} decoration, so nothing can be bound to it"
-            )
-            return
-        members = type.members if isinstance(type, Struct) else ()
-        readable = NON_READABLE not in decorations and (not members or any(member.readable for member in members))
-        writable = NON_WRITABLE not in decorations and (not members or any(member.writable for member in members))
-        self.bindings.append(
-            DescriptorBinding(
-                set=decorations[DESCRIPTOR_SET],
-                binding=decorations[BINDING],
-                name=self._index.name_of(id) or (type.name if isinstance(type, Struct) else ""),
-                kind=kind,
-                count=count,
-                used=flags is not None,
-                readable=readable,
-                writable=writable and kind in _WRITABLE_KINDS,
-                reads=bool(flags and flags & READ),
-                writes=bool(flags and flags & WRITE) and kind in _WRITABLE_KINDS,
-                image=type if isinstance(type, Image) else type.image if isinstance(type, SampledImage) else None,
-                tensor=type if isinstance(type, Tensor) else None,
-                block=type if isinstance(type, Struct) else None,
-                input_attachment_index=decorations.get(INPUT_ATTACHMENT_INDEX),
-                variable=id,
-                atomic=bool(flags and flags & (READ | WRITE) and not flags & PLAIN),
-                followed=not flags or not flags & LOST,
-            )
-        )
-
-    def workgroup_memory_bytes(self) -> int:
-        """Count the storage of Workgroup variables: Vulkan specification, "Shaders", "Workgroup memory"."""
-        blocks = [type.size_bytes for type in self._workgroup if isinstance(type, Struct) and type.block]
-        others = [
-            natural_size_and_alignment(type)
-            for type in self._workgroup
-            if not (isinstance(type, Struct) and type.block)
-        ]
-        total = 0
-        # Any order is allowed; the largest alignment first leaves the fewest gaps.
-        for size, alignment in sorted(others, key=lambda item: -item[1]):
-            total = align_up(total, alignment) + size
-        return max(blocks, default=0) + total
+            others.append(natural_size_and_alignment(type))
+    # Any order is allowed; the largest alignment first leaves the fewest gaps.
+    for size, alignment in sorted(others, key=lambda item: -item[1]):
+        total = align_up(total, alignment) + size
+    return block_size + total
 
 
 def _kind(storage_class: int, type: Type | None) -> str | None:
@@ -289,7 +268,7 @@ def _kind(storage_class: int, type: Type | None) -> str | None:
     if isinstance(type, Tensor):
         return "tensor"
     if isinstance(type, Opaque):
-        return {SAMPLER: "sampler", ACCELERATION_STRUCTURE: "acceleration_structure"}.get(type)
+        return _OPAQUE_KINDS.get(type.name)
     return None
 
 
@@ -342,6 +321,6 @@ def _end(type: Type, indices: Sequence[int | None]) -> int:
 def _constant(index: Index, id: int) -> int | None:
     """Return the value of an integer constant; None for anything else, specialization constants included."""
     at = index.definitions.get(id)
-    if at is None or index.words[at] & 0xFFFF not in (op.CONSTANT, op.CONSTANT_NULL):
+    if at is None or index.opcode(at) not in (op.CONSTANT, op.CONSTANT_NULL):
         return None
-    return 0 if index.words[at] & 0xFFFF == op.CONSTANT_NULL else index.words[at + 3]
+    return 0 if index.opcode(at) == op.CONSTANT_NULL else index.words[at + 3]

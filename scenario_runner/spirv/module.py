@@ -12,16 +12,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from scenario_runner.errors import SpirvError
+from scenario_runner.spirv._generated import enumerants as spv
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv._generated.enumerants import (
-    ADDRESSING_MODELS,
-    BINDING,
-    CAPABILITIES,
-    DESCRIPTOR_SET,
-    EXECUTION_MODELS,
-    MEMORY_MODELS,
-    SPEC_ID,
-)
 from scenario_runner.spirv.constants import Literal, encode
 from scenario_runner.spirv.declarations import Declarations, declarations_of
 from scenario_runner.spirv.index import Index, enumerant_name
@@ -155,17 +147,12 @@ class Module(NamedTuple):
 
     def entry_point(self, name: str, execution_model: str | None = None) -> EntryPoint | None:
         """Return the entry point of this name (and stage); None when there is none."""
-        for entry_point in self.entry_points:
-            if entry_point.name == name and execution_model in (None, entry_point.execution_model):
-                return entry_point
-        return None
+        fitting = (entry for entry in self.entry_points if execution_model in (None, entry.execution_model))
+        return next((entry for entry in fitting if entry.name == name), None)
 
     def spec_constant(self, id: int) -> SpecConstant | None:
         """Return the specialization constant with this SpecId; None when there is none."""
-        for constant in self.spec_constants:
-            if constant.id == id:
-                return constant
-        return None
+        return next((constant for constant in self.spec_constants if constant.id == id), None)
 
 
 def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Module:
@@ -186,12 +173,12 @@ def read_module(data: bytes | bytearray | memoryview, *, name: str = "") -> Modu
         big_endian=index.big_endian,
         size_bytes=len(words) * 4,
         capabilities=tuple(
-            [enumerant_name(CAPABILITIES, number, "Capability") for number in dict.fromkeys(index.capabilities)]
+            [enumerant_name(spv.CAPABILITIES, number, "Capability") for number in dict.fromkeys(index.capabilities)]
         ),
         extensions=tuple([index.text(at, 1) for at in index.offsets[op.EXTENSION]]),
         ext_inst_imports=tuple([index.text(at, 2) for at in index.offsets[op.EXT_INST_IMPORT]]),
-        addressing_model=enumerant_name(ADDRESSING_MODELS, words[models + 1], "AddressingModel"),
-        memory_model=enumerant_name(MEMORY_MODELS, words[models + 2], "MemoryModel"),
+        addressing_model=enumerant_name(spv.ADDRESSING_MODELS, words[models + 1], "AddressingModel"),
+        memory_model=enumerant_name(spv.MEMORY_MODELS, words[models + 2], "MemoryModel"),
         entry_points=_read_entry_points(index),
         spec_constants=_read_spec_constants(declarations),
         graph_entry_points=tuple(
@@ -209,7 +196,7 @@ def _read_entry_points(index: Index) -> tuple[EntryPoint, ...]:
     for at in index.offsets[op.ENTRY_POINT]:
         end = at + index.count(at)
         name, behind = index.string_and_end(at + 3, end)
-        model = enumerant_name(EXECUTION_MODELS, words[at + 1], "ExecutionModel")
+        model = enumerant_name(spv.EXECUTION_MODELS, words[at + 1], "ExecutionModel")
         entry_points.append(EntryPoint(name, model, index, words[at + 2], tuple(words[behind:end])))
     return tuple(entry_points)
 
@@ -224,10 +211,10 @@ def _read_spec_constants(declarations: Declarations) -> tuple[SpecConstant, ...]
     spec_constants: dict[int, SpecConstant] = {}
     for at in sorted(at for opcode in _SPEC_CONSTANTS for at in index.offsets[opcode]):
         id = index.words[at + 2]
-        spec_id = index.decorations_of(id).get(SPEC_ID)
+        spec_id = index.decorations_of(id).get(spv.SPEC_ID)
         if spec_id is None:
             continue
-        default = declarations.value(id, at)
+        default = declarations.value(id, len(index.words))
         scalar = declarations.type(index.words[at + 1], at)
         assert isinstance(scalar, Scalar)
         assert not isinstance(default, tuple)
@@ -268,9 +255,9 @@ def _read_graph_entry_point(declarations: Declarations, at: int) -> GraphEntryPo
         if not isinstance(type, Tensor):
             raise wrong(f"names the variable {id} of the type {type}, which is not a tensor")
         decorations = index.decorations_of(id)
-        if DESCRIPTOR_SET not in decorations or BINDING not in decorations:
+        if spv.DESCRIPTOR_SET not in decorations or spv.BINDING not in decorations:
             raise wrong(f"names the variable {id}, which has no DescriptorSet or no Binding")
-        return GraphResource(index.name_of(id), decorations[DESCRIPTOR_SET], decorations[BINDING], type)
+        return GraphResource(index.name_of(id), decorations[spv.DESCRIPTOR_SET], decorations[spv.BINDING], type)
 
     graph = index.graphs.get(words[at + 1])
     if graph is None:

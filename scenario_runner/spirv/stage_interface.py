@@ -7,19 +7,8 @@ Source: Vulkan specification, "Shader Interfaces", sections "Shader Input and Ou
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from scenario_runner.spirv._generated import enumerants as spv
 from scenario_runner.spirv._generated import opcodes as op
-from scenario_runner.spirv._generated.enumerants import (
-    BUILT_IN,
-    BUILT_INS,
-    CENTROID,
-    COMPONENT,
-    FLAT,
-    INDEX,
-    LOCATION,
-    NO_PERSPECTIVE,
-    PER_VERTEX,
-    SAMPLE,
-)
 from scenario_runner.spirv.declarations import Declarations
 from scenario_runner.spirv.index import enumerant_name
 from scenario_runner.spirv.types import Array, Matrix, Scalar, Struct, Type, Vector
@@ -31,7 +20,7 @@ OUTPUT: Final = 3
 MAX_LOCATIONS: Final = 4096
 """Locations beyond this one are a problem whatever the device: a hundred times what any has."""
 
-_INTERPOLATION: Final = {NO_PERSPECTIVE: "noperspective", CENTROID: "centroid", SAMPLE: "sample"}
+_INTERPOLATION: Final = {spv.NO_PERSPECTIVE: "noperspective", spv.CENTROID: "centroid", spv.SAMPLE: "sample"}
 
 
 class StageVariable(NamedTuple):
@@ -79,8 +68,8 @@ def read_stage_interface(declarations: Declarations, listed: tuple[int, ...]) ->
     Raises `SpirvError` where a variable's type cannot be read.
     """
     index = declarations.index
-    inputs, outputs = _StageReader(declarations, "input"), _StageReader(declarations, "output")
-    readers = {INPUT: inputs, OUTPUT: outputs}
+    readers = {INPUT: _StageReader(declarations, "input"), OUTPUT: _StageReader(declarations, "output")}
+    inputs, outputs = readers.values()
     for id in dict.fromkeys(listed):
         at = index.definitions.get(id)
         if at is not None and index.opcode(at) == op.VARIABLE and index.words[at + 3] in readers:
@@ -119,19 +108,19 @@ class _StageReader:
             element = element.element
         members = self._members(element) if isinstance(element, Struct) else []
         # gl_PerVertex is a structure with built-in members.
-        built_in = [described[BUILT_IN] for described in (decorations, *members) if BUILT_IN in described]
-        self.built_in += [enumerant_name(BUILT_INS, number, "BuiltIn") for number in built_in]
+        built_in = [described[spv.BUILT_IN] for described in (decorations, *members) if spv.BUILT_IN in described]
+        self.built_in += [enumerant_name(spv.BUILT_INS, number, "BuiltIn") for number in built_in]
         if built_in:
             return
         name = index.name_of(id) or (type.name if isinstance(type, Struct) else "") or f"the id {id}"
         if isinstance(type, Struct):
-            self._add_members(type, name, decorations, decorations.get(LOCATION))
-        elif LOCATION not in decorations:
+            self._add_members(type, name, decorations, decorations.get(spv.LOCATION))
+        elif spv.LOCATION not in decorations:
             self.problems.append(f"{self._way} {name!r} has no Location decoration")
         else:
             # In arrays of blocks it is the members that are flat.
-            flat = {FLAT: 1} if members and all(FLAT in member for member in members) else {}
-            self._add(name, type, decorations[LOCATION], decorations | flat)
+            flat = {spv.FLAT: 1} if members and all(spv.FLAT in member for member in members) else {}
+            self._add(name, type, decorations[spv.LOCATION], decorations | flat)
 
     def _members(self, struct: Struct) -> list[dict[int, int]]:
         """Return the decorations of the members of a structure."""
@@ -141,13 +130,13 @@ class _StageReader:
         """Add members at the locations from ``following`` on, or at their own; return the location after the last."""
         for number, (member, own) in enumerate(zip(struct.members, self._members(struct), strict=True)):
             label = f"{name}.{member.name or number}"
-            location = own.get(LOCATION) if following is None else following
+            location = own.get(spv.LOCATION) if following is None else following
             if location is None:
                 self.problems.append(f"{self._way} {label!r} has no Location decoration, nor has its block")
                 continue
             decorations = {**outer, **own}
             if isinstance(member.type, Struct):
-                decorations.pop(COMPONENT, None)
+                decorations.pop(spv.COMPONENT, None)
                 behind = self._add_members(member.type, label, decorations, location)
             else:
                 behind = location + _locations(member.type, self._taken)
@@ -170,13 +159,13 @@ class _StageReader:
                     name=name,
                     location=location,
                     locations=locations,
-                    component=decorations.get(COMPONENT, 0),
-                    index=decorations.get(INDEX, 0),
+                    component=decorations.get(spv.COMPONENT, 0),
+                    index=decorations.get(spv.INDEX, 0),
                     type=type,
                     scalar=scalar,
-                    flat=FLAT in decorations,
+                    flat=spv.FLAT in decorations,
                     interpolation=tuple(word for key, word in _INTERPOLATION.items() if key in decorations),
-                    per_vertex=PER_VERTEX in decorations,
+                    per_vertex=spv.PER_VERTEX in decorations,
                 )
             )
 

@@ -193,9 +193,6 @@ class Opaque(NamedTuple):
         return self.name
 
 
-SAMPLER: Final = Opaque("OpTypeSampler")
-ACCELERATION_STRUCTURE: Final = Opaque("OpTypeAccelerationStructureKHR")
-
 Type: TypeAlias = (
     Scalar | Vector | Matrix | Array | RuntimeArray | Struct | Pointer | Image | SampledImage | Tensor | Opaque
 )

@@ -1,51 +1,41 @@
-"""Jobs of a cluster, and the functions that a worker of Dask calls on its host: they keep files and run shards.
+"""Items for other hosts, and the functions that a worker of Dask calls on its host: they keep files and run shards.
 
 Files are kept in the user's cache folder, named by the SHA-256 of their content, and sent once. They are copied, never
 linked, so that a run cannot change them: a file /a/b of the host that started the suite becomes SCRATCH/a/b here, which
 keeps relative paths valid. SCRATCH is removed from all paths in results.
 """
 
-from __future__ import annotations
-
+import asyncio
 import hashlib
 import json
 import os
-import pickle
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple, NoReturn
 
 from scenario_runner import __version__
 from scenario_runner.content_cache import bound, default_cache_dir, distrust, replace_own
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.files.source import reason_of
 from scenario_runner.suite.hashes import content, file_hash, files_of, program_hash
 from scenario_runner.suite.problems import refuse
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.options import Device, Finished, WorkerOptions
+from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
-from scenario_runner.suite.verdicts import Expected, Rules
+from scenario_runner.suite.verdicts import Expected
 from scenario_runner.temporary import temporary_folder
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
 _IDLE_S: Final = 60.0  # without a shard: the suite may have been killed
+_POLL_S: Final = 10.0
 
 
-class Order(NamedTuple):
-    """Options for a host that runs items. The folder of results in ``options`` is that of the host that started the
-    suite."""
-
-    session: str
-    options: WorkerOptions
-    rules: Rules
-
-
-class Job(NamedTuple):
+class SentItem(NamedTuple):
     """An item for another host.
 
     ``files`` has the files that a run of it reads: absolute path on the host that started the suite → SHA-256 of the
@@ -58,30 +48,17 @@ class Job(NamedTuple):
     absolute: tuple[str, ...] = ()
 
 
-class Ran(NamedTuple):
-    """The result of an item; ``files`` are those about its failures: the name below the results → the path."""
-
-    finished: Finished
-    files: dict[str, str]
+Reply = Result | str | tuple[Device, ...] | Exception | None
+"""A message of a host about a shard: a result, a note for the user, or the devices. None is its end, and an error that
+of the host."""
 
 
-class Ended(NamedTuple):
-    """The end of a shard. ``problems`` are the reasons if it ended early."""
-
-    problems: tuple[Diagnostic, ...]
-    devices: tuple[Device, ...] = ()
-
-
-Reply = Ran | Ended | str
-"""A message of a host; a text is a note for the user."""
-
-
-def job_of(item: Item, expected: Expected) -> Job:
-    """Make a job of an item with its files as they are now. Files that are missing here will be missing there."""
+def sent_item(item: Item, expected: Expected) -> SentItem:
+    """Add to an item its files as they are now. Files that are missing here will be missing there."""
     files: dict[str, str] = {}
     absolute: list[str] = []
     folder = os.path.join(os.path.dirname(item.path), "")
-    spelled = b"".join(content(path) or b"" for path in (item.path, item.expectations))
+    spelled = content(item.path) + content(item.expectations)
     for path, hash in files_of(item):
         if not hash:
             continue
@@ -90,7 +67,7 @@ def job_of(item: Item, expected: Expected) -> Job:
         files[plain] = hash
         if not path.startswith(folder) or json.dumps(path).encode() in spelled:
             absolute.append(plain)
-    return Job(item, expected, files, tuple(absolute))
+    return SentItem(item, expected, files, tuple(absolute))
 
 
 def kept_path(hash: str) -> str:
@@ -142,14 +119,6 @@ def receive(files: Mapping[str, bytes]) -> None:
                 _refuse_to_keep(kept_path(hash), reason_of(error))
 
 
-def take(path: str) -> bytes:
-    """Read and remove a file about a failure."""
-    with open(path, "rb") as file:
-        data = file.read()
-    os.unlink(path)
-    return data
-
-
 class Layout:
     """Life cycle: items are placed, run, and `clear` removes their files."""
 
@@ -158,7 +127,7 @@ class Layout:
         self._folder = folder
         self._placed: dict[str, str] = {}
 
-    def place(self, job: Job) -> Item:
+    def place(self, job: SentItem) -> Item:
         """Copy the files of an item to where its scenario finds them, and return the item with its paths here.
 
         Raises ScenarioRunnerError for a file that is not available, with the code HOST_CANNOT_KEEP_FILES if this host
@@ -205,124 +174,127 @@ class Layout:
 class _Supervisor:
     """Runs the shards of a suite on this host, in workers that stay from shard to shard.
 
-    Life cycle: created for the first shard; closes itself after a minute without a shard; `close` ends items that run.
+    Life cycle: created for the first shard; a thread runs shards until `stop`, an error, or a minute without a shard.
     """
 
-    def __init__(self, order: Order) -> None:
-        self._order = order
-        self._say: Callable[[Reply], None] = lambda reply: None
-        self._shard = threading.Lock()
-        self._idle = threading.Timer(0.0, lambda: None)
+    def __init__(self, session: str, options: WorkerOptions) -> None:
+        self.session = session
+        self.shards = SimpleQueue[list[SentItem] | None]()
+        self._replies = SimpleQueue[Reply]()
+        self._rules = options.rules
         with ExitStack() as stack:
             stack.callback(bound, default_cache_dir(), KIND)
             scratch = os.path.realpath(stack.enter_context(temporary_folder()))
             self._layout = Layout(os.path.join(scratch, "files"))
-            self._results = os.path.join(scratch, "results")
-            task_options = order.options.task_options
+            self.results = os.path.join(scratch, "results")
+            task_options = options.task_options
             if task_options.results_folder is not None:
-                task_options = task_options._replace(results_folder=self._results)
-            options = order.options._replace(task_options=task_options)
-            self.workers = stack.enter_context(Workers(options, on_note=lambda text: self._say(text)))
+                task_options = task_options._replace(results_folder=self.results)
+            options = options._replace(task_options=task_options)
+            self._workers = stack.enter_context(Workers(options, on_note=self._replies.put))
             self._stack = stack.pop_all()
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
 
-    def run(self, jobs: list[Job], say: Callable[[Reply], None]) -> None:
-        """Run a shard, and send its results; the last message is `Ended`."""
-        with self._shard:
-            self._idle.cancel()
-            self._say = say
-            say(Ended(self._problems({job.item.id: job for job in jobs}), self.workers.devices))
-            self._layout.clear()
-            self._idle = threading.Timer(_IDLE_S, _close, [self._order.session])
-            self._idle.daemon = True
-            self._idle.start()
-
-    def _problems(self, jobs: Mapping[str, Job]) -> tuple[Diagnostic, ...]:
-        """Run a shard. Return the problems that ended it early, if any."""
-
-        def again(item: Item, attempts: tuple[Outcome, ...]) -> bool:
-            return self._order.rules.again(jobs[item.id].expected, attempts)
-
+    def replies(self) -> list[Reply]:
+        """Wait some time for replies. Raises OSError if there are none, and will be none."""
         try:
-            for finished in self.workers.run(self._placed(jobs.values()), again=again):
-                # an item for which no device of this host is left may run on another host
-                is_left = finished.attempts[-1].status == "Missing" and not finished.attempts[-1].diagnostics
-                if not (is_left and self._lost_devices()):
-                    self._finish(finished._replace(item=jobs[finished.item.id].item))
-        except ScenarioRunnerError as error:
-            return error.problems
-        lost = self._lost_devices()
-        return (Diagnostic("SR-DEVICE-002", "error", None, f"no device is left: {lost}"),) if lost else ()
+            replies = [self._replies.get(timeout=_POLL_S)]
+        except Empty:
+            if not self.thread.is_alive():
+                raise OSError("its supervisor has ended") from None
+            return []
+        with suppress(Empty):
+            while True:
+                replies.append(self._replies.get_nowait())
+        return replies
+
+    def stop(self, *, now: bool) -> None:
+        """Begin no further item of the current shard; ``now`` also ends the items that run, and the supervisor."""
+        if now:
+            self.shards.put(None)
+        self._workers.stop(now=now)
+        if now:
+            self._replies.put(None)
+
+    def _serve(self) -> None:
+        try:
+            with self._stack, suppress(Empty):
+                while shard := self.shards.get(timeout=_IDLE_S):
+                    with _turn:
+                        self._run({sent.item.id: sent for sent in shard})
+                    self._layout.clear()
+                    self._replies.put(self._workers.devices)
+                    if self._lost_devices():
+                        raise NoDeviceError(f"no device is left: {self._lost_devices()}")
+                    self._replies.put(None)
+        except Exception as error:
+            self._replies.put(error)
+
+    def _run(self, shard: Mapping[str, SentItem]) -> None:
+        for result in self._workers.run(self._placed(shard.values()), lambda name: shard[name].expected):
+            # an item for which no device of this host is left may run on another host
+            last = result.attempts[-1]
+            is_left = last.status == "Missing" and not last.diagnostics
+            if not (is_left and self._lost_devices()):
+                self._finish(result._replace(item=shard[result.item.id].item))
 
     def _lost_devices(self) -> str:
         """Return why no device is left; empty if one is."""
-        reasons = [device.given_up for device in self.workers.devices]
+        reasons = [device.given_up for device in self._workers.devices]
         return "; ".join(reasons) if all(reasons) else ""
 
-    def _placed(self, jobs: Iterable[Job]) -> Iterator[Item]:
-        for job in jobs:
+    def _placed(self, shard: Iterable[SentItem]) -> Iterator[Item]:
+        for sent in shard:
             try:
-                yield self._layout.place(job)
+                yield self._layout.place(sent)
             except ScenarioRunnerError as error:
                 if error.problems[0].code == HOST_CANNOT_KEEP_FILES:
                     raise  # another host may
                 diagnostics = tuple(problem.as_json() for problem in error.problems)
                 outcome = Outcome("Missing", 0.0, str(error.problems[0]), error.exit_code, diagnostics)
-                self._finish(Finished(job.item, (outcome,), "", ""))
+                self._finish(self._rules.result(sent.item, sent.expected, outcome))
 
-    def _finish(self, finished: Finished) -> None:
-        attempts = tuple(map(self._layout.there, finished.attempts))
-        named = [file for attempt in attempts for output in attempt.outputs for file in output.files.values()]
-        files = {file: os.path.join(self._results, file) for file in dict.fromkeys(named)}
-        self._say(Ran(finished._replace(attempts=attempts, host=socket.gethostname()), files))
-
-    def close(self) -> None:
-        """End the items that run."""
-        self.workers.stop(now=True)
-        with self._shard:
-            self._idle.cancel()
-            self._stack.close()
+    def _finish(self, result: Result) -> None:
+        attempts = tuple(map(self._layout.there, result.attempts))
+        self._replies.put(result._replace(attempts=attempts, host=socket.gethostname()))
 
 
-_supervisors: dict[str, _Supervisor] = {}
-_ended: set[str] = set()
+_supervisors: dict[str, _Supervisor] = {}  # by keys
+_ended: set[str] = set()  # sessions
+_turn = threading.Lock()  # of one suite at a time
 
 
-def run_shard(order: Order, jobs: list[Job], topic: str) -> None:
-    """Run a shard as a task of Dask, and log each `Reply`, pickled, as an event of a topic.
+def begin(session: str, key: str, options: WorkerOptions, shard: list[SentItem]) -> None:
+    """Begin with a shard of a suite; call `replies` with its key until the last one.
 
-    It must not run twice at a time in one process. It returns nothing, since Dask repeats a task if it fails to fetch
-    the result.
+    ``options`` are those of its workers; the folder of results in them is that of the host that started the suite.
     """
-    from distributed import get_worker
-
-    worker = get_worker()
-
-    def say(reply: Reply) -> None:
-        worker.log_event(topic, pickle.dumps(reply))
-
-    if order.session in _ended:
-        return
-    try:
-        supervisor = _supervisors[order.session] = _supervisors.get(order.session) or _Supervisor(order)
-    except ScenarioRunnerError as error:
-        say(Ended(error.problems))
-    else:
-        supervisor.run(jobs, say)
+    if session not in _ended:
+        supervisor = _supervisors.get(key)
+        if supervisor is None or not supervisor.thread.is_alive():
+            supervisor = _supervisors[key] = _Supervisor(session, options)
+        supervisor.shards.put(shard)
 
 
-def stop(session: str) -> None:
-    """Begin no further item of the current shard."""
-    if session in _supervisors:
-        _supervisors[session].workers.stop()
+async def replies(key: str) -> list[Reply]:
+    """Wait some time for replies of a host's supervisor."""
+    return await asyncio.to_thread(_supervisors[key].replies)
 
 
-def end(session: str) -> None:
-    """End a suite, which gets no further shard, without waiting for its processes."""
-    _ended.add(session)
-    threading.Thread(target=_close, args=[session]).start()
+def take(key: str, name: str) -> bytes:
+    """Read and remove a file about a failure by its name below the results."""
+    path = os.path.join(_supervisors[key].results, name)
+    with open(path, "rb") as file:
+        data = file.read()
+    os.unlink(path)
+    return data
 
 
-def _close(session: str) -> None:
-    supervisor = _supervisors.pop(session, None)
-    if supervisor is not None:
-        supervisor.close()
+def stop(session: str, now: bool) -> None:
+    """Begin no further item of the current shard. ``now`` ends the suite, without waiting for its processes."""
+    if now:
+        _ended.add(session)
+    for supervisor in _supervisors.values():
+        if supervisor.session == session:
+            supervisor.stop(now=now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import threading
 import time
 from collections import Counter, deque
@@ -17,13 +16,14 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.suite import cluster_host as host
-from scenario_runner.suite.cluster_host import Ended, Job, Order, Ran, Reply, job_of
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.options import Finished
+from scenario_runner.suite.cluster_host import SentItem, sent_item
+from scenario_runner.suite.problems import refuse
+from scenario_runner.suite.records import Item, Result
+from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.verdicts import Expected
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 MOST_LOSSES: Final = 3
 """An item is given up after so many hosts were lost with it."""
@@ -34,110 +34,105 @@ _SHARD_S: Final = 4.0  # the duration of a shard, estimated from the previous on
 _BATCH_BYTES: Final = 8 << 20
 REST_S: Final = 5.0
 """A host that has failed waits so long, and its items run on others."""
-TASK: Final = "scenario-runner-shard"
 
 
 class Suite(NamedTuple):
     """State that the threads of a suite share."""
 
     client: Client
-    order: Order
+    session: str
+    options: WorkerOptions
     program: str
 
 
-Message = Finished | Ended | ConnectionError | str | None
-"""A message of a thread about its host: a result, the end of a shard, the loss of the host, or a note for the user.
-None means that the host waits for a shard."""
+class Failure(NamedTuple):
+    """The reason for which a host ends. With ``is_final`` it cannot run anything, and items are not to blame."""
+
+    problem: Diagnostic
+    is_final: bool = False
+
+
+Message = Result | Failure | tuple[Device, ...] | str | None
+"""A message of a thread about its host: a result, its end, its devices, or a note for the user. None means that the
+host waits for a shard."""
 
 
 class Host:
-    """Life cycle: starts its thread, which ends after `abandon`, or after a message that the host is lost or cannot run
-    anything.
+    """Life cycle: starts its thread, which ends after `abandon` or a `Failure`.
 
     ``pending`` has the items of its shard that have no result yet; ``size`` and ``seconds`` describe the previous
     shard. Only the receiver of the messages changes them.
     """
 
     def __init__(
-        self, suite: Suite, address: str, resources: dict[str, float], tell: Callable[[Host, Message], None]
+        self, suite: Suite, address: str, tell: Callable[[Host, Message], None], *, has_failed: bool = False
     ) -> None:
         self.address = address
         self.name = address
-        self.pending: dict[str, Job] = {}
+        self.pending: dict[str, Item] = {}
+        self.is_waiting = False
         self.size = 0
         self.started_s = self.seconds = 0.0
         self._suite = suite
-        self._resources = resources
+        self._key = f"{suite.session}-{id(self):x}"
         self._tell = tell
-        self._shards: SimpleQueue[list[Job] | None] = SimpleQueue()
-        self._topic = f"{TASK}-{suite.order.session}-{address}-{id(self):x}"
-        self._answers = SimpleQueue[Reply | None]()
-        self._future: Future[None] | None = None
+        self._rest_s = REST_S if has_failed else 0.0
+        self._shards: SimpleQueue[list[SentItem] | None] = SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
-    def give(self, jobs: list[Job]) -> None:
+    def give(self, shard: list[SentItem]) -> None:
         """Queue a shard for the host."""
-        self.pending = {job.item.id: job for job in jobs}
-        self.size = len(jobs)
+        self.pending = {sent.item.id: sent.item for sent in shard}
+        self.is_waiting = False
+        self.size = len(shard)
         self.started_s = time.monotonic()
-        self._shards.put(jobs)
+        self._shards.put(shard)
 
     def abandon(self) -> None:
-        """End the thread, and do not wait for the shard that runs."""
-        if self._future is not None:
-            with suppress(Exception):
-                self._future.cancel()
-        self._answers.put(None)
+        """End the thread after the shard that runs."""
         self._shards.put(None)
 
     def _work(self) -> None:
         try:
-            refusal = self._refusal()
-            if refusal:
-                self._tell(self, Ended((Diagnostic("SR-CLUSTER-003", "error", None, refusal),)))
-                return
-            # The handler outlives a shard, and each shard has answers of its own.
-            self._suite.client.subscribe_topic(self._topic, lambda event: self._answers.put(pickle.loads(event[1])))
+            time.sleep(self._rest_s)
+            self._check()
             self._tell(self, None)
-            while (jobs := self._shards.get()) is not None:
-                try:
-                    self._send(jobs)
-                    ended = self._run(jobs)
-                except ScenarioRunnerError as error:  # of that host
-                    ended = Ended(error.problems)
-                self._tell(self, ended)
-                if ended.problems:
-                    time.sleep(REST_S)
+            while (shard := self._shards.get()) is not None:
+                self._send(shard)
+                self._run(shard)
                 self._tell(self, None)
+        except ScenarioRunnerError as error:  # of that host
+            problem = error.problems[0]
+            self._tell(self, Failure(problem, problem.code != host.HOST_CANNOT_KEEP_FILES))
         except Exception as error:  # Dask raises any error if a worker or the scheduler is gone
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             if self._suite.client.status != "running":
                 why = "there is no connection to the scheduler"
-            self._tell(self, ConnectionError(why))
+            self._tell(self, Failure(Diagnostic("SR-CLUSTER-003", "error", None, why)))
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of `cluster_host` on the host."""
         return self._suite.client.run(function, *arguments, workers=[self.address])[self.address]
 
-    def _refusal(self) -> str:
-        """Return why this worker cannot run items; empty if it can."""
+    def _check(self) -> None:
+        """Raise the error of a worker that cannot run items."""
         try:
             about = self._call(host.describe)
         except OSError:  # the connection is lost
             raise
         except Exception as error:  # it cannot import the function: Dask may raise that as another error
-            return f"its Python has no such scenario-runner as this one ({error})".splitlines()[0]
+            why = f"its Python has no such scenario-runner as this one ({error})".splitlines()[0]
+            refuse("SR-CLUSTER-003", None, why)
         self.name = about["host"]
-        if about["program"] == self._suite.program:
-            return ""
         theirs = about["version"]
         if theirs != __version__:
-            return f"it has scenario-runner {theirs}, and this one is {__version__}"
-        return f"its scenario-runner {theirs} has other source files than this one"
+            refuse("SR-CLUSTER-003", None, f"it has scenario-runner {theirs}, and this one is {__version__}")
+        if about["program"] != self._suite.program:
+            refuse("SR-CLUSTER-003", None, f"its scenario-runner {theirs} has other source files than this one")
 
-    def _send(self, jobs: list[Job]) -> None:
+    def _send(self, shard: list[SentItem]) -> None:
         """Send the files of a shard that the host lacks."""
-        paths = {hash: path for job in jobs for path, hash in job.files.items() if path not in job.absolute}
+        paths = {hash: path for sent in shard for path, hash in sent.files.items() if path not in sent.absolute}
         batch: dict[str, bytes] = {}
         for hash in self._call(host.missing, list(paths)) if paths else ():
             with suppress(OSError), open(paths[hash], "rb") as file:  # else it is Missing there
@@ -148,39 +143,28 @@ class Host:
         if batch:
             self._call(host.receive, batch)
 
-    def _run(self, jobs: list[Job]) -> Ended:
+    def _run(self, shard: list[SentItem]) -> None:
         """Run a shard on the host, and pass on its results as they arrive."""
-        suite = self._suite
-        answers = self._answers = SimpleQueue[Reply | None]()
-        future = self._future = suite.client.submit(
-            host.run_shard,
-            *(suite.order, jobs, self._topic),
-            key=f"{TASK}-{suite.order.session}-{jobs[0].item.id}-{id(jobs):x}",
-            workers=[self.address],
-            resources=self._resources or None,
-            retries=0,
-            pure=False,
-        )
-        future.add_done_callback(lambda _: answers.put(None))
-        while (reply := answers.get()) is not None:
-            if isinstance(reply, Ended):
-                return reply
-            if isinstance(reply, Ran):
-                self._fetch(reply)
-                self._tell(self, reply.finished)
-            else:
+        self._call(host.begin, self._suite.session, self._key, self._suite.options, shard)
+        while True:
+            for reply in self._call(host.replies, self._key):
+                if reply is None:
+                    return
+                if isinstance(reply, Exception):
+                    raise reply
+                if isinstance(reply, Result):
+                    self._fetch(reply)
                 self._tell(self, reply)
-        future.result()  # raises the reason
-        raise OSError("it has ended without a word")
 
-    def _fetch(self, ran: Ran) -> None:
+    def _fetch(self, result: Result) -> None:
         """Copy files about failures into the folder of the results."""
-        for name, path in ran.files.items():
+        checks = (check for attempt in result.attempts for check in attempt.outputs)
+        for name in dict.fromkeys(name for check in checks for name in check.files.values()):
             try:
-                with OutputFile(os.path.join(self._suite.order.options.task_options.results_folder, name)) as file:
-                    file.write(self._call(host.take, path))
+                with OutputFile(os.path.join(self._suite.options.task_options.results_folder, name)) as file:
+                    file.write(self._call(host.take, self._key, name))
             except ScenarioRunnerError as error:  # of this host
-                self._tell(self, f"a file about {ran.finished.item.id} is not kept: {error}")
+                self._tell(self, f"a file about {result.item.id} is not kept: {error}")
 
 
 def next_size(size: int, seconds: float) -> int:
@@ -208,29 +192,29 @@ class Shards:
             self._ahead.append(item)
         return True
 
-    def take(self, size: int) -> list[Job]:
+    def take(self, size: int) -> list[SentItem]:
         """Make the next shard, of at most ``size`` items. An item of a lost host is a shard alone, since it may be the
         cause."""
-        jobs: list[Job] = []
-        while len(jobs) < size and self.has_more():
+        shard: list[SentItem] = []
+        while len(shard) < size and self.has_more():
             if self._losses[self._ahead[0].id]:
-                if jobs:
+                if shard:
                     break
                 size = 1
             item = self._ahead.popleft()
-            jobs.append(job_of(item, self._expected(item.id)))
-        return jobs
+            shard.append(sent_item(item, self._expected(item.id)))
+        return shard
 
-    def back(self, jobs: Iterable[Job]) -> None:
+    def back(self, items: Iterable[Item]) -> None:
         """Return items that did not run."""
-        self._ahead.extendleft(job.item for job in reversed(list(jobs)))
+        self._ahead.extendleft(reversed(list(items)))
 
-    def lost(self, jobs: Iterable[Job]) -> list[Item]:
+    def lost(self, items: Iterable[Item]) -> list[Item]:
         """Return items whose host, or the process that ran them, is lost. Gives back those that are not tried again."""
-        jobs = list(jobs)
-        self._losses.update(job.item.id for job in jobs)
-        given_up = [job.item for job in jobs if self._losses[job.item.id] >= MOST_LOSSES]
-        self.back(job for job in jobs if self._losses[job.item.id] < MOST_LOSSES)
+        items = list(items)
+        self._losses.update(item.id for item in items)
+        given_up = [item for item in items if self._losses[item.id] >= MOST_LOSSES]
+        self.back(item for item in items if item not in given_up)
         return given_up
 
     def rest(self) -> Iterator[Item]:

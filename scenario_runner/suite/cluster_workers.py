@@ -11,7 +11,7 @@ import json
 import threading
 import time
 import uuid
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -23,13 +23,13 @@ from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import read_file
 from scenario_runner.log import silence
 from scenario_runner.suite import cluster_host as remote
-from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES, Ended, Order
-from scenario_runner.suite.cluster_shards import MOST_LOSSES, Host, Message, Shards, Suite, next_size
+from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES
+from scenario_runner.suite.cluster_shards import MOST_LOSSES, Failure, Host, Message, Shards, Suite, next_size
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.options import Again, Device, Finished, WorkerOptions
-from scenario_runner.suite.verdicts import Expected, Rules
+from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.running.options import Device, WorkerOptions
+from scenario_runner.suite.verdicts import Expected
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -39,12 +39,9 @@ _LOCAL: Final = "local:"
 _CONNECT_S: Final = 20
 _LOOK_AT_WORKERS_S: Final = 0.2
 _EXPECTED: Final = (
-    "expected the address of a scheduler such as tcp://host:8786, the file of dask scheduler --scheduler-file, "
-    "or local:N for N workers here"
-)
-_ENCRYPTED: Final = (
-    "give the address as tls://host:8786, and the certificates of this host in Dask's configuration: "
-    "distributed.comm.tls (docs/suites.md)"
+    "expected the address of a scheduler such as tcp://host:8786 (or tls://host:8786, with the certificates of this"
+    " host in Dask's configuration: docs/suites.md), the file of dask scheduler --scheduler-file, or local:N for N"
+    " workers here"
 )
 
 
@@ -56,12 +53,8 @@ def connected(address: str) -> Iterator[Client]:
     Raises UnsupportedError without the package ``distributed``, UsageError where there is no scheduler.
     """
     if find_spec("distributed") is None:
-        refuse(
-            "SR-CLUSTER-001",
-            None,
-            "--cluster needs the package 'distributed', which is not installed",
-            "pip install 'scenario-runner[cluster]'",
-        )
+        message = "--cluster needs the package 'distributed', which is not installed"
+        refuse("SR-CLUSTER-001", None, message, "pip install 'scenario-runner[cluster]'")
     silence("distributed")  # losses are reported here
     with ExitStack() as stack:
         yield stack.enter_context(_local(address, stack) if address.startswith(_LOCAL) else _client(address))
@@ -91,9 +84,7 @@ def _client(address: str) -> Client:
         )
         if isinstance(error, MemoryError):  # it has taken a greeting for a length
             why = "it is something else that answers there"
-        is_encrypted = address.startswith("tls://") or "encryption" in why
-        help = _ENCRYPTED if is_encrypted else _EXPECTED
-        refuse("SR-CLUSTER-002", None, f"no scheduler of Dask answers at {address!r}: {why}", help)
+        refuse("SR-CLUSTER-002", None, f"no scheduler of Dask answers at {address!r}: {why}", _EXPECTED)
 
 
 def _in_file(path: str, until: float) -> str:
@@ -149,35 +140,27 @@ class ClusterWorkers:
         self,
         address: str,
         options: WorkerOptions,
-        rules: Rules,
-        expected: Callable[[str], Expected],
         problems: SuiteProblems,
         *,
         on_note: Callable[[str], None],
         patience_s: float = _PATIENCE_S,
     ) -> None:
-        """``rules`` and what is ``expected`` of an item go to its host, which decides whether it runs again.
-
-        ``patience_s`` bounds the wait for a first or another host. Raises the errors of `connected`.
-        """
-        self._expected = expected
+        """``patience_s`` bounds the wait for a first or another host. Raises the errors of `connected`."""
+        self._rules = options.rules
         self._problems = problems
         self._note = on_note
         self._patience_s = patience_s
-        self._shards = Shards((), expected)
         self._messages: SimpleQueue[tuple[Host, Message]] = SimpleQueue()
         self._hosts: dict[str, Host] = {}
-        self._refused: set[str] = set()
-        self._failures: Counter[str] = Counter()  # by the addresses of the hosts
-        self._idle: deque[Host] = deque()
+        self._failures: Counter[str] = Counter()  # of hosts in a row, by their addresses
         self._devices: dict[tuple[str, str], Device] = {}
-        self._error: ScenarioRunnerError | None = None  # of the first host that was excluded
+        self._error: ScenarioRunnerError | None = None  # of the first host that is not used
         self._has_results = False
         self._silent_since: float | None = None  # the scheduler
         self._stopping = False
         self._stack = ExitStack()
         client = self._stack.enter_context(connected(address))
-        self._suite = Suite(client, Order(uuid.uuid4().hex[:12], options, rules), program_hash({}))
+        self._suite = Suite(client, uuid.uuid4().hex[:12], options, program_hash({}))
 
     def find_devices(self) -> None:
         """Return None: the devices of hosts are unknown before they run items."""
@@ -193,13 +176,14 @@ class ClusterWorkers:
         """The devices that were used, as far as they are known."""
         return tuple(self._devices.values())
 
-    def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
-        """Run items, and give each as soon as it needs no further attempt; see `running.workers.Workers.run`.
+    def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
+        """Run items; see `running.workers.Workers.run`.
 
-        ``again`` is not asked: the rules are. When no host can run anything any more, what is left is Missing. Raises
-        the error of the first host where none could from the start, and NoDeviceError when the scheduler is gone.
+        When no host can run anything any more, what is left is Missing. Raises the error of the first host where none
+        could from the start, and NoDeviceError when the scheduler is gone.
         """
-        self._shards = Shards(items, self._expected)
+        self._expected = expected
+        self._shards = Shards(items, expected)
         alone_since: float | None = None
         looked = 0.0
         while True:
@@ -229,28 +213,27 @@ class ClusterWorkers:
     def stop(self) -> None:
         """Begin no further item; those that run end in their time, and are given."""
         self._stopping = True
-        busy = [host.address for host in self._hosts.values() if host.pending]
-        self._tell_all(remote.stop, busy)
+        self._stop_hosts([host.address for host in self._hosts.values() if host.pending], now=False)
 
     def close(self) -> None:
         """End what runs, and leave the cluster."""
-        self._tell_all(remote.end, list(self._hosts))
+        self._stop_hosts(list(self._hosts), now=True)
         for host in self._hosts.values():
             host.abandon()
         self._hosts.clear()
         self._stack.close()
 
-    def _tell_all(self, what: Callable[[str], None], addresses: list[str]) -> None:
-        def tell() -> None:
+    def _stop_hosts(self, addresses: list[str], *, now: bool) -> None:
+        def stop() -> None:
             with suppress(Exception):  # Dask raises any error if a worker or the scheduler is gone
-                self._suite.client.run(what, self._suite.order.session, workers=addresses, on_error="ignore")
+                self._suite.client.run(remote.stop, self._suite.session, now, workers=addresses, on_error="ignore")
 
         if addresses:
-            thread = threading.Thread(target=tell, daemon=True)
+            thread = threading.Thread(target=stop, daemon=True)
             thread.start()
             thread.join(_END_S)  # a worker that does not answer is abandoned
 
-    def _look(self) -> Iterator[Finished]:
+    def _look(self) -> Iterator[Result]:
         """Note the workers that have joined or left."""
         workers = workers_of(self._suite.client)
         if workers is None:
@@ -264,101 +247,83 @@ class ClusterWorkers:
         self._silent_since = None
         has_resource = any(worker["resources"].get(RESOURCE) for worker in workers.values())
         for address, about in workers.items():
-            if address in self._hosts or address in self._refused:
-                continue
-            if not has_resource or about["resources"].get(RESOURCE):
-                resources = {RESOURCE: 1.0} if has_resource else {}
-                self._hosts[address] = Host(
-                    self._suite, address, resources, lambda host, message: self._messages.put((host, message))
-                )
+            failures = self._failures[address]
+            is_new = address not in self._hosts and failures < _MOST_FAILURES
+            if is_new and (not has_resource or about["resources"].get(RESOURCE)):
+                self._hosts[address] = Host(self._suite, address, self._hear, has_failed=failures > 0)
         for host in list(self._hosts.values()):
             if host.address not in workers:
-                yield from self._lost(host, "it has left the cluster")
+                problem = Diagnostic("SR-CLUSTER-003", "error", None, "it has left the cluster")
+                yield from self._failed(host, Failure(problem))
+
+    def _hear(self, host: Host, message: Message) -> None:
+        self._messages.put((host, message))
 
     def _hand_out(self) -> None:
-        while self._idle and not self._stopping:
-            host = self._idle[0]
-            if host is self._hosts.get(host.address):
-                jobs = self._shards.take(next_size(host.size, host.seconds))
-                if not jobs:
+        for host in self._hosts.values():
+            if host.is_waiting and not self._stopping:
+                shard = self._shards.take(next_size(host.size, host.seconds))
+                if not shard:
                     return
-                host.give(jobs)
-            self._idle.popleft()
+                host.give(shard)
 
-    def _take(self, host: Host, message: Message) -> Iterator[Finished]:
+    def _take(self, host: Host, message: Message) -> Iterator[Result]:
         match message:
             case None:
-                self._idle.append(host)
-            case Finished() if message.item.id in host.pending:
-                del host.pending[message.item.id]
-                del self._failures[host.address]
-                self._has_results = True
-                yield message
+                if not self._stopping:
+                    self._shards.back(host.pending.values())
+                host.pending.clear()
+                host.is_waiting = True
+                host.seconds = time.monotonic() - host.started_s
+            case Result():
+                if host.pending.pop(message.item.id, None):
+                    del self._failures[host.address]
+                    self._has_results = True
+                    yield message
+            case Failure():
+                yield from self._failed(host, message)
             case str():
                 self._note(f"{host.name}: {message}")
-            case ConnectionError():
-                yield from self._lost(host, str(message))
-                self._failed(host, str(message))
-            case Ended(problems, devices):
+            case devices:
                 self._devices.update({(device.uuid, device.name): device for device in devices})
-                yield from self._ended(host, problems)
 
-    def _ended(self, host: Host, problems: tuple[Diagnostic, ...]) -> Iterator[Finished]:
-        """Handle the end of a host's shard, of which items may be left."""
-        left = list(host.pending.values())
-        host.pending.clear()
-        host.seconds = time.monotonic() - host.started_s
-        if problems and problems[0].code == HOST_CANNOT_KEEP_FILES:
-            why = str(problems[0])
-            self._note(f"{host.name}: {why}")
-            given_up = self._shards.lost(left)
-            yield from self._given_up(given_up, host, problems)
-            if not given_up:  # else the item is the likely cause
-                self._failed(host, why)
-            return
-        if not self._stopping:
-            self._shards.back(left)
-        if problems:
-            self._refuse(host, problems[0])
-
-    def _lost(self, host: Host, why: str) -> Iterator[Finished]:
+    def _failed(self, host: Host, failure: Failure) -> Iterator[Result]:
+        """Handle the end of a host, of whose shard items may be left. After too many failures it is not used."""
         del self._hosts[host.address]
         host.abandon()
-        self._note(f"{host.name} ({host.address}) is lost: {why}")
-        yield from self._given_up(self._shards.lost(host.pending.values()), host)
-
-    def _failed(self, host: Host, why: str) -> None:
-        """Count a failure of a host, and exclude it after too many."""
-        self._failures[host.address] += 1
-        if self._failures[host.address] >= _MOST_FAILURES:
-            self._refuse(host, Diagnostic("SR-CLUSTER-003", "error", None, why))
-
-    def _refuse(self, host: Host, problem: Diagnostic) -> None:
-        """Exclude a host."""
-        self._hosts.pop(host.address, None)
-        self._refused.add(host.address)
-        host.abandon()
-        message = f"the host {host.name} ({host.address}) is not used: {problem.message}"
-        self._error = self._error or error_of([problem._replace(message=message)])
-        self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
-
-    def _given_up(self, items: Iterable[Item], host: Host, problems: tuple[Diagnostic, ...] = ()) -> Iterator[Finished]:
-        """Yield the results of items that are not tried on another host."""
-        if problems:
-            reason = f"{MOST_LOSSES} times a host could not run it: {problems[0]}"
-            outcome = Outcome("Missing", reason=reason, diagnostics=tuple(problem.as_json() for problem in problems))
+        problem = failure.problem
+        if failure.is_final:
+            self._failures[host.address] = _MOST_FAILURES
+            self._shards.back(host.pending.values())
         else:
-            reason = f"{MOST_LOSSES} times a host was lost while it had this item, the last times with this one alone"
-            outcome = Outcome("Crash", reason=reason)
-        for item in items:
-            yield Finished(item, (outcome,), "", "", host.name)
+            self._note(f"{host.name} ({host.address}) is lost: {problem}")
+            given_up = self._shards.lost(host.pending.values())
+            for item in given_up:
+                outcome = _given_up(problem)
+                yield self._rules.result(item, self._expected(item.id), outcome)._replace(host=host.name)
+            self._failures[host.address] += not given_up  # else the item is the likely cause
+        if self._failures[host.address] >= _MOST_FAILURES:
+            message = f"the host {host.name} ({host.address}) is not used: {problem}"
+            code = problem.code if failure.is_final else "SR-CLUSTER-003"
+            self._error = self._error or error_of([Diagnostic(code, "error", None, message, problem.help)])
+            self._problems.found("SR-CLUSTER-004", None, message, problem.help, severity="warning")
 
-    def _missing(self) -> Iterator[Finished]:
+    def _missing(self) -> Iterator[Result]:
         """Yield the other items as Missing when no host is left. Raises the first host's error if no item has run."""
         if not self._has_results:
             message = f"the cluster had no worker for {self._patience_s:.0f} s"
             help = "start workers: dask worker SCHEDULER --nworkers 1 --nthreads 1"
             raise self._error or error_of([Diagnostic("SR-CLUSTER-003", "error", None, message, help)])
         why = f": {self._error}" if self._error else ""
+        missing = Outcome("Missing", reason=f"no host of the cluster is left{why}")
         for item in self._shards.rest():
-            yield Finished(item, (Outcome("Missing", reason=f"no host of the cluster is left{why}"),), "", "")
+            yield self._rules.result(item, self._expected(item.id), missing)
+
+
+def _given_up(problem: Diagnostic) -> Outcome:
+    """The outcome of an item that is not tried on another host after this problem."""
+    if problem.code == HOST_CANNOT_KEEP_FILES:
+        reason = f"{MOST_LOSSES} times a host could not run it: {problem}"
+        return Outcome("Missing", reason=reason, diagnostics=(problem.as_json(),))
+    reason = f"{MOST_LOSSES} times a host was lost while it had this item, the last times with this one alone"
+    return Outcome("Crash", reason=reason)

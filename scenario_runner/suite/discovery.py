@@ -1,16 +1,13 @@
 """Find the scenarios below the paths of a command line, while the first ones run, and their expectations."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator
-from functools import partial
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from scenario_runner.files.source import read_file, reason_of
+from scenario_runner.files.source import is_stream, read_file, reason_of
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
 from scenario_runner.text import close_files_help
@@ -38,24 +35,14 @@ class Discovery:
         self._below = os.path.join(self._root, "")
         self._problems = problems
         self._input = standard_input  # a descriptor
-        self._ids: set[str] = set()
+        self.ids: set[str] = set()
+        """The ids of the items found so far."""
         self._searched: dict[str, str] = {}
-
-    @property
-    def count(self) -> int:
-        """Number of items found so far."""
-        return len(self._ids)
 
     def items(self, paths: Iterable[str]) -> Iterator[Item]:
         """Yield the items as they are found."""
         for path in paths:
-            if path == "-":
-                yield from self._list(self._standard_input, "standard input", os.getcwd())
-            elif path.startswith("@"):
-                file = path[1:]
-                yield from self._list(partial(_lines_of, file), file, os.path.dirname(os.path.abspath(file)))
-            else:
-                yield from self._path(path)
+            yield from self._list(path) if path == "-" or path.startswith("@") else self._path(path)
 
     def _path(self, path: str) -> Iterator[Item]:
         try:
@@ -71,9 +58,11 @@ class Discovery:
             path = os.path.abspath(path)
             yield from self._item(path, expectations_file(path))
 
-    def _list(self, lines: Callable[[], Iterable[str]], name: str, folder: str) -> Iterator[Item]:
+    def _list(self, path: str) -> Iterator[Item]:
+        name = "standard input" if path == "-" else path[1:]
+        folder = os.getcwd() if path == "-" else os.path.dirname(os.path.abspath(name))
         try:
-            yield from self._listed(lines(), name, folder)
+            yield from self._listed(self._standard_input() if path == "-" else _lines_of(name), name, folder)
         except (OSError, ValueError) as error:
             help = close_files_help(name, error) if isinstance(error, OSError) else None
             self._problems.found("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
@@ -142,23 +131,17 @@ class Discovery:
             return False
 
     def _item(self, path: str, expectations: str | None) -> Iterator[Item]:
-        id = path.removeprefix(self._below)
-        if os.sep != "/":
-            id = id.replace(os.sep, "/")
+        id = path.removeprefix(self._below).replace(os.sep, "/")
         if not _is_plain(id):
             self._not_plain(None, path)
-        elif id not in self._ids:
-            self._ids.add(id)
+        elif id not in self.ids:
+            self.ids.add(id)
             yield Item(id, path, expectations)
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
-        self._problems.found(
-            "SR-SUITE-008",
-            path,
-            f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out",
-            "rename it: lists and reports cannot hold this name",
-            line=line,
-        )
+        message = f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out"
+        help = "rename it: lists and reports cannot hold this name"
+        self._problems.found("SR-SUITE-008", path, message, help, line=line)
 
 
 def listed(item: Item) -> str:
@@ -167,11 +150,11 @@ def listed(item: Item) -> str:
 
 
 def is_scenario(path: str) -> bool:
-    """Return whether the search of a folder takes this file for a scenario. Raises OSError if it cannot be read."""
-    name = os.path.basename(path)
-    if not name.endswith(".json") or _is_other(name):
-        return False
-    return expectations_file(path) is not None or _has_scenario(path)
+    """Return whether the search of a folder takes this .json file for a scenario, or cannot read it."""
+    try:
+        return not _is_other(os.path.basename(path)) and (expectations_file(path) is not None or _has_scenario(path))
+    except OSError:
+        return True  # its run says why it cannot be read
 
 
 def _is_other(name: str) -> bool:
@@ -180,14 +163,10 @@ def _is_other(name: str) -> bool:
 
 
 def _has_scenario(path: str) -> bool:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # does not wait for a pipe's writer
-    try:
-        status = os.fstat(descriptor)
-        return stat.S_ISREG(status.st_mode) and looks_like_scenario(
-            os.read(descriptor, min(status.st_size, _MOST_BYTES_LOOKED_AT))
-        )
-    finally:
-        os.close(descriptor)
+    if is_stream(path):  # whose writer would be waited for
+        return False
+    with open(path, "rb", buffering=0) as file:
+        return looks_like_scenario(file.read(_MOST_BYTES_LOOKED_AT))
 
 
 def looks_like_scenario(text: bytes) -> bool:
@@ -216,10 +195,6 @@ def _is_plain(name: str) -> bool:
     )
 
 
-def _lines_of(file: str) -> list[str]:
-    return read_file(file).decode("utf-8-sig", "surrogateescape").split("\n")
-
-
 _SCENARIO: Final = "scenario"  # of a folder that has one scenario: its files need not name it
 _FILE: Final = "check.json"
 _FOLDER: Final = "expected"
@@ -237,6 +212,11 @@ def is_expectations_file(path: str) -> bool:
     """Return whether a file is named like one with expectations."""
     name = os.path.basename(path)
     return name == _FILE or name.endswith(f".{_FILE}")
+
+
+def _lines_of(file: str) -> list[str]:
+    """Read a file or a pipe; a pipe that no process writes to is an error."""
+    return read_file(file).decode("utf-8-sig", "surrogateescape").split("\n")
 
 
 def expected_folder(scenario_path: str) -> str:

@@ -7,8 +7,6 @@
 Errors in expectations end it before anything runs. Files are written only about outputs that fail.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os
@@ -27,25 +25,126 @@ from scenario_runner.errors import (
     ScenarioRunnerError,
     UnsupportedError,
 )
-from scenario_runner.plan.plan import Plan
-from scenario_runner.run.output_files import FileWriter
+from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.run.capture_files import FrameFolders
+from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.runner import Runner
-from scenario_runner.suite.expectations.devices import refusal
-from scenario_runner.suite.expectations.outputs import ResultsSink, outputs_of_plan
+from scenario_runner.suite.expectations.model import METRICS, Needs
+from scenario_runner.suite.expectations.outputs import outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
 from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.worker import Runners
-from scenario_runner.suite.tolerance.elements import Mismatch, Rule, compare
-from scenario_runner.suite.tolerance.metrics import METRICS, pairs_of, verdict
-from scenario_runner.text import counted, distinct
+from scenario_runner.suite.tolerance.elements import BITWISE, Mismatch, Rule, compare
+from scenario_runner.suite.tolerance.metrics import pairs_of, verdict
+from scenario_runner.text import close_names, counted, did_you_mean, distinct
 from scenario_runner.viewing.content import Array
+from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
+from scenario_runner.vulkan.physical_device import PhysicalDevice
+from scenario_runner.vulkan.requirements import lacks_capability, lacks_feature
 
-_DEFAULT = EvaluationOptions()
+
+def lacking(needs: Needs, physical: PhysicalDevice) -> Iterator[str]:
+    """The needs that a device lacks, in words."""
+    for name in needs.capabilities:
+        missing = lacks_capability(physical, name)
+        if missing:
+            yield f"the capability {name}: {missing}"
+    yield from (f"the feature {name}" for name in needs.features if lacks_feature(physical, name))
+    for name in needs.extensions:
+        if name not in physical.extensions:
+            is_known = name in DEVICE_EXTENSIONS  # others may be newer than this program
+            close = () if is_known else close_names(name, DEVICE_EXTENSIONS, most=1, cutoff=0.8)
+            yield f"the extension {name}{did_you_mean(close)}"
 
 
-class _Refused(Exception):  # noqa: N818  (control flow inside this module)
+class Refused(Exception):  # noqa: N818  (control flow of an item's run)
     """The item ends before it runs, with this status and reason."""
+
+
+class ItemRun(Sink):
+    """One run of one item; `compare` is called with each output of which something is expected, and its bytes.
+
+    ``with_misfits`` leaves expectations that do not fit their outputs to `compare`.
+    """
+
+    with_misfits = False
+
+    def __init__(self, item: Item, expectations: Expectations, runners: Runners) -> None:
+        self.item = item
+        self.expectations = expectations
+        self.runners = runners
+        self.runner = self._chosen_runner()
+
+    def execute(self) -> Plan:
+        """Run the scenario. Raises `Refused` for what cannot run here, and what `Runner.run_into` raises."""
+        if self.expectations.written.when:
+            self.expectations = self.expectations.for_device(self.runner.physical_device)
+            self._chosen_runner()  # with the time limit on this device
+        check = self.expectations.check
+        return self.runner.run_into(self.item.path, self._sink, repeat=check.repeat, keep_state=check.keep_state)
+
+    def compare(self, bound: Bound, actual: memoryview) -> None:
+        """Take one complete output."""
+        raise NotImplementedError
+
+    def _chosen_runner(self) -> Runner:
+        robustness = self.expectations.check.robustness or None
+        return self.runners.runner(*self.expectations.timeout, robustness=robustness)
+
+    def _sink(self, plan: Plan) -> Sink:
+        """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
+        check = self.expectations.check
+        if check.needs is not None:
+            self._refuse(check.needs, plan)
+        if self.expectations.expects_failure:
+            FileWriter(plan).check()  # as the run would whose exit code is expected
+        self._bounds = bind(self.expectations, outputs_of_plan(plan, check.repeat), with_misfits=self.with_misfits)
+        self._plan, self._frames = plan, FrameFolders(check.repeat)
+        self.captures = any(bound.output.is_frame for bound in self._bounds.values())
+        return self
+
+    def frame(self, iteration: int, frame: FramePlan) -> Receive:
+        """Open the receiver of the captures of a frame."""
+        return self._receiver(f"{self._frames.name(iteration, frame.frame_id) if frame.captures else ''}/")
+
+    def outputs(self) -> Receive:
+        """Open the receiver of the outputs."""
+        return self._receiver("")
+
+    def _receiver(self, folder: str) -> Receive:
+        """Open a receiver that puts resources together; ``folder`` is what the names of their outputs begin with."""
+        held = bytearray()
+
+        def receive(uid: str, view: memoryview) -> None:
+            nonlocal held
+            bound = self._bounds.get(folder + uid)
+            if bound is None:
+                return
+            size = self._plan.resources[uid].size_bytes
+            if view.nbytes < size:  # most come in one piece
+                held += view
+                if len(held) < size:
+                    return
+                view, held = memoryview(held), bytearray()
+            self.compare(bound, view.cast("B")[: bound.output.size_bytes] if size else memoryview(b""))
+
+        return receive
+
+    def _refuse(self, needs: Needs, plan: Plan) -> None:
+        """Raise `Refused` where the device lacks needs, or where they are not those of the shaders."""
+        declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
+        for name in needs.capabilities:
+            if name not in declared:
+                raise Refused("Fail", f"'needs' names the capability {name}, which no shader declares")
+        lacks = ", ".join(lacking(needs, self.runner.physical_device))
+        if lacks:
+            raise Refused("NotSupported", f"{self.runner.physical_device.name!r} lacks {lacks}")
+
+
+def error_codes(error: ScenarioRunnerError) -> list[str]:
+    """The codes of all errors that a run ended with, each named once."""
+    return sorted({problem.code for problem in error.problems if problem.severity == "error"})
 
 
 def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = None) -> Outcome:
@@ -54,125 +153,98 @@ def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = N
     try:
         expectations = load(item)
     except ScenarioRunnerError as error:
-        outcome = _of_error(error, "MissingTool" if isinstance(error, MissingToolError) else "Missing")
+        outcome = of_error(error)
     else:
-        evaluation = _Evaluation(item, expectations, runners, options or _DEFAULT)
-        outcome = evaluation.run()
+        evaluation = _Evaluation(item, expectations, runners, options or EvaluationOptions())
+        outcome = evaluation.outcome()
         start += evaluation.evidence_s  # which is no time of the item
     return outcome._replace(seconds=time.perf_counter() - start)
 
 
-def _of_error(error: ScenarioRunnerError, status: Status, reason: str = "") -> Outcome:
-    diagnostics = tuple(problem.as_json() for problem in error.problems)
+def of_error(error: ScenarioRunnerError, status: Status | None = None, reason: str = "") -> Outcome:
+    """The outcome of an item that ended with an error; by default it could not run."""
+    if status is None:
+        status = "NotSupported" if isinstance(error, UnsupportedError) else "Missing"
+        status = "MissingTool" if isinstance(error, MissingToolError) else status
     more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-    reason = reason or f"{error.problems[0]}{more}"
-    return Outcome(status, reason=reason, exit_code=error.exit_code, diagnostics=diagnostics)
+    diagnostics = tuple(problem.as_json() for problem in error.problems)
+    return Outcome(status, 0.0, reason or f"{error.problems[0]}{more}", error.exit_code, diagnostics)
 
 
-class _Evaluation:
-    """One run of one item."""
+class _Evaluation(ItemRun):
+    """One run of one item that is judged."""
 
     def __init__(self, item: Item, expectations: Expectations, runners: Runners, options: EvaluationOptions) -> None:
-        self._item = item
-        self._expectations = expectations
-        self._runners = runners
+        super().__init__(item, expectations, runners)
         self._options = options
-        self._bound: dict[str, Bound] = {}
         self._checks: list[OutputCheck] = []
         self._context = copy_context()
         self._evidence_bytes = 0
         self.evidence_s = 0.0
 
-    def run(self) -> Outcome:
-        """The outcome, without its time."""
-        check = self._expectations.check
-        runner = self._runner = self._chosen_runner()
+    def outcome(self) -> Outcome:
+        """Run the item; the outcome without its time."""
         try:
-            if check.when:
-                self._expectations = self._expectations.for_device(runner.physical_device)
-                self._chosen_runner()  # with the time limit on this device
-            plan = runner.run_into(self._item.path, self._sink, repeat=check.repeat, keep_state=check.keep_state)
-        except _Refused as refused:
+            return self._ended(self.execute())
+        except Refused as refused:
             status, reason = refused.args
             return Outcome(status, reason=reason)
         except ScenarioRunnerError as error:
             if isinstance(error, DeviceError):
                 with suppress(ScenarioRunnerError):  # what it says about being closed matters less
-                    runner.close()
+                    self.runner.close()
             return self._failed(error)
-        return self._ended(plan)
-
-    def _chosen_runner(self) -> Runner:
-        robustness = self._expectations.check.robustness or None
-        return self._runners.runner(*self._expectations.timeout, robustness=robustness)
-
-    def _sink(self, plan: Plan) -> ResultsSink:
-        """Before anything runs: refuse what cannot run here, and bring expectations and outputs together."""
-        check = self._expectations.check
-        refused = refusal(check, plan, self._runner.physical_device)
-        if refused is not None:
-            raise _Refused(*refused)
-        if self._expectations.expects_failure:
-            FileWriter(plan).check()  # as the run would whose exit code is expected
-        else:
-            self._bound = bind(self._expectations, outputs_of_plan(plan, check.repeat))
-        return ResultsSink(plan, check.repeat, self._take, (bound.output for bound in self._bound.values()))
 
     def _failed(self, error: ScenarioRunnerError) -> Outcome:
         """The outcome of a run that ended with an error."""
-        check = self._expectations.check
+        check = self.expectations.check
         if isinstance(error, MissingToolError) and error.problems[0].code not in (check.codes or ()):
-            return _of_error(error, "MissingTool")
-        if isinstance(error, ExpectationError) or not os.path.isfile(self._item.path):
-            return _of_error(error, "Missing")
-        if self._expectations.expects_failure:
+            return of_error(error, "MissingTool")
+        if isinstance(error, ExpectationError) or not os.path.isfile(self.item.path):
+            return of_error(error, "Missing")
+        if self.expectations.expects_failure:
             return self._as_expected(error)
         if isinstance(error, UnsupportedError):
             if check.needs is None or any(name.startswith("VK_ARM_") for name in check.needs.extensions):
-                return _of_error(error, "NotSupported")
+                return of_error(error, "NotSupported")
             reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
-            return _of_error(error, "Fail", reason)
+            return of_error(error, "Fail", reason)
         if isinstance(error, FenceTimeoutError):
-            return _of_error(error, "Timeout", f"{error.problems[0]} ({self._runners.limit[1]})")
-        return _of_error(error, "Fail")
+            return of_error(error, "Timeout", f"{error.problems[0]} ({self.runners.limit[1]})")
+        return of_error(error, "Fail")
 
     def _as_expected(self, error: ScenarioRunnerError) -> Outcome:
         """The outcome where an error is expected: its exit code, and the codes of its errors where they are given."""
-        check = self._expectations.check
+        check = self.expectations.check
         if check.exit_code not in (None, error.exit_code):
             reason = f"the run ended with {error.exit_code}, expected {check.exit_code}: {error.problems[0]}"
-            return _of_error(error, "Fail", reason)
-        codes = {problem.code for problem in error.problems if problem.severity == "error"}
-        if check.codes is not None and codes != set(check.codes):
-            actual_codes, expected_codes = (", ".join(sorted(names)) for names in (codes, set(check.codes)))
-            reason = f"the run ended with the codes {actual_codes}, expected {expected_codes}: {error.problems[0]}"
-            return _of_error(error, "Fail", reason)
-        return _of_error(error, "Pass")._replace(reason="")
+            return of_error(error, "Fail", reason)
+        codes = error_codes(error)
+        if check.codes is not None and set(codes) != set(check.codes):
+            expected_codes = ", ".join(sorted(set(check.codes)))
+            reason = f"the run ended with the codes {', '.join(codes)}, expected {expected_codes}: {error.problems[0]}"
+            return of_error(error, "Fail", reason)
+        return of_error(error, "Pass")._replace(reason="")
 
     def _ended(self, plan: Plan) -> Outcome:
         """The outcome of a run that ended well."""
         warnings = tuple(warning.as_json() for warning in plan.warnings)
-        if self._expectations.expects_failure:
-            code = self._expectations.check.exit_code
-            expected_end = ", ".join(self._expectations.check.codes or ()) if code is None else f"the exit code {code}"
+        if self.expectations.expects_failure:
+            code = self.expectations.check.exit_code
+            expected_end = ", ".join(self.expectations.check.codes or ()) if code is None else f"the exit code {code}"
             reason = f"the run ended well, expected {expected_end}"
             return Outcome("Fail", reason=reason, diagnostics=warnings)
-        bad = [check for check in self._checks if check.status != "Pass"]
+        outputs = tuple(self._checks)
+        bad = [check for check in outputs if check.status != "Pass"]
+        bad.sort(key=lambda check: check.status)  # Fail first
         if not bad:
-            return Outcome("Pass", diagnostics=warnings, outputs=tuple(self._checks))
-        failed = [diagnostic for diagnostic in bad if diagnostic.status == "Fail"]
-        first = (failed or bad)[0]
-        more = f" (and {len(bad) - 1} more outputs)" if len(bad) > 2 else " (and 1 more output)" if len(bad) > 1 else ""
-        reason = f"{first.name}: {first.message}{more}"
-        status: Status = "Fail" if failed else "Warn"
-        return Outcome(status, reason=reason, diagnostics=warnings, outputs=tuple(self._checks))
+            return Outcome("Pass", diagnostics=warnings, outputs=outputs)
+        more = f" (and {counted(len(bad) - 1, 'more output')})" if len(bad) > 1 else ""
+        reason = f"{bad[0].name}: {bad[0].message}{more}"
+        return Outcome(bad[0].status, reason=reason, diagnostics=warnings, outputs=outputs)
 
-    def _take(self, name: str, view: memoryview) -> None:
-        """Compare one complete output, if anything is expected of it."""
-        bound = self._bound.get(name)
-        if bound is None:
-            return
-        actual = view[: bound.output.size_bytes]
+    def compare(self, bound: Bound, actual: memoryview) -> None:
+        """Judge one output, and write files about one that is wrong."""
         check = check_output(bound, actual)
         if self._options.results_folder is not None:
             start = time.perf_counter()
@@ -185,12 +257,12 @@ class _Evaluation:
         """Write files about an output that is wrong, in place of those of an earlier run."""
         from scenario_runner.suite.evidence import remove_evidence, write_evidence
 
-        remove_evidence(bound, folder, self._item.id)
+        remove_evidence(bound, folder, self.item.id)
         if check.status == "Pass":
             return check
         room = self._options.evidence_bytes_max - self._evidence_bytes
         try:
-            files = write_evidence(bound, actual, folder, self._item.id, room)
+            files = write_evidence(bound, actual, folder, self.item.id, room)
         except FileError as error:
             return check._replace(message=f"{check.message} (no files about it: {error})")
         self._evidence_bytes += sum(os.path.getsize(os.path.join(folder, path)) for path in files.values())
@@ -223,7 +295,10 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
     worst: tuple[tuple[str, str, str], ...] = ()
     if expected.metrics is None or expected.model_fields_set & _ELEMENT_KEYS:
         mismatch = compare(actual, bound.source, bound.compared_planes, bound.rule, ignored)
-        allowed = _allowed(bound, mismatch)
+        allowed = expected.allowed_count or 0
+        if expected.allowed_share is not None:
+            # of the decimal number that was written: 0.29 of 100 elements are 29, in binary less
+            allowed = math.floor(Fraction(repr(expected.allowed_share)) * (mismatch.total - mismatch.ignored))
         if allowed:
             metrics["wrong_elements"] = float(mismatch.wrong)
         if mismatch.wrong > allowed:
@@ -240,49 +315,37 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
     return OutputCheck(name, "Fail" if is_failure else "Warn", message, metrics, worst)
 
 
-def _allowed(bound: Bound, mismatch: Mismatch) -> int:
-    """The number of elements that may be wrong."""
-    expected = bound.expected
-    if expected.allowed_share is not None:
-        # of the decimal number that was written: 0.29 of 100 elements are 29, in binary less
-        return math.floor(Fraction(repr(expected.allowed_share)) * (mismatch.total - mismatch.ignored))
-    return expected.allowed_count or 0
-
-
 def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
     """The sentence about the wrong elements of an output."""
     count = mismatch.total - mismatch.ignored
-    which = (" that counts" if count == 1 else " that count") if mismatch.ignored else ""
-    text = f"{mismatch.wrong} of {counted(count, 'element')}{which} ({100 * mismatch.wrong / count:.3g} %) are wrong"
+    elements = counted(count, "compared element" if mismatch.ignored else "element")
+    text = f"{mismatch.wrong} of {elements} ({100 * mismatch.wrong / count:.3g} %) are wrong"
     if allowed:
         key = "allowed_count" if bound.expected.allowed_share is None else "allowed_share"
         text += f", {allowed} may be{_origin(bound, key)}"
     if not mismatch.worst:
         return text
     index, expected, got = mismatch.worst[0]
-    if bound.rule.is_bitwise:
+    if bound.rule == BITWISE:
         return f"{text} at {index}: {got}, expected {expected}"
     error, _ = distinct(mismatch.error, bound.rule.atol)
-    return f"{text}, the greatest error is {error} at {index}: {got}, expected {expected}{_allowed_error(bound)}"
-
-
-def _allowed_error(bound: Bound) -> str:
-    """The bounds in force, with the entries of 'when' that have set them."""
     names = [name for name in Rule._fields if name in bound.expected.model_fields_set]
     bounds = ", ".join(f"{name} {getattr(bound.expected, name)}{_origin(bound, name)}" for name in names)
-    return f"; allowed: {bounds}" if bounds else ""
+    text += f", the greatest error is {error} at {index}: {got}, expected {expected}"
+    return f"{text}; allowed: {bounds}" if bounds else text
 
 
 def _origin(bound: Bound, key: str) -> str:
-    entry = bound.expectations.origins(bound.output.name).get(key)
-    return f" ({entry})" if entry else ""
+    """The entry of 'when' that has set a key, if one has."""
+    pointer = bound.expectations.pointer_to(bound.output.name, f"/{key}")
+    return f" (when[{bound.expectations.condition}])" if pointer.startswith("/when/") else ""
 
 
 def _failed_metrics(
     bound: Bound, actual: memoryview, ignored: Array | None, metrics: dict[str, float]
 ) -> Iterator[tuple[str, str]]:
     """The status and the reason of the metrics that are out of their bounds; the values of all go into ``metrics``."""
-    pairs = pairs_of(bound.planes, actual, bound.expected_bytes(), ignored, without_nan=bound.expected.nan == "any")
+    pairs = pairs_of(bound.planes, actual, bound.expected_bytes(), ignored, bound.expected.nan == "any")
     for name, metric in METRICS.items():
         bounds = getattr(bound.expected.metrics, name)
         if bounds is None:

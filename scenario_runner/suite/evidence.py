@@ -18,12 +18,13 @@ from scenario_runner.suite.expectations.outputs import extension_of, write_outpu
 from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.suite.tolerance.elements import compare, element_errors
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.content import Array, Channel, Content
+from scenario_runner.viewing.content import Array, Content
 from scenario_runner.viewing.difference import error_map
 from scenario_runner.viewing.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
 from scenario_runner.viewing.reading import is_decodable
 
 _LONGEST_NAME: Final = 120
+_SHOWN: Final = ("expected", "actual", "error", "expected_array", "actual_array")  # in this order
 _MOST_COLORS: Final = 4
 _MOST_TEXELS: Final = 2048  # of a picture, each way: larger ones are shrunk
 
@@ -72,23 +73,26 @@ def write_evidence(
         files[what] = f"{stem}.{name}"
         return os.path.join(results_folder, *files[what].split("/"))
 
-    contents = {"actual": actual}
-    if bound.expected.sha256 is None:
-        contents["expected"] = bound.expected_bytes()
+    contents = {"expected": bound.expected_bytes()} if bound.expected.sha256 is None else {}
+    contents["actual"] = actual
     plane = _wrong_plane(bound, contents)
-    is_picture = _is_picture(plane)
-    for what, data in contents.items():
+    pictures = _pictures(bound, plane, contents) if _is_picture(plane) else {}
+    for what, picture in pictures.items():
+        write_picture(path_of(what, f"{what}.png"), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
+    for what in sorted(contents):  # the actual content is kept before the expected one
+        data = contents[what]
         if len(data) <= bytes_max:
             bytes_max -= len(data)
-            path = path_of(f"{what}_array" if is_picture else what, f"{what}{extension_of(bound.output)}")
+            path = path_of(f"{what}_array" if pictures else what, f"{what}{extension_of(bound.output)}")
             write_output(path, bound.output, bound.element, data)
-    if is_picture:
-        for what, picture in _pictures(bound, plane, contents).items():
-            write_picture(path_of(what, f"{what}.png"), shrunk(picture, _MOST_TEXELS, _MOST_TEXELS))
-    elif "expected" in contents and plane.image is None and 8 * plane.element_count <= bytes_max:
-        errors = _errors(bound, plane, contents)
+    if not pictures and "expected" in contents and plane.image is None and 8 * plane.element_count <= bytes_max:
+        (a,), (e,) = (plane.channels(contents[what][: plane.size_bytes]) for what in ("actual", "expected"))
+        errors = element_errors(a.raw, e.raw, a.element)
+        ignored = bound.ignored()
+        if ignored is not None:
+            errors[ignored] = 0
         write_npy(path_of("error", "error.npy"), "<f8", plane.shape, [errors.tobytes()])
-    return files
+    return {what: files[what] for what in _SHOWN if what in files}
 
 
 def _wrong_plane(bound: Bound, contents: dict[str, memoryview]) -> Plane:
@@ -118,34 +122,21 @@ def _has_colors(plane: Plane) -> bool:
     return plane.image is None and len(plane.shape) > 2 and plane.shape[-1] <= _MOST_COLORS
 
 
+def _layers(plane: Plane, flat: Array) -> list[Array]:
+    """The pictures that a flat array of a plane's elements, or of one channel of an image, stands for."""
+    array = flat.reshape(plane.shape if plane.image is None else plane.shape[:2])
+    return list(numpy.moveaxis(array, -1, 0)) if _has_colors(plane) else [array]
+
+
 def _content(plane: Plane, data: memoryview) -> Content:
-    piece = data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes]
-    channels = plane.channels(piece)
-    if plane.image is not None:
-        shape = plane.shape[:2]
-        return Content(
-            "", "", tuple(part._replace(raw=part.raw.reshape(shape)) for part in channels), len(channels) > 1
-        )
-    (channel,) = channels
-    if not _has_colors(plane):
-        return Content("a.npy", "", (channel._replace(raw=channel.raw.reshape(plane.shape)),), False)
-    colors = numpy.moveaxis(channel.raw.reshape(plane.shape), -1, 0)
-    return Content("a.npy", "", tuple(Channel(str(at), raw, channel.element) for at, raw in enumerate(colors)), True)
-
-
-def _errors(bound: Bound, plane: Plane, contents: dict[str, memoryview]) -> Array:
-    """The absolute errors of the elements; zero where an element does not count."""
-    (a,), (e,) = (plane.channels(contents[what][: plane.size_bytes]) for what in ("actual", "expected"))
-    errors = element_errors(a.raw, e.raw, a.element)
-    ignored = bound.ignored()
-    if ignored is not None:
-        errors[ignored] = 0
-    return errors
+    channels = plane.channels(data[plane.offset_bytes : plane.offset_bytes + plane.size_bytes])
+    layers = tuple(channel._replace(raw=raw) for channel in channels for raw in _layers(plane, channel.raw))
+    return Content("", "", layers, len(layers) > 1)
 
 
 def _pictures(bound: Bound, plane: Plane, contents: dict[str, memoryview]) -> dict[str, Array]:
     """Pictures of contents, with the range of what is expected, and one of the errors."""
-    shown = _visible({what: _content(plane, contents[what]) for what in sorted(contents, reverse=True)})
+    shown = _visible({what: _content(plane, contents[what]) for what in contents})
     limits = value_range(next(iter(shown.values())))
     if not all(map(math.isfinite, limits)):
         limits = (0.0, 1.0)
@@ -157,9 +148,8 @@ def _pictures(bound: Bound, plane: Plane, contents: dict[str, memoryview]) -> di
 
 def _visible(shown: dict[str, Content]) -> dict[str, Content]:
     """The contents without an alpha that hides all of them: many shaders leave it zero."""
-    if any(len(picture.channels) < 2 or picture.channels[-1].name != "A" for picture in shown.values()):
-        return shown
-    if any(picture.channels[-1].raw.any() for picture in shown.values()):
+    alphas = [picture.channels[-1] for picture in shown.values() if len(picture.channels) > 1]
+    if len(alphas) < len(shown) or any(alpha.name != "A" or alpha.raw.any() for alpha in alphas):
         return shown
     return {what: replace(picture, channels=picture.channels[:-1]) for what, picture in shown.items()}
 
@@ -169,10 +159,8 @@ def _error_picture(bound: Bound, plane: Plane, shown: dict[str, Content]) -> Arr
     actual, expected, ignored = shown["actual"], shown["expected"], bound.ignored()
     covered = numpy.zeros(actual.shape, bool)
     if ignored is not None:
-        if _has_colors(plane):
-            flags = list(numpy.moveaxis(ignored.reshape(plane.shape), -1, 0))
-        else:
-            flags = [plane.flags_of(ignored, number).reshape(actual.shape) for number in range(len(actual.channels))]
+        numbers = range(1 if plane.image is None else len(actual.channels))
+        flags = [flag for number in numbers for flag in _layers(plane, plane.flags_of(ignored, number))]
         covered = numpy.all(flags, axis=0)
         pairs = zip(actual.channels, expected.channels, flags, strict=True)
         right = tuple(a._replace(raw=numpy.where(flag, e.raw, a.raw)) for a, e, flag in pairs)

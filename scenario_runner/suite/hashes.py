@@ -1,7 +1,5 @@
 """Hashes of what a result depends on: the files of an item, this program, and its options."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -18,10 +16,8 @@ from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
-_MISSING: Final = "missing"
 _INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
-_NO_SOURCES: Final = (".npy", ".dds", ".png", ".spv", ".vgf")
 _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
 
 
@@ -36,17 +32,16 @@ def program_hash(options: Mapping[str, Any]) -> str:
 
 
 def item_hashes(item: Item, program: str) -> Hashes:
-    """Hash an item as its files are now, with the hash of the ``program``. An unreadable file counts as missing; a file
-    is read again only if its size or its times change.
+    """Hash an item as its files are now, with the hash of the ``program``. Unreadable files count as empty; a file is
+    read again only if its size or its times change.
 
     A scenario depends on the files that it names as sources and on those that shader sources include; expectations
     depend on the files that they name and on those in the folder ``expected``.
     """
     text, check = content(item.path), content(item.expectations)
-    scenario = _MISSING if text is None else hashlib.sha256(text).hexdigest()
-    inputs = _of_files(_inputs(item.path, text or b""))
-    expected = _of_files(_expected(item.path, text or b"", check or b""), check or b"")
-    return Hashes(scenario, inputs, expected, program)
+    inputs = _of_files(_inputs(item.path, text))
+    expected = _of_files(_expected(item.path, text, check), check)
+    return Hashes(hashlib.sha256(text).hexdigest(), inputs, expected, program)
 
 
 class _Source(NamedTuple):
@@ -56,14 +51,13 @@ class _Source(NamedTuple):
     includes: tuple[str, ...]
 
 
-_NONE: Final = _Source(b"", ())
 _known: dict[tuple[int, ...], _Source] = {}  # by what identifies a file, and changes with its content
 
 
 def files_of(item: Item) -> Iterator[tuple[str, str]]:
     """List the files that a run of an item reads, with their SHA-256: the scenario, its expectations, and the files
     that these name. Unreadable files are left out."""
-    text, check = content(item.path) or b"", content(item.expectations) or b""
+    text, check = content(item.path), content(item.expectations)
     for path in filter(None, (item.path, item.expectations)):
         yield path, file_hash(path)
     for path, digest in (*_inputs(item.path, text), *_expected(item.path, text, check)):
@@ -73,7 +67,7 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
 
 def inputs_of(item: Item) -> Iterator[str]:
     """List the files that an item only reads: the sources that its scenario names, and masks."""
-    text, check = content(item.path) or b"", content(item.expectations) or b""
+    text, check = content(item.path), content(item.expectations)
     folder = os.path.dirname(item.path)
     yield from declared_files(text.decode("utf-8", "replace"), folder).reads
     for name in (*_named(text, "mask"), *_named(check, "mask")):
@@ -117,21 +111,11 @@ def _expected(path: str, *texts: bytes) -> Iterator[tuple[str, bytes]]:
         for name in _named(text, "file", "mask"):
             named = os.path.join(folder, name)
             yield named, _source(named).digest
-    yield from _below(expected_folder(path))
-
-
-def _below(folder: str) -> Iterator[tuple[str, bytes]]:
-    try:
-        with os.scandir(folder) as scan:
-            entries = sorted(scan, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
-        if entry.is_dir():
-            yield entry.path, b""
-            yield from _below(entry.path)
-        else:
-            yield entry.path, _source(entry.path).digest
+    for below, folders, names in os.walk(expected_folder(path), followlinks=True):
+        folders.sort()
+        for name in sorted(names):
+            expected = os.path.join(below, name)
+            yield expected, _source(expected).digest
 
 
 def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
@@ -155,40 +139,32 @@ def _named(text: bytes, *keys: str) -> list[str]:
     return names
 
 
-def content(path: str | None) -> bytes | None:
-    """Read a file; None if there is none, or it cannot be read."""
-    try:
+def content(path: str | None) -> bytes:
+    """Read a file; empty if there is none, or it cannot be read."""
+    with suppress(OSError, ValueError):
         if path is not None and os.path.isfile(path):
             return read_file(path)
-    except (OSError, ValueError):
-        pass
-    return None
+    return b""
 
 
 def _source(path: str) -> _Source:
-    try:
+    with suppress(OSError, ValueError):
         status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for, and a device may have no end
-            return _NONE
-        is_source = not path.endswith(_NO_SOURCES)
         # scenarios name the same file by different paths
-        known = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, is_source
-        source = _known.get(known)
-        if source is None:
-            source = _read(path, status.st_size, is_source=is_source)
-            if len(_known) >= _MOST_KEPT:
-                _known.clear()
-            _known[known] = source
-        return source
-    except (OSError, ValueError):
-        return _NONE
+        known = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        if stat.S_ISREG(status.st_mode):  # a pipe would be waited for, and a device may have no end
+            if known not in _known:
+                if len(_known) >= _MOST_KEPT:
+                    _known.clear()
+                _known[known] = _read(path, status.st_size)
+            return _known[known]
+    return _Source(b"", ())
 
 
-def _read(path: str, size_bytes: int, *, is_source: bool) -> _Source:
+def _read(path: str, size_bytes: int) -> _Source:
     with open(path, "rb", buffering=0) as file:
         if size_bytes > _MOST_BYTES_AT_ONCE:
             return _Source(hashlib.file_digest(file, "sha256").digest(), ())
         content = file.readall()
-    has_includes = is_source and b"include" in content
-    names = (name.decode("utf-8", "replace") for name in _INCLUDE.findall(content)) if has_includes else ()
-    return _Source(hashlib.sha256(content).digest(), tuple(names))
+    names = _INCLUDE.findall(content) if b"include" in content else ()
+    return _Source(hashlib.sha256(content).digest(), tuple(name.decode("utf-8", "replace") for name in names))

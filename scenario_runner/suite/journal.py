@@ -1,4 +1,4 @@
-"""The journal of a suite: JSON lines, written as results arrive.
+"""The journal of a suite: JSON lines, written as results arrive, and read for reports, merging and --resume.
 
 The first line is a `Header`, the last one an `End`, each other line a `Result`; a suite that was resumed has written
 another header before its own results. Of several results of an item the last one counts. Each line is one write at the
@@ -10,18 +10,25 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import math
 import mmap
 import os
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache, partial
 from socket import gethostname
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple
 
 from scenario_runner import __version__
-from scenario_runner.files.source import reason_of
-from scenario_runner.suite.problems import refuse
-from scenario_runner.suite.records import Result
+from scenario_runner.errors import FileError
+from scenario_runner.files.source import MAX_BYTES, is_stream, reason_of
+from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.records import Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
+from scenario_runner.suite.verdicts import Row, is_verdict, not_run
+from scenario_runner.text import close_files_help, counted
 
 VERSION: Final = 2
 """Version of the format; a reader refuses others."""
@@ -95,17 +102,20 @@ class Journal:
             self.close()
             refuse("SR-FILE-015", error.filename or self.path, f"the journal cannot be written: {reason_of(error)}")
 
-    def begin(self, header: Header) -> None:
-        """Write what the results that follow have in common."""
-        self._write({**header._asdict(), "repeat": header.repeat._asdict()})
-
-    def add(self, result: Result) -> None:
-        """Write a result. It stays, whatever happens to this process."""
-        self._write(result.as_json())
-
-    def end(self, end: End) -> None:
-        """Write how the suite ended, and with which devices."""
-        self._write(end._asdict())
+    def write(self, entry: Header | Result | End) -> None:
+        """Write a line. It stays, whatever happens to this process."""
+        fields = entry.as_json() if isinstance(entry, Result) else entry._asdict()
+        if isinstance(entry, Header):
+            fields["repeat"] = entry.repeat._asdict()
+        # what is left in a text of bytes that were none stands in no JSON file
+        line = _dumps(fields).encode("utf-8", "replace") + b"\n"
+        try:
+            self._check_place()
+            if os.write(self._descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            help = "the results in it stay: make room, or whatever else is missing, and go on with --resume"
+            refuse("SR-FILE-015", self.path, f"the journal cannot be written: {reason_of(error)}", help)
 
     def close(self) -> None:
         """Let other suites write to it; may be called twice."""
@@ -118,17 +128,6 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _write(self, value: Mapping[str, Any]) -> None:
-        # what is left in a text of bytes that were none stands in no JSON file
-        line = _dumps(value).encode("utf-8", "replace") + b"\n"
-        try:
-            self._check_place()
-            if os.write(self._descriptor, line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            help = "the results in it stay: make room, or whatever else is missing, and go on with --resume"
-            refuse("SR-FILE-015", self.path, f"the journal cannot be written: {reason_of(error)}", help)
 
     def _check_place(self) -> None:
         """Raise FileError where the journal is no longer at its path: what was written to it then would be lost."""
@@ -163,17 +162,249 @@ def _opened(path: str) -> int:
     else while it writes, since closing any of its descriptors would give the lock up.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    is_ours = False
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_ours = os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except (BlockingIOError, PermissionError, FileNotFoundError):
-        pass  # another suite has it, or has just moved it away
-    except OSError:
-        os.close(descriptor)
-        raise
-    if not is_ours:
-        os.close(descriptor)
-        help = "give each suite a --results folder of its own; 'scenario-runner report' merges their journals"
-        refuse("SR-SUITE-010", path, "another suite writes to this journal", help)
+    with ExitStack() as stack:
+        stack.callback(os.close, descriptor)
+        is_ours = False
+        with suppress(BlockingIOError, PermissionError, FileNotFoundError):  # another suite has it, or has moved it
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(descriptor), os.stat(path))
+        if not is_ours:
+            help = "give each suite a --results folder of its own; 'scenario-runner report' merges their journals"
+            refuse("SR-SUITE-010", path, "another suite writes to this journal", help)
+        stack.pop_all()
     return descriptor
+
+
+def _checked(result: Result) -> Result:
+    if not is_verdict(result.verdict):
+        raise ValueError(f"verdict: {result.verdict!r} is no verdict")
+    for number, attempt in enumerate(result.attempts):
+        if not 0 <= attempt.seconds < math.inf:
+            raise ValueError(f"attempts/{number}: seconds: {attempt.seconds} is no time")
+        if not all(isinstance(diagnostic.get("message", ""), str) for diagnostic in attempt.diagnostics):
+            raise ValueError(f"attempts/{number}: diagnostics: a message is no text")
+    return result
+
+
+@cache
+def _adapters() -> dict[bytes, Any]:
+    """The TypeAdapter of each kind of line, by what the line begins with."""
+    from pydantic import AfterValidator, TypeAdapter  # a suite starts its workers before it needs them
+
+    result = Annotated[Result, AfterValidator(_checked)]
+    return {b'{"journal"': TypeAdapter(Header), b'{"end"': TypeAdapter(End), b"": TypeAdapter(result)}
+
+
+def _parsed(line: bytes) -> Any:
+    """Read a line. Raises ValueError, which is one of pydantic."""
+    adapter = next(adapter for begin, adapter in _adapters().items() if line.startswith(begin))
+    return adapter.validate_json(line, strict=True)
+
+
+class Run(NamedTuple):
+    """A run of a suite that the journal ``path`` has; ``end`` is None where it was killed, or has not ended yet."""
+
+    path: str
+    header: Header
+    end: End | None = None
+
+
+class Incomplete(NamedTuple):
+    """A journal that does not have the results of all items: its path, how its suite ended, and all that is known."""
+
+    path: str
+    ended: str
+    message: str
+
+
+class MergedJournals:
+    """The results of journals by the ids of their items: of several of one item, the one read last counts.
+
+    Iterating goes by the order of the ids. A folder stands for the journal in it. Damaged lines, and verdicts of
+    different journals that contradict each other, are problems, and so is a file that cannot be read or is no journal
+    of this version, where there are others. Raises FileError where there are none.
+    """
+
+    def __init__(self, paths: Sequence[str], problems: SuiteProblems) -> None:
+        self.runs: list[Run] = []
+        self.results: dict[str, Result] = {}
+        self.unusable: list[str] = []
+        """The paths of the journals that cannot be read, which has been reported."""
+        self._problems = problems
+        self._run_of: dict[str, Run] = {}
+        self._counts: Counter[str] = Counter()  # of the items that each journal has
+        errors: list[FileError] = []
+        for path in paths:
+            path = os.path.join(path, FILE_NAME) if os.path.isdir(path) else path
+            try:
+                self._read(path)
+            except FileError as error:
+                errors.append(error)
+                self.unusable.append(path)
+        if errors and len(errors) == len(paths):
+            raise errors[0]
+        for problem in (problem for error in errors for problem in error.problems):
+            problems.found(problem.code, problem.path, problem.message, problem.help, line=problem.line)
+
+    def incomplete(self) -> Iterator[Incomplete]:
+        """The journals whose last suite did not end by itself with the result of every item, or that have lost some.
+
+        Those that cannot be read come first."""
+        for path in self.unusable:
+            yield Incomplete(path, "incomplete", "the journal cannot be read")
+        for path, run in {run.path: run for run in self.runs}.items():  # the last of each
+            count = self._counts[path]
+            items = run.header.items if run.end is None else run.end.items
+            if run.end is None:
+                ended, how = "did not end", "the suite did not end, as after a kill"
+            elif run.end.end != "complete":
+                ended, how = run.end.end, f"the suite was {run.end.end}"
+            elif items is not None and count < items:
+                ended, how = "incomplete", "results are lost"
+            else:
+                continue
+            of = "" if items is None else f", and {counted(items, 'item')} were to run"
+            yield Incomplete(path, ended, f"{how}: there are results of {counted(count, 'item')}{of}")
+
+    def not_run(self) -> str:
+        """A sentence where the device supports none of the items; else nothing."""
+        results = self.results.values()
+        reasons = (result.last.reason for result in results if result.verdict == "NotSupported" and result.last)
+        return not_run([result.verdict for result in results], len(results), next(reasons, ""))
+
+    def rows(self) -> dict[str, Row]:
+        """The rows of tables about the items."""
+        return {id: Row(result.verdict, result.seconds) for id, result in self.results.items()}
+
+    def __iter__(self) -> Iterator[Result]:
+        """All results in the order of their ids; the paths of their files are absolute."""
+        for id, result in sorted(self.results.items()):
+            folder = os.path.dirname(os.path.abspath(self._run_of[id].path))
+            yield result._replace(attempts=tuple(_placed(attempt, folder) for attempt in result.attempts))
+
+    def header(self, id: str) -> Header:
+        """The header of the suite that has the result of an item. Raises KeyError."""
+        return self._run_of[id].header
+
+    def repeat(self, result: Result) -> Repeat:
+        """The command of the suite that has a result, to run its item again."""
+        return self.header(result.item.id).repeat
+
+    def forget_void(self, now: Header, devices: Container[tuple[str, str]] | None) -> list[str]:
+        """Forget the results that were decided by something else than ``now`` has; a sentence for each difference.
+
+        ``devices`` are those in use, each with its UUID and driver; None where they are not known."""
+        counts: Counter[str] = Counter()
+        for id, result in list(self.results.items()):
+            difference = result.verdict not in NEVER_KEPT and self._difference(result, now, devices)
+            if difference:
+                del self.results[id]
+                counts[difference] += 1
+        return [
+            f"{counted(count, 'result')} of the run before {'is' if count == 1 else 'are'} of {difference}, and"
+            f" {'runs' if count == 1 else 'run'} again"
+            for difference, count in counts.items()
+        ]
+
+    def _difference(self, result: Result, now: Header, devices: Container[tuple[str, str]] | None) -> str:
+        before = self.header(result.item.id)
+        if before.program_hash != now.program_hash:
+            if before.program != now.program:
+                return f"version {before.program} of this program"
+            names = {*before.runner, *now.runner}
+            changed = sorted(name for name in names if _text(before.runner.get(name)) != _text(now.runner.get(name)))
+            return f"other options ({', '.join(changed)})" if changed else "another source of this program"
+        if devices is not None and (result.device, result.driver) not in devices:
+            return f"the device {result.device} with the driver {result.driver!r}"
+        timed_out = any(attempt.status == "Timeout" for attempt in result.attempts)
+        longest_s = max((attempt.seconds for attempt in result.attempts), default=0.0)
+        if before.timeout_s < now.timeout_s if timed_out else now.timeout_s < longest_s < before.timeout_s:
+            return f"the time limit {before.timeout_s:g} s"
+        return ""
+
+    def _read(self, path: str) -> None:
+        """Add a journal, without the lines that are damaged. Raises FileError for a file that is no journal of this
+        version."""
+        with _opened_to_read(path) as file:
+            self.runs.append(Run(path, _header(file.readline(MAX_BYTES), path)))
+            for number, text in enumerate(iter(partial(file.readline, MAX_BYTES), b""), 2):
+                if len(text) == MAX_BYTES:
+                    refuse("SR-SUITE-011", path, f"the line has more than {MAX_BYTES >> 20} MiB", line=number)
+                entry = None  # a damaged line may have been the header of another suite
+                try:
+                    entry = _parsed(text)
+                except ValueError as error:
+                    message = "the journal ends in the middle of a line, as after a kill; that result is ignored"
+                    if text.endswith(b"\n"):
+                        message = f"the line is damaged, and is ignored: {_first(error)}"
+                    self._problems.found("SR-SUITE-012", path, message, line=number, severity="warning")
+                if isinstance(entry, Header):
+                    self.runs.append(Run(path, entry))
+                elif isinstance(entry, Result):
+                    self._add(path, number, entry)
+                else:
+                    self.runs[-1] = self.runs[-1]._replace(end=entry)
+
+    def _add(self, path: str, line: int, result: Result) -> None:
+        id, verdict = result.item.id, result.verdict
+        other = self._run_of[id].path if id in self._run_of else None
+        self._counts[path] += other != path
+        if other not in (None, path) and self.results[id].verdict != verdict:
+            message = (
+                f"the verdict on {id!r} is {verdict}, but {self.results[id].verdict} in {other!r}; this one counts"
+            )
+            self._problems.found("SR-SUITE-013", path, message, line=line, severity="warning")
+        self.results[id] = result
+        self._run_of[id] = self.runs[-1]
+
+
+def _header(text: bytes, path: str) -> Header:
+    """Read the header in the first line. Raises FileError for a file that is no journal of this version."""
+    if not text:
+        refuse("SR-SUITE-011", path, "the journal is empty: its suite ended before it began", "run it again")
+    try:
+        fields = json.loads(text)
+        version = fields["journal"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        refuse("SR-SUITE-011", path, 'this is no journal: its first line has no "journal"', line=1)
+    if version != VERSION:
+        message = f"the journal has version {version!r}, expected {VERSION}"
+        refuse("SR-SUITE-011", path, message, "read it with the version of this program that wrote it", line=1)
+    try:
+        header: Header = _adapters()[b'{"journal"'].validate_json(text, strict=True)  # whatever it begins with
+    except ValueError as error:
+        refuse("SR-SUITE-011", path, f"the header of the journal is wrong: {_first(error)}", line=1)
+    return header
+
+
+def _first(error: Any) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = "/".join(map(str, problem["loc"]))
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
+
+
+def _opened_to_read(path: str) -> BinaryIO:
+    try:
+        if is_stream(path):
+            refuse("SR-SUITE-006", path, "the journal is a pipe, a device or a socket, expected a file")
+        return open(path, "rb")
+    except (OSError, ValueError) as error:
+        help = close_files_help(path, error) if isinstance(error, OSError) else None
+        refuse("SR-SUITE-006", path, f"the journal cannot be read: {reason_of(error)}", help)
+
+
+NEVER_KEPT: Final = ("Skip", "Missing", "MissingTool")
+"""Statuses of results that --resume does not keep."""
+
+
+def _placed(attempt: Outcome, folder: str) -> Outcome:
+    outputs = tuple(
+        output._replace(files={what: os.path.join(folder, path) for what, path in output.files.items()})
+        for output in attempt.outputs
+    )
+    return attempt._replace(outputs=outputs)
+
+
+def _text(option: Any) -> str:
+    return json.dumps(option, default=str)

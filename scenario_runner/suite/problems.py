@@ -1,7 +1,5 @@
 """Problems of a suite itself, not of one of its items: shown as they are found; they stop nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn

@@ -4,7 +4,7 @@
 
     Item ──a worker runs and compares──▶ Outcome ──attempts, lists──▶ Result ──▶ journal, reports
 
-Outcomes travel between processes as JSON, and results into the journal (`as_json`; `merging` reads it again).
+Outcomes travel between processes as JSON, and results into the journal (`as_json`; `journal` reads it again).
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """Verdicts: what lists and repeated attempts make of statuses, and the tables of deqp-runner that list them."""
 
-from __future__ import annotations
-
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
 from typing import Final, NamedTuple, get_args
 
 from scenario_runner.files.output import OutputFile
-from scenario_runner.suite.records import BAD, NOT_RUN, Outcome, Status, is_bad
+from scenario_runner.suite.records import BAD, NOT_RUN, Item, Outcome, Result, Status, is_bad
 from scenario_runner.text import counted
 
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
@@ -23,6 +19,9 @@ class Expected(NamedTuple):
 
     status: str | None = None
     is_flake: bool = False
+
+
+UNLISTED: Final = Expected()
 
 
 def expected_status(word: str) -> str | None:
@@ -104,9 +103,14 @@ class Rules(NamedTuple):
             return judged(attempts[-1].status, expected.status)
         if expected.is_flake:
             return "KnownFlake"
-        if any(attempt.status != attempts[first].status for attempt in attempts[first:]):
+        # one that could not run again, as where its crash has left no device, has shown nothing
+        if any(attempt.status not in (attempts[first].status, "Missing") for attempt in attempts[first:]):
             return "Flake"
         return judged(attempts[-1].status, expected.status)
+
+    def result(self, item: Item, expected: Expected, *attempts: Outcome) -> Result:
+        """Make the result of an item with these attempts."""
+        return Result(item, self.verdict(expected, attempts), attempts)
 
     def _first_bad(self, expected: Expected, attempts: Sequence[Outcome]) -> int | None:
         for number, attempt in enumerate(attempts):
@@ -146,94 +150,3 @@ def _field(name: str) -> str:
     if name.startswith("#") or name != name.strip() or any(letter in name for letter in ',"'):
         return '"' + name.replace('"', '""') + '"'
     return name
-
-
-# With fewer items in both runs their times say nothing about the noise.
-_LEAST_ITEMS: Final = 10
-_MAD_TO_SIGMA: Final = 1.4826
-_SIGMAS: Final = 4.0
-_LEAST_FACTOR: Final = 1.5
-_FACTOR_OF_FEW: Final = 2.0
-_LEAST_SECONDS: Final = 0.02
-
-
-class Change(NamedTuple):
-    """The verdict on an item before and now; "" where there is none."""
-
-    id: str
-    before: str
-    after: str
-
-
-class Slower(NamedTuple):
-    """The time of an item before and now, in seconds."""
-
-    id: str
-    before: float
-    after: float
-
-
-class Comparison(NamedTuple):
-    """Changes from one run to the next, each part in the order of the ids.
-
-    ``new_failures`` are bad now and were not, or are new and bad; ``fixed`` were bad and are not any more; ``changed``
-    have another verdict without being one of these. ``slower`` take longer than noise explains. ``added`` and
-    ``removed`` are in one of the runs only. ``factor`` is how many times longer the typical item takes.
-    """
-
-    new_failures: tuple[Change, ...]
-    fixed: tuple[Change, ...]
-    changed: tuple[Change, ...]
-    slower: tuple[Slower, ...]
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-    factor: float
-
-
-def compare(before: Mapping[str, Row], after: Mapping[str, Row]) -> Comparison:
-    """Compare the rows of two runs, by the ids of their items."""
-    new_failures, fixed, changed = [], [], []
-    for id in sorted(after):
-        old, new = before[id].verdict if id in before else "", after[id].verdict
-        if is_bad(new) and not is_bad(old):
-            new_failures.append(Change(id, old, new))
-        elif is_bad(old) and not is_bad(new):
-            fixed.append(Change(id, old, new))
-        elif old and old != new:
-            changed.append(Change(id, old, new))
-    slower, factor = _slower(before, after)
-    return Comparison(
-        tuple(new_failures),
-        tuple(fixed),
-        tuple(changed),
-        slower,
-        tuple(sorted(after.keys() - before.keys())),
-        tuple(sorted(before.keys() - after.keys())),
-        factor,
-    )
-
-
-def _slower(before: Mapping[str, Row], after: Mapping[str, Row]) -> tuple[tuple[Slower, ...], float]:
-    """The items that take longer than noise explains, and the factor of the typical item.
-
-    Each item was timed once in each run. So the noise is taken from all of them: how the ratios of their times spread
-    around the median ratio, which is that of the machines, by the median absolute deviation of their logarithms.
-    """
-    ratios = {
-        id: math.log(row.seconds / before[id].seconds)
-        for id, row in after.items()
-        if id in before and row.verdict == before[id].verdict and row.seconds > 0 and before[id].seconds > 0
-    }
-    if not ratios:
-        return (), 1.0
-    typical, least = 0.0, math.log(_FACTOR_OF_FEW)
-    if len(ratios) >= _LEAST_ITEMS:
-        typical = median(ratios.values())
-        spread = _MAD_TO_SIGMA * median(abs(ratio - typical) for ratio in ratios.values())
-        least = max(_SIGMAS * spread, math.log(_LEAST_FACTOR))
-    slower = [
-        Slower(id, before[id].seconds, after[id].seconds)
-        for id in sorted(ratios)
-        if ratios[id] - typical > least and after[id].seconds - before[id].seconds * math.exp(typical) > _LEAST_SECONDS
-    ]
-    return tuple(slower), math.exp(typical)

@@ -9,24 +9,22 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy
 
 from scenario_runner.errors import UsageError
-from scenario_runner.formats import Format
+from scenario_runner.formats import ML_DTYPES, Format, ml_dtype
 
 Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(NamedTuple):
     """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in.
 
     Values of packed formats have fewer bits than that type: of a float the last ``unused_bits`` are zero, of an integer
-    the first ones are copies of its sign. Where NumPy has no such type, ``ml_type`` is the one of ml_dtypes, and
-    ``raw_dtype`` that of raw bytes, which files have for it.
+    the first ones are copies of its sign. Where NumPy has no such type, ``raw_dtype`` is that of raw bytes, which files
+    have for it.
     """
 
     name: str
     dtype: str
     unused_bits: int = 0
-    ml_type: str = ""
     raw_dtype: str = ""
 
     @property
@@ -47,11 +45,12 @@ class Element:
     @property
     def type(self) -> Any:
         """The type of NumPy or of ml_dtypes that computes with the values."""
-        if not self.ml_type:
-            return self.dtype
-        import ml_dtypes
+        return ml_dtype(self.numeric) if self.numeric in ML_DTYPES else self.dtype
 
-        return getattr(ml_dtypes, self.ml_type)
+    @property
+    def numeric(self) -> str:
+        """The name as formats have it, where it is one of `ML_DTYPES`."""
+        return self.name.replace("_", "")
 
     @property
     def limits(self) -> Any:
@@ -62,10 +61,7 @@ class Element:
 
     def numbers(self, raw: Array) -> Array:
         """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
-        if self.ml_type:
-            values: Array = raw.view(self.type).astype("<f4")
-            return values
-        return raw
+        return raw.view(self.type).astype("<f4") if self.numeric in ML_DTYPES else raw
 
     def bits(self, raw: Array) -> Array:
         """The bits of values as unsigned integers."""
@@ -115,16 +111,16 @@ ELEMENTS = {
         Element("int8", "|i1"),
         Element("uint8", "|u1"),
         *(Element(f"{kind}{8 * size}", f"<{kind[0]}{size}") for size in (2, 4, 8) for kind in ("int", "uint", "float")),
-        Element("bfloat16", "<u2", ml_type="bfloat16", raw_dtype="<V2"),
-        Element("float8_e4m3", "|u1", ml_type="float8_e4m3fn", raw_dtype="|V1"),
-        Element("float8_e5m2", "|u1", ml_type="float8_e5m2"),  # no file tells it from the other one
+        Element("bfloat16", "<u2", raw_dtype="<V2"),
+        Element("float8_e4m3", "|u1", raw_dtype="|V1"),
+        Element("float8_e5m2", "|u1"),  # no file tells it from the other one
     )
 }
 
 
 # Where two have one type, the first one: it is NumPy's own.
 _BY_DTYPE = {(element.raw_dtype or element.dtype)[1:]: element for element in reversed(ELEMENTS.values())}
-_BY_NUMERIC = {element.name.replace("_", ""): element for element in ELEMENTS.values() if element.ml_type}
+_BY_NUMERIC = {element.numeric: element for element in ELEMENTS.values() if element.numeric in ML_DTYPES}
 
 
 def element_of(dtype: str) -> Element | None:

@@ -19,12 +19,11 @@ from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Content, E
 from scenario_runner.viewing.reading import read_content
 
 
-@dataclass(frozen=True, slots=True)
-class Error:
+class Error(NamedTuple):
     """The greatest of some kind of error, and the index of the element that has it."""
 
     value: float
-    index: tuple[int, ...]
+    index: tuple[int, ...]  # type: ignore[assignment]  # in place of the method of tuples
 
 
 class Tolerance(NamedTuple):
@@ -74,15 +73,11 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
     result = Difference(total=len(pairs) * math.prod(one.shape))
     noise = 0.0  # the sum of squared errors, each relative to the peak of its channel
     places: list[Array] = []
+    nan_counts = numpy.zeros(3, int)
     for number, (a, b) in enumerate(pairs):
         values, expected = a.numbers.reshape(-1), b.numbers.reshape(-1)
         nan, other_nan = numpy.isnan(values), numpy.isnan(expected)
-        only_one, only_other, both = result.nan_counts
-        result.nan_counts = (
-            only_one + int((nan & ~other_nan).sum()),
-            only_other + int((other_nan & ~nan).sum()),
-            both + int((nan & other_nan).sum()),
-        )
+        nan_counts += [numpy.count_nonzero(where) for where in (nan & ~other_nan, other_nan & ~nan, nan & other_nan)]
         where = numpy.flatnonzero(unequal(values, expected) & ~(nan & other_nan))
         counts = numpy.ones(where.size, bool)
         is_number = ~(nan | other_nan)[where]
@@ -97,6 +92,7 @@ def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Diff
             noise += float(((errors["absolute"].astype("f8") / a.peak) ** 2).sum())
         result.tolerated += int(where.size - counts.sum())
         places.append(where[counts])
+    result.nan_counts = (int(nan_counts[0]), int(nan_counts[1]), int(nan_counts[2]))
     result.count = sum(where.size for where in places)
     if result.count:
         at, number = min((int(where[0]), number) for number, where in enumerate(places) if where.size)

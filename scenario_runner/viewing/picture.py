@@ -35,11 +35,9 @@ def value_range(content: Content) -> tuple[float, float]:
     colors = [channel for channel in shown_channels(content) if not _is_alpha(channel, content)]
     if colors and all(channel.full_range is not None for channel in colors):
         return 0.0, float(max(channel.full_range[1] for channel in colors if channel.full_range))
-    statistics = [statistics_of(channel) for channel in colors]
-    least = min((float(statistic.least) for statistic in statistics if statistic.least is not None), default=0.0)
-    greatest = max(
-        (float(statistic.greatest) for statistic in statistics if statistic.greatest is not None), default=0.0
-    )
+    statistics = [statistic for statistic in map(statistics_of, colors) if statistic.least is not None]
+    least = min((float(statistic.least) for statistic in statistics), default=0.0)
+    greatest = max((float(statistic.greatest) for statistic in statistics), default=0.0)
     if least == greatest:
         return min(least, 0.0), max(greatest, 0.0)
     return least, greatest
@@ -65,10 +63,7 @@ def picture_of(content: Content, limits: tuple[float, float]) -> Array:
         share = channel.full_range[1] / greatest if channel.full_range else 1.0  # 31/63 of the red of R5G6B5
         shade = _shades(values, (limits[0] * share, limits[1] * share), channel)
         no_number |= numpy.isnan(values)
-        if len(colors) == 1:
-            picture[..., :3] = shade[..., None]
-        else:
-            picture[..., number] = shade
+        picture[..., number : number + 1 if len(colors) > 1 else 3] = shade[..., None]
     if picture.shape[2] > 3:
         alpha = channels[-1]
         opaque = alpha.full_range or (0, alpha.element.peak)
@@ -82,9 +77,8 @@ def heat(errors: Array, greatest: float) -> Array:
     with numpy.errstate(all="ignore"):
         share = numpy.clip(errors / (greatest or 1.0), 0, 1)
     share = numpy.where((errors > 0) & ~(share > 0.2), 0.2, share)  # the smallest difference can be seen
-    picture = numpy.empty((*errors.shape, 3), numpy.uint8)
-    for number in range(3):
-        picture[..., number] = (numpy.clip(numpy.nan_to_num(share) * 3 - number, 0, 1) * 255).astype(numpy.uint8)
+    colors = numpy.clip(numpy.nan_to_num(share)[..., None] * 3 - numpy.arange(3), 0, 1)
+    picture: Array = (colors * 255).astype(numpy.uint8)
     picture[numpy.isnan(errors)] = NAN_COLOR
     return picture
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from dataclasses import replace
 from functools import cache
-from math import prod
 
 import numpy
 
@@ -45,9 +43,7 @@ def read_content(
 def _no_level(path: str, count: int, level: int) -> FileError:
     has = f"{count} mip levels" if count > 1 else "one mip level"
     others = " and ".join(codec.extension for codec in all_codecs() if codec.holds_levels)
-    return file_error(
-        path, f"has {has}, so that there is no level {level}", help=f"{others} files may have more levels"
-    )
+    return file_error(path, f"has {has}, so that there is no level {level}", help=f"{others} files may have more")
 
 
 def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | None) -> Content:
@@ -66,7 +62,11 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
     array = read_array(path).reshape(-1).view(stored.dtype)
     if shape is None:
         shape = header.shape if stored.size_bytes == header.item_size_bytes else (-1,)
-    array = array.reshape(_whole_shape(path, shape, array.size))
+    try:
+        array = array.reshape(shape)
+    except ValueError as error:
+        shape_text = "x".join("?" if length == -1 else str(length) for length in shape)
+        raise file_error(os.fspath(path), f"holds {array.size} elements, which are not {shape_text}") from error
     title = f"{stored.name}, shape {tuple(array.shape)}"
     if array.ndim < 3:
         return Content(path, title, (Channel("all", array, stored),), False)
@@ -81,17 +81,6 @@ def _range_of_texels(array: Array) -> tuple[int, int] | None:
     if not is_image or array.dtype.kind != "u" or array.dtype.itemsize > 2:
         return None
     return 0, (1 << 8 * array.dtype.itemsize) - 1
-
-
-def _whole_shape(path: str, shape: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """``shape`` with its -1 replaced. Raises FileError where it does not have ``count`` elements."""
-    known = prod(length for length in shape if length != -1)
-    if -1 in shape and known and count % known == 0:
-        return tuple(count // known if length == -1 else length for length in shape)
-    if -1 in shape or known != count:
-        shape_text = "x".join("?" if length == -1 else str(length) for length in shape)
-        raise file_error(os.fspath(path), f"holds {count} elements, which are not {shape_text}")
-    return shape
 
 
 _UNDECODABLE = ("VK_FORMAT_BC4_SNORM_BLOCK",)  # by Pillow
@@ -158,7 +147,7 @@ def channels_of(name: str, format: Format, aspect: str, width: int, height: int,
 @cache
 def _narrow(name: str, unused_bits: int) -> Element:
     """The numbers of a part of a packed texel: one object for each kind."""
-    return replace(ELEMENTS[name], unused_bits=unused_bits) if unused_bits else ELEMENTS[name]
+    return ELEMENTS[name]._replace(unused_bits=unused_bits)
 
 
 def _unpacked(format: Format, packed: Array) -> tuple[Channel, ...]:

@@ -5,8 +5,6 @@ is loaded: its wrappers cost three times as much to import and open the loader o
 same types in one process.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location

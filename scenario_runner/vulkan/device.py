@@ -29,12 +29,11 @@ from scenario_runner.vulkan import ffi, loader
 from scenario_runner.vulkan import layers as layer_list
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import (
+    OF_ML_LAYERS,
     VALIDATION_LAYER,
     available_layers,
     has_instance_extension,
     hazard_settings,
-    is_of_ml_layers,
-    place_of,
     requested_layers,
     with_place,
 )
@@ -83,7 +82,11 @@ class Instance:
         self.validation = validation
         self.layers = tuple(layers)
         self._stack = ExitStack()
-        _check_loader_version()
+        if loader.loader_version() < API_1_2:
+            raise errors.NoDeviceError(
+                f"the Vulkan loader supports version {version_text(loader.loader_version())}; 1.2 or newer is needed",
+                help="install a newer Vulkan loader",
+            )
         names = list(layers)
         extensions = []
         if validation:
@@ -128,26 +131,21 @@ class Instance:
         try:
             if validation:
                 self._listen(messenger)
-            self.physical_devices = self._enumerate()
+            name = "vkEnumeratePhysicalDevices"
+            devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
+            self.physical_devices = [PhysicalDevice(self.fn, handle, index) for index, handle in enumerate(devices)]
         except BaseException:
             self.close()
             raise
-
-    def _enumerate(self) -> list[PhysicalDevice]:
-        name = "vkEnumeratePhysicalDevices"
-        devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
-        return [PhysicalDevice(self.fn, device, index) for index, device in enumerate(devices)]
 
     def _messenger_info(self) -> Any:
         """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
 
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
         def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:
-            text = ffi.string(data.pMessage).decode(errors="replace")
-            if self.layers and is_of_ml_layers(text):
+            pointer, text = with_place(data, self.subject)
+            if self.layers and OF_ML_LAYERS.search(text):
                 return 0
-            pointer, names = place_of(data, self.subject)
-            text = with_place(text, pointer, names)
             self.validation_messages.append(text)
             if severity >= _ERROR:
                 self.validation_errors.append((pointer, text))
@@ -171,11 +169,8 @@ class Instance:
         check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
         self._stack.callback(self.fn.vkDestroyDebugUtilsMessengerEXT, self.handle, messenger[0], ffi.NULL)
 
-    def watched(self, plans: Iterable[Planned]) -> Iterable[Planned]:
-        """The same plans; the validation layer's messages while one is in use are about what its pointer names."""
-        return self._watch(plans) if self.validation else plans
-
-    def _watch(self, plans: Iterable[Planned]) -> Iterator[Planned]:
+    def watched(self, plans: Iterable[Planned]) -> Iterator[Planned]:
+        """The same plans; messages of the validation layer while one is in use are about what its pointer names."""
         for plan in plans:
             self.subject = getattr(plan, "pointer", None)
             yield plan
@@ -189,16 +184,6 @@ class Instance:
     def close(self) -> None:
         """Destroy the instance; every device made from it must be closed before. Calling it again does nothing."""
         self._stack.close()
-
-
-def _check_loader_version() -> None:
-    version = ffi.new("uint32_t*")
-    check(loader.instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(version), "vkEnumerateInstanceVersion")
-    if version[0] < API_1_2:
-        raise errors.NoDeviceError(
-            f"the Vulkan loader supports version {version_text(version[0])}; 1.2 or newer is needed",
-            help="install a newer Vulkan loader",
-        )
 
 
 class InstanceStart:

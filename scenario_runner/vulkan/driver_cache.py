@@ -4,8 +4,8 @@ Nothing here is imported unless a run keeps its pipelines. Life cycle:
 
 1. `feedback_required` says what a device should be opened with, so that it tells hits from misses.
 2. A `DriverCache` belongs to one run, during which it is the device's `driver_cache`. Whatever creates a pipeline then
-   uses two things of it: `key` for what is made once per content, and `create`.
-3. `pipelines_created` is called when all pipelines of the run are there, before anything is recorded.
+   uses two things of it: ``owner`` in the key of what is made once per content, and `create`.
+3. ``on_created`` is called with it when all pipelines of the run are there, before anything is recorded.
 
 A miss is VK_PIPELINE_COMPILE_REQUIRED, where misses are asked for, or feedback without the hit bit: drivers and layers
 that do not know the flag, as those that emulate graphs, tell by their feedback alone.
@@ -16,9 +16,10 @@ Source: Vulkan specification, "Pipeline Cache" and "Pipeline Creation Feedback".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from scenario_runner import log
+from scenario_runner import errors, log
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
@@ -47,11 +48,10 @@ def feedback_required(physical: PhysicalDevice, disabled_extensions: Collection[
     """The requirement for telling hits from misses: the extension with the feedback, where it is not part of the
     device's Vulkan version, and the feature for VK_PIPELINE_COMPILE_REQUIRED; as far as the device has them."""
     control = ("VkPhysicalDeviceVulkan13Features", "pipelineCreationCacheControl")
-    features = frozenset(physical.features.available([control], disabled_extensions))
-    extensions = {feature.extension for feature in features if feature.extension}
+    extensions = []
     if physical.api_version < API_1_3 and _FEEDBACK in physical.extensions and _FEEDBACK not in disabled_extensions:
-        extensions.add(_FEEDBACK)
-    return Enabled(features, frozenset(extensions))
+        extensions.append(_FEEDBACK)
+    return Enabled.of(physical.features.available([control], disabled_extensions), extensions)
 
 
 class DriverCache:
@@ -73,74 +73,61 @@ class DriverCache:
         Raises DeviceError where the driver cannot make even an empty one.
         """
         self._device = device
-        self._owner = owner
-        self._on_created = on_created
+        self.owner = owner
+        self.on_created = on_created
         self.creations: list[Creation] = []
         has_control = any(feature.member == "pipelineCreationCacheControl" for feature in device.enabled.features)
         self._flags = vk.PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT * (asks_for_misses and has_control)
         self._has_feedback = device.physical.api_version >= API_1_3 or _FEEDBACK in device.enabled.extensions
         self.tells_hits = self._has_feedback or self._flags != 0
-        code, self.handle = self._create(data)
-        if code < 0 and data:
+        self._stack = ExitStack()
+        try:
+            self.handle = self._create(self._stack, data)
+        except errors.ScenarioRunnerError:
+            if not data:
+                raise
             log.warning(__name__, "the driver refuses the pipeline cache of an earlier run; it starts empty")
-            code, self.handle = self._create(b"")
-        check(code, "vkCreatePipelineCache")
-        device.live["pipeline cache"] += 1
+            self.handle = self._create(self._stack, b"")
 
-    def _create(self, data: bytes) -> tuple[int, Any]:
-        handle = ffi.new("VkPipelineCache*")
-        info = new("VkPipelineCacheCreateInfo", initialDataSize=len(data), pInitialData=data)
-        code = self._device.fn.vkCreatePipelineCache(self._device.handle, info, ffi.NULL, handle)
-        return code, handle[0]
+    def _create(self, stack: ExitStack, data: bytes) -> Any:
+        info = new("VkPipelineCacheCreateInfo", pInitialData=data)
+        return self._device.create(stack, "pipeline cache", "PipelineCache", info)
 
     def merge(self, data: bytes) -> None:
         """Take in what another cache holds. Data that the driver refuses is left out. Raises DeviceError."""
-        fn, owner = self._device.fn, self._device.handle
-        code, other = self._create(data)
-        if code < 0:
-            return
-        try:
-            check(fn.vkMergePipelineCaches(owner, self.handle, 1, [other]), "vkMergePipelineCaches")
-        finally:
-            fn.vkDestroyPipelineCache(owner, other, ffi.NULL)
+        device = self._device
+        with ExitStack() as stack:
+            try:
+                other = self._create(stack, data)
+            except errors.ScenarioRunnerError:
+                return
+            check(device.fn.vkMergePipelineCaches(device.handle, self.handle, 1, [other]), "vkMergePipelineCaches")
 
-    def key(self, content: Hashable) -> Hashable:
-        """The key of a pipeline of this content, for this run and later ones of the same owner."""
-        return self._owner, content
+    def create(self, make: Callable[[Any], int], info: Any, label: str, pointer: str, stages: int) -> int:
+        """Create a pipeline of ``info`` with so many shader stages, and note what the driver tells of it.
 
-    def create(self, make: Callable[[Any, Any], int], info: Any, label: str, pointer: str, stages: int) -> int:
-        """Create a pipeline with so many shader stages (0 for a data graph), and note what the driver tells of it.
-
-        ``make`` takes the VkPipelineCache and the create info. Returns the VkResult.
+        ``make`` takes the VkPipelineCache and returns the VkResult, as this does.
         """
         feedback = new("VkPipelineCreationFeedback")
         if self._has_feedback:
-            of_stages = ffi.new("VkPipelineCreationFeedback[]", max(stages, 1))
-            chain(
-                info,
-                new(
-                    "VkPipelineCreationFeedbackCreateInfo",
-                    pPipelineCreationFeedback=feedback,
-                    pipelineStageCreationFeedbackCount=stages,
-                    pPipelineStageCreationFeedbacks=of_stages,
-                ),
+            of_stages = new(
+                "VkPipelineCreationFeedbackCreateInfo",
+                pPipelineCreationFeedback=feedback,
+                pPipelineStageCreationFeedbacks=[{}] * stages,
             )
+            chain(info, of_stages)
         info.flags |= self._flags
-        code = make(self.handle, info)
+        code = make(self.handle)
         is_missing = code == vk.PIPELINE_COMPILE_REQUIRED
         if is_missing:
             info.flags &= ~self._flags
-            code = make(self.handle, info)
+            code = make(self.handle)
         hit, duration_ns = True if self._flags else None, None
         if feedback.flags & vk.PIPELINE_CREATION_FEEDBACK_VALID_BIT:
             hit = bool(feedback.flags & vk.PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT)
             duration_ns = int(feedback.duration)
         self.creations.append(Creation(label, pointer, hit and not is_missing, duration_ns))
         return code
-
-    def pipelines_created(self) -> None:
-        """Tell whoever keeps the cache that all pipelines are there. Raises what that raises."""
-        self._on_created(self)
 
     def data(self) -> bytes:
         """The content of the cache now (vkGetPipelineCacheData). Raises DeviceError."""
@@ -153,7 +140,6 @@ class DriverCache:
 
     def close(self) -> None:
         """Destroy the cache, unless the device is abandoned; the pipelines made with it stay."""
-        handle, self.handle = self.handle, None
-        if handle is not None and not self._device.abandoned:
-            self._device.fn.vkDestroyPipelineCache(self._device.handle, handle, ffi.NULL)
-            self._device.live["pipeline cache"] -= 1
+        if self._device.abandoned:
+            self._stack.pop_all()
+        self._stack.close()

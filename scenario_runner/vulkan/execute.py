@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +22,7 @@ from scenario_runner.vulkan.transfer import Pieces, Transfer
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.frame_capture import FrameCapture
-    from scenario_runner.vulkan.instrumentation import Instrumentation
-    from scenario_runner.vulkan.timestamps import Timestamps
+    from scenario_runner.vulkan.measurements import Instrumentation, Timestamps
 
 
 class DeviceObjects:
@@ -46,9 +45,7 @@ class DeviceObjects:
     @cached_property
     def transfer(self) -> Transfer:
         """The way in and out of resources, with its staging memory."""
-        transfer = Transfer(self.device)
-        self._stack.callback(transfer.close)
-        return transfer
+        return Transfer(self.device, self._stack)
 
     def close(self) -> None:
         """Destroy everything, unless the device is abandoned; calling it again does nothing."""
@@ -70,10 +67,10 @@ class RunOptions(NamedTuple):
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound). ``capture``
     lets RenderDoc capture parts of the first iteration.
 
-    ``on_measured`` has shaders measured, on a device that was opened with what `instrumentation.required` says, and is
-    called with the measurements at the end. ``on_timed`` has every operation measured on the device, and is called with
-    the timestamps and the bytes of each graph's session. ``on_graphs`` is called with the pipelines of the plan's
-    graphs, not in a dry run.
+    ``on_measured`` has shaders measured, on a device that was opened with what `measurements.instrumentation_required`
+    says, and is called with the measurements at the end. ``on_timed`` has every operation measured on the device, and
+    is called with the timestamps and the bytes of each graph's session. ``on_graphs`` is called with the pipelines of
+    the plan's graphs, not in a dry run.
     """
 
     repeat: int = 1
@@ -93,15 +90,13 @@ class Execution:
 
     def __init__(self, objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> None:
         self._device = device = objects.device
-        self._plan = plan
-        self._options = options
+        self._plan, self._options = plan, options
         progress.doing("creating its resources")
         watched = device.instance.watched
         with progress.phase("create", "resources"):
             self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
-            from scenario_runner.vulkan.image_support import lacks_formatless
-
+            lacks_formatless = load("vulkan.image_support:lacks_formatless")
             images = (resource for resource in resources.values() if resource.plan.kind == "image")
             if any(lacks_formatless(device, image.plan, image.tiling) for image in images):
                 plan = plan.as_declared()
@@ -110,19 +105,16 @@ class Execution:
         graphs = [load(_GRAPHS[graph.kind])(cache, graph, resources) for graph in watched(plan.graph_pipelines)]
         graphics = [cache.graphics(pipeline) for pipeline in watched(plan.graphics_pipelines)]
         if device.driver_cache is not None:
-            device.driver_cache.pipelines_created()
+            device.driver_cache.on_created(device.driver_cache)
         progress.doing("creating its descriptor sets")
         with progress.phase("create", "descriptor sets"):
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
-        inputs: Mapping[int, Any] = {}
-        if self._flows:
-            inputs = load(_FLOW_INPUTS)(cache, stack, plan, resources)
-        self._prepared = Prepared(device, resources, pipelines, graphs, sets, graphics, inputs)
+        self._prepared = Prepared(device, plan, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
-            self._labels = Labels(self._prepared, plan)
+            self._labels = Labels(self._prepared)
             self._labels.name_objects()
         self._sessions = stack.enter_context(ExitStack())
         self._transfer = objects.transfer
@@ -134,14 +126,10 @@ class Execution:
         self._moved: set[str] = set()
         self.instrumentation: Instrumentation | None = None
         if options.on_measured is not None:
-            from scenario_runner.vulkan.instrumentation import Instrumentation
-
-            self.instrumentation = Instrumentation(device, plan, stack)
+            self.instrumentation = load("vulkan.measurements:Instrumentation")(device, plan, stack)
         self.timestamps: Timestamps | None = None
         if options.on_timed is not None:
-            from scenario_runner.vulkan.timestamps import Timestamps
-
-            self.timestamps = Timestamps(device, stack)
+            self.timestamps = load("vulkan.measurements:Timestamps")(device, stack)
 
     def run(self) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -226,12 +214,10 @@ class Execution:
     def _end_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Read back what a frame that has finished left behind."""
         progress.doing("reading results back")
-        if self._moved or frame.layouts:  # tell images which layout the frame's barriers left them in
-            for uid in self._moved.difference(dict(frame.layouts)):
-                self._resources[uid].set_layouts(None)
-            for uid, layouts in frame.layouts:
-                self._resources[uid].set_layouts(layouts)
-            self._moved = set(dict(frame.layouts))
+        layouts = dict(frame.layouts)
+        for uid in self._moved.union(layouts):  # tell images which layout the frame's barriers left them in
+            self._resources[uid].set_layouts(layouts.get(uid))
+        self._moved = set(layouts)
         if self.instrumentation is not None:
             self.instrumentation.collect(iteration, index, frame)
         if self._options.on_frame is not None and (frame.boundary or frame.captures):
@@ -256,11 +242,8 @@ class Execution:
         with progress.phase("record", "frame", str(index)), self._pool.recording(commands):
             if labels is not None:
                 labels.begin_frame(commands, frame)
-            if self.instrumentation is None:
+            with nullcontext() if self.instrumentation is None else self.instrumentation.recording(commands, index):
                 record_frame(self._prepared, commands, frame, self.timestamps, labels)
-            else:
-                with self.instrumentation.recording(commands, index):
-                    record_frame(self._prepared, commands, frame, self.timestamps, labels)
             # what the frame wrote is read next by the host or by a copy, whatever barriers the scenario asked for
             self._device.barrier(commands, after=_READBACK)
             if labels is not None:
@@ -290,12 +273,11 @@ class Execution:
         return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
 
 
-# Functions that make a pipeline of `Plan.graph_pipelines`, by its kind, and the descriptor sets of optical flows.
+# Functions that make a pipeline of `Plan.graph_pipelines`, by its kind.
 _GRAPHS = {
     "graph": "vulkan.graph_pipelines:graph_pipeline",
     "optical_flow": "vulkan.optical_flow:flow_pipeline",
 }
-_FLOW_INPUTS = "vulkan.optical_flow:flow_inputs"
 _READBACK = (
     vk.PIPELINE_STAGE_TRANSFER_BIT | vk.PIPELINE_STAGE_HOST_BIT,
     vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT,

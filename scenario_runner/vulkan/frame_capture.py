@@ -1,17 +1,15 @@
 """Captures of frames, of single commands or of a whole run through RenderDoc's in-application API (renderdoc_app.h)."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import UsageError, error_of
-from scenario_runner.plan.plan import FramePlan, Plan, frame_folder
+from scenario_runner.errors import UnsupportedError, UsageError
+from scenario_runner.plan.plan import FramePlan, Operation, Plan, frame_folder
 from scenario_runner.vulkan.layers import RENDERDOC_LAYER, RENDERDOC_VARIABLE, available_layers
 
 LIBRARY_VARIABLE = "SCENARIO_RUNNER_RENDERDOC"
@@ -76,21 +74,18 @@ class RenderDoc:
 
 def _load() -> tuple[ctypes.CDLL, str]:
     """The library: the one that is loaded already, else the one that the variable, the system or its layer names."""
-    reasons = []
     own = os.environ.get(LIBRARY_VARIABLE)
-    loaded = getattr(os, "RTLD_NOLOAD", 0)
-    if loaded:
-        for name in _NAMES:
-            try:
-                return ctypes.CDLL(name, mode=loaded | os.RTLD_NOW), name
-            except OSError:
-                continue
-    for path in (own,) if own else (*_of_layers(), *_NAMES):
+    paths = (own,) if own else (*_of_layers(), *_NAMES)
+    attempts = [(path, ctypes.DEFAULT_MODE) for path in paths]
+    if hasattr(os, "RTLD_NOLOAD"):
+        attempts[:0] = [(name, os.RTLD_NOLOAD | os.RTLD_NOW) for name in _NAMES]
+    reason = None
+    for path, mode in attempts:
         try:
-            return ctypes.CDLL(path), path
-        except OSError as error:
-            reasons.append(str(error))
-    raise _missing("RenderDoc was not found", reasons[0] if own else None)
+            return ctypes.CDLL(path, mode=mode), path
+        except OSError as failure:
+            reason = str(failure)
+    raise _missing("RenderDoc was not found", reason if own else None)
 
 
 def _of_layers() -> Iterator[str]:
@@ -107,13 +102,13 @@ def _of_layers() -> Iterator[str]:
 
 def _missing(what: str, reason: str | None = None, *, help: str = _HOW) -> Exception:
     message = f"--capture-frame needs RenderDoc: {what}" + ("" if reason is None else f" ({reason})")
-    return error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])
+    return UnsupportedError(message, code="SR-RUN-005", help=help)
 
 
-_WANTED = re.compile(r"run|command:\d{1,9}|\d{1,20}", re.ASCII)
+_REQUEST = re.compile(r"run|command:\d{1,9}|\d{1,20}", re.ASCII)
 
 
-class Wanted(NamedTuple):
+class CaptureRequest(NamedTuple):
     """The captures to make: frames by id, commands by index, the whole run."""
 
     frames: frozenset[int] = frozenset()
@@ -121,23 +116,17 @@ class Wanted(NamedTuple):
     run: bool = False
 
 
-def is_wanted(text: str) -> bool:
-    """Return whether ``text`` has the form of what `wanted` reads."""
-    return all(_WANTED.fullmatch(part) for part in text.split(","))
-
-
-def wanted(text: str) -> Wanted:
-    """Reads ``N[,N...]``, ``command:K`` and ``run``, in any mixture. Raises UsageError."""
+def capture_request(text: str) -> CaptureRequest:
+    """Read ``N[,N...]``, ``command:K`` and ``run``, in any mixture. Raises UsageError."""
     parts = text.split(",")
-    if not is_wanted(text):
+    if not all(_REQUEST.fullmatch(part) for part in parts):
         raise UsageError(f"--capture-frame is {text!r}, expected frame ids, 'command:K' or 'run', separated by commas")
     commands = frozenset(int(part[8:]) for part in parts if part.startswith("command:"))
     frames = frozenset(int(part) for part in parts if part.isdigit())
     if "run" in parts and (commands or frames):
-        raise UsageError(
-            f"--capture-frame is {text!r}: 'run' captures everything", help="captures cannot be inside each other"
-        )
-    return Wanted(frames, commands, "run" in parts)
+        message = f"--capture-frame is {text!r}: 'run' captures everything"
+        raise UsageError(message, help="captures cannot be inside each other")
+    return CaptureRequest(frames, commands, "run" in parts)
 
 
 class FrameCapture:
@@ -150,7 +139,7 @@ class FrameCapture:
     """
 
     def __init__(
-        self, renderdoc: RenderDoc, what: Wanted, plan: Plan, folder: str, keep: Callable[[str, str], None]
+        self, renderdoc: RenderDoc, what: CaptureRequest, plan: Plan, folder: str, keep: Callable[[str, str], None]
     ) -> None:
         self._renderdoc = renderdoc
         self._what = what
@@ -162,40 +151,34 @@ class FrameCapture:
         # the commands after the last boundary count as a frame where none has their number
         self._bounded = {frame.frame_id for frame in plan.frames if frame.boundary}
         commands = {operation.command for frame in plan.frames for operation in frame.operations}
-        for kind, unknown, there in (
+        for kind, unknown, known in (
             ("frame", what.frames - frames, frames),
             ("command", what.commands - commands, commands),
         ):
             if unknown:
-                known = ", ".join(map(str, sorted(there)[:20])) or "none"
+                numbers = ", ".join(map(str, sorted(known)[:20])) or "none"
                 raise UsageError(
                     f"--capture-frame: there is no {kind} {min(unknown)} that does work",
-                    help=f"the {kind}s of {plan.name}: {known}" + (" and more" if len(there) > 20 else ""),
+                    help=f"the {kind}s of {plan.name}: {numbers}" + (" and more" if len(known) > 20 else ""),
                 )
-        by_frame = {
-            operation.command: frame.frame_id
-            for frame in plan.frames
-            for operation in frame.operations
-            if frame.boundary or frame.frame_id not in self._bounded
-        }
-        for command in what.commands:
-            if by_frame.get(command) in what.frames:
-                raise UsageError(
-                    f"--capture-frame: command {command} is in frame {by_frame[command]}, which is captured as well",
-                    help="captures cannot be inside each other",
-                )
+        for frame in plan.frames:
+            for operation in frame.operations if self._is_captured(frame) else ():
+                if operation.command in what.commands:
+                    place = f"command {operation.command} is in frame {frame.frame_id}"
+                    message = f"--capture-frame: {place}, which is captured as well"
+                    raise UsageError(message, help="captures cannot be inside each other")
+
+    def _is_captured(self, frame: FramePlan) -> bool:
+        return frame.frame_id in self._what.frames and (frame.boundary or frame.frame_id not in self._bounded)
 
     def parts(self, frame: FramePlan) -> list[FramePlan]:
         """A frame in parts that are submitted one after the other: captured commands have one of their own."""
-        parts: list[list[int]] = []
-        before: int | None = None
-        for index, operation in enumerate(frame.operations):
-            single = operation.command if operation.command in self._what.commands else None
-            if not parts or single != before:
-                parts.append([])
-            parts[-1].append(index)
-            before = single
-        return [frame._replace(operations=tuple(frame.operations[i] for i in part)) for part in parts] or [frame]
+
+        def captured(operation: Operation) -> int | None:
+            return operation.command if operation.command in self._what.commands else None
+
+        parts = [tuple(operations) for _, operations in groupby(frame.operations, captured)]
+        return [frame._replace(operations=part) for part in parts] or [frame]
 
     def begin_run(self) -> None:
         """Before resources are filled."""
@@ -204,7 +187,7 @@ class FrameCapture:
 
     def begin(self, part: FramePlan, *, first: bool) -> None:
         """Before a part of a frame is recorded; ``first``: the first one of its frame."""
-        if first and part.frame_id in self._what.frames and (part.boundary or part.frame_id not in self._bounded):
+        if first and self._is_captured(part):
             count = self._seen[part.frame_id] = self._seen.get(part.frame_id, 0) + 1
             self._start(frame_folder(part.frame_id, count))
         elif part.operations and part.operations[0].command in self._what.commands:
@@ -226,7 +209,7 @@ class FrameCapture:
         if capture is None or not os.path.isfile(capture):
             message = f"--capture-frame: RenderDoc captured nothing of {name.replace('_', ' ')}"
             help = "the file could not be written, or this version of RenderDoc does not know what the scenario uses"
-            raise error_of([Diagnostic("SR-RUN-005", "error", None, message, help)])
+            raise UnsupportedError(message, code="SR-RUN-005", help=help)
         self._keep(capture, f"{self._stem}-{name}.rdc")
 
     def _start(self, name: str) -> None:

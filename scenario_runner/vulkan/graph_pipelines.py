@@ -9,13 +9,11 @@ Sources: Vulkan specification, "Data Graph Pipelines", VK_ARM_data_graph_neural_
 layers' documentation of VMEL_GRAPH_PROFILING.
 """
 
-from __future__ import annotations
-
 import mmap
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from scenario_runner import errors, system_limits
 from scenario_runner.plan.sources import in_memory
@@ -27,7 +25,7 @@ from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import Allocation, allocate, choose_type
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.pipeline import PipelineCache, create_shader_module, created
+from scenario_runner.vulkan.pipeline import PipelineCache, create_pipeline, create_shader_module
 from scenario_runner.vulkan.requirements import Enabled
 from scenario_runner.vulkan.structs import chain, enumerated, new
 from scenario_runner.vulkan.tensors import describe, settled
@@ -83,19 +81,17 @@ class GraphReports:
                 f"neural statistics and debug databases need the extension {NEURAL_EXTENSION}, {reason}",
                 help="run without the --neural options, or on a device that has it",
             )
-        return Enabled(frozenset({feature}), frozenset({NEURAL_EXTENSION}))
+        return Enabled.of([feature], [NEURAL_EXTENSION])
 
-    def pipeline_info(self, info: Any) -> Any:
-        """A VkDataGraphPipelineCreateInfoARM that allows what is asked for."""
-        if self._mode is None:
-            return info
-        return chain(info, new("VkDataGraphPipelineNeuralStatisticsCreateInfoARM", allowNeuralStatistics=1))
+    def add_to_pipeline(self, info: Any) -> None:
+        """Let a VkDataGraphPipelineCreateInfoARM allow what is asked for."""
+        if self._mode is not None:
+            chain(info, new("VkDataGraphPipelineNeuralStatisticsCreateInfoARM", allowNeuralStatistics=1))
 
-    def session_info(self, info: Any) -> Any:
-        """A VkDataGraphPipelineSessionCreateInfoARM that asks for it."""
-        if self._mode is None:
-            return info
-        return chain(info, new("VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM", mode=MODES[self._mode]))
+    def add_to_session(self, info: Any) -> None:
+        """Let a VkDataGraphPipelineSessionCreateInfoARM ask for it."""
+        if self._mode is not None:
+            chain(info, new("VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM", mode=MODES[self._mode]))
 
     def memory_flags(self, bind_point: int) -> int:
         """The properties that memory at this bind point must have, beyond what the session needs."""
@@ -120,85 +116,6 @@ def property_of(device: Device, pipeline: Any, property_id: int, label: str) -> 
     return content.split(b"\0", 1)[0] if result.isText else content
 
 
-def create_session(
-    device: Device, stack: ExitStack, pipeline: Any, label: str, flags: int = 0
-) -> tuple[Any, list[SessionMemory]]:
-    """A VkDataGraphPipelineSessionARM with memory at each of its bind points; it lives as long as ``stack``.
-
-    Memory that reports are about comes with it, in the order of bind points and objects.
-
-    ``flags`` are VkDataGraphPipelineSessionCreateFlagBitsARM. Raises UnsupportedError, OutOfMemoryError or DeviceError.
-    """
-    info = new("VkDataGraphPipelineSessionCreateInfoARM", flags=flags, dataGraphPipeline=pipeline)
-    reports = device.graph_reports
-    if reports is not None:
-        info = reports.session_info(info)
-    memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
-    session = device.create(stack, "graph session", "DataGraphPipelineSessionARM", info, label)
-    query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=session)
-    name = "vkGetDataGraphPipelineSessionBindPointRequirementsARM"
-    kind = "VkDataGraphPipelineSessionBindPointRequirementARM"
-    memories: list[SessionMemory] = []
-    for point in enumerated(kind, name, getattr(device.fn, name), device.handle, query):
-        if point.bindPointType == vk.DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_MEMORY_ARM:
-            for index in range(point.numObjects):
-                memories += _bind_memory(device, memory, session, point.bindPoint, index, label)
-    return session, memories
-
-
-def _bind_memory(
-    device: Device, stack: ExitStack, session: Any, bind_point: int, index: int, label: str
-) -> list[SessionMemory]:
-    """Give an object of a session its memory; returns it where it is reported."""
-    needs = new("VkMemoryRequirements2")
-    query = new(
-        "VkDataGraphPipelineSessionMemoryRequirementsInfoARM",
-        session=session,
-        bindPoint=bind_point,
-        objectIndex=index,
-    )
-    device.fn.vkGetDataGraphPipelineSessionMemoryRequirementsARM(device.handle, query, needs)
-    requirements = needs.memoryRequirements
-    if not requirements.size:
-        return []
-    reports = device.graph_reports
-    flags = 0 if reports is None else reports.memory_flags(bind_point)
-    type_index = choose_type(device, requirements.memoryTypeBits, flags, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
-    if type_index is None:
-        seen = " that the host sees" if flags else ""
-        raise errors.UnsupportedError(f"{device.physical.name!r} has no memory type{seen} for the session of {label}")
-    memory = allocate(device, stack, requirements.size, type_index, f"the session of {label}", mapped=bool(flags))
-    bind = new(
-        "VkBindDataGraphPipelineSessionMemoryInfoARM",
-        session=session,
-        bindPoint=bind_point,
-        objectIndex=index,
-        memory=memory.handle,
-    )
-    code = device.fn.vkBindDataGraphPipelineSessionMemoryARM(device.handle, 1, bind)
-    check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)
-    return [SessionMemory(bind_point, memory)] if flags else []
-
-
-def create_graph_pipeline(device: Device, stack: ExitStack, info: Any, label: str, pointer: str) -> Any:
-    """A VkPipeline of VkDataGraphPipelineCreateInfoARM, destroyed with ``stack``. Raises DeviceError."""
-    if device.graph_reports is not None:
-        info = device.graph_reports.pipeline_info(info)
-    handle = ffi.new("VkPipeline*")
-    create, owner = device.fn.vkCreateDataGraphPipelinesARM, device.handle
-    code = created(
-        device,
-        lambda cache, info: create(owner, ffi.NULL, cache, 1, info, ffi.NULL, handle),
-        info,
-        label,
-        pointer,
-        stages=0,
-    )
-    check(code, "vkCreateDataGraphPipelinesARM", label)
-    device.own(stack, "graph pipeline", device.fn.vkDestroyPipeline, handle[0])
-    return handle[0]
-
-
 # Below this much, the thread costs more than it saves.
 _WORTHWHILE_BYTES = 64 << 20
 # Bytes that a driver reads in the meantime: about 10 MB.
@@ -208,16 +125,19 @@ _INTERVAL_S = 0.002
 @contextmanager
 def read_once(views: Iterable[memoryview]) -> Iterator[None]:
     """Drop pages of the files that ``views`` are mapped from, again and again until the block ends."""
-    views = list(views)
-    mappings = _mappings(views) if sum(view.nbytes for view in views) >= _WORTHWHILE_BYTES else []
-    if not mappings:
+    mapped = [view for view in views if isinstance(view.obj, mmap.mmap)]
+    if not hasattr(mmap, "MADV_DONTNEED") or sum(view.nbytes for view in mapped) < _WORTHWHILE_BYTES:
         yield
         return
+    mappings: set[Any] = {view.obj for view in mapped}
     done = threading.Event()
 
     def drop() -> None:
-        while not done.wait(_INTERVAL_S):
-            _drop(mappings)
+        is_done = False
+        while not is_done:
+            is_done = done.wait(_INTERVAL_S)
+            for mapping in mappings:
+                mapping.madvise(mmap.MADV_DONTNEED)
 
     thread = threading.Thread(target=drop, name="drop-read-pages", daemon=True)
     system_limits.start(thread)
@@ -226,86 +146,139 @@ def read_once(views: Iterable[memoryview]) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        _drop(mappings)
 
 
-def _mappings(views: Iterable[memoryview]) -> list[Any]:
-    """The mmap objects under the views, where the system can drop pages of them."""
-    if not hasattr(mmap, "MADV_DONTNEED"):
-        return []
-    mappings: dict[int, Any] = {id(view.obj): view.obj for view in views if isinstance(view.obj, mmap.mmap)}
-    return list(mappings.values())
-
-
-def _drop(mappings: Iterable[Any]) -> None:
-    for mapping in mappings:
-        mapping.madvise(mmap.MADV_DONTNEED)
-
-
-# 2:4 semi-structured sparsity: two of four elements are zero.
-_ZEROS, _GROUP = 2, 4
-
-
-class GraphPipeline:
+class DataGraph:
     """A data graph pipeline and the session that all of its dispatches use, one after the other.
 
     ``session_bytes`` is the memory of the session, ``size_bytes`` that of the constants.
     """
 
+    kind: ClassVar[str]
+    session_flags: ClassVar[int] = 0
+    """VkDataGraphPipelineSessionCreateFlagBitsARM."""
+
+    def __init__(self, pipelines: PipelineCache, plan: Any, stack: ExitStack) -> None:
+        """The pipeline is destroyed with ``stack``. Raises ShaderError, UnsupportedError, OutOfMemoryError or
+        DeviceError."""
+        self._device = pipelines.device
+        self._plan = plan
+        self.size_bytes = self.session_bytes = 0
+        self.session: Any = None
+        self.memories: list[SessionMemory] = []
+        self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
+        self.handle: Any = self._create(stack, plan)
+
+    def _create(self, stack: ExitStack, plan: Any) -> Any:
+        raise NotImplementedError
+
+    def _create_from(self, stack: ExitStack, resources: list[Any], *structures: Any) -> Any:
+        """The VkPipeline of infos of its resources and of what describes it."""
+        info = new("VkDataGraphPipelineCreateInfoARM", layout=self.layout, pResourceInfos=resources)
+        chain(info, *structures)
+        if self._device.graph_reports is not None:
+            self._device.graph_reports.add_to_pipeline(info)
+        label = self._plan.label
+        return create_pipeline(self._device, stack, "DataGraph", info, label, self._plan.pointer, label)
+
+    def start(self, stack: ExitStack) -> None:
+        """Make a new session, which lives as long as ``stack``."""
+        before = self._device.memory_bytes
+        try:
+            self._create_session(stack)
+        except errors.ScenarioRunnerError as error:
+            raise error.at(pointer=self._plan.pointer) from None
+        self.session_bytes = self._device.memory_bytes - before
+
+    def _create_session(self, stack: ExitStack) -> None:
+        """Make a VkDataGraphPipelineSessionARM with memory at each of its bind points."""
+        device = self._device
+        info = new("VkDataGraphPipelineSessionCreateInfoARM", flags=self.session_flags, dataGraphPipeline=self.handle)
+        if device.graph_reports is not None:
+            device.graph_reports.add_to_session(info)
+        memory = stack.enter_context(ExitStack())  # freed after the session is destroyed
+        label = self._plan.label
+        self.session = device.create(stack, "graph session", "DataGraphPipelineSessionARM", info, label)
+        self.memories = []
+        query = new("VkDataGraphPipelineSessionBindPointRequirementsInfoARM", session=self.session)
+        name = "vkGetDataGraphPipelineSessionBindPointRequirementsARM"
+        kind = "VkDataGraphPipelineSessionBindPointRequirementARM"
+        for point in enumerated(kind, name, getattr(device.fn, name), device.handle, query):
+            if point.bindPointType == vk.DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_MEMORY_ARM:
+                for index in range(point.numObjects):
+                    self._bind_memory(memory, point.bindPoint, index)
+
+    def _bind_memory(self, stack: ExitStack, bind_point: int, index: int) -> None:
+        """Give an object of the session its memory; what reports are about goes to ``memories``."""
+        device, label = self._device, self._plan.label
+        place = {"session": self.session, "bindPoint": bind_point, "objectIndex": index}
+        needs = new("VkMemoryRequirements2")
+        query = new("VkDataGraphPipelineSessionMemoryRequirementsInfoARM", **place)
+        device.fn.vkGetDataGraphPipelineSessionMemoryRequirementsARM(device.handle, query, needs)
+        requirements = needs.memoryRequirements
+        if not requirements.size:
+            return
+        flags = 0 if device.graph_reports is None else device.graph_reports.memory_flags(bind_point)
+        type_index = choose_type(device, requirements.memoryTypeBits, flags, vk.MEMORY_PROPERTY_DEVICE_LOCAL_BIT)
+        if type_index is None:
+            seen = " that the host sees" if flags else ""
+            message = f"{device.physical.name!r} has no memory type{seen} for the session of {label}"
+            raise errors.UnsupportedError(message)
+        memory = allocate(device, stack, requirements.size, type_index, f"the session of {label}", mapped=bool(flags))
+        bind = new("VkBindDataGraphPipelineSessionMemoryInfoARM", **place, memory=memory.handle)
+        code = device.fn.vkBindDataGraphPipelineSessionMemoryARM(device.handle, 1, bind)
+        check(code, "vkBindDataGraphPipelineSessionMemoryARM", label)
+        if flags:
+            self.memories.append(SessionMemory(bind_point, memory))
+
+
+class GraphPipeline(DataGraph):
+    """The pipeline of a graph in SPIR-V with its constants."""
+
     kind = "graph"
 
-    def __init__(self, pipelines: PipelineCache, plan: GraphPipelinePlan, stack: ExitStack) -> None:
-        """Everything is destroyed with ``stack``. Raises ShaderError, UnsupportedError, OutOfMemoryError or
-        DeviceError."""
-        device = pipelines.device
-        self.size_bytes = sum(constant.data.size_bytes for constant in plan.constants)
-        self.layout: Any = pipelines.layout(plan.set_layouts, 0, plan.label)
-        self.handle: Any = _create(device, stack, plan, self.layout)
-        before = device.memory_bytes
-        self.session, self.memories = create_session(device, stack, self.handle, plan.label)
-        self.session_bytes = device.memory_bytes - before
+    def _create(self, stack: ExitStack, plan: GraphPipelinePlan) -> Any:
+        self.size_bytes = sum(constant.size_bytes for constant in plan.constants)
+        resources = [
+            chain(
+                new("VkDataGraphPipelineResourceInfoARM", descriptorSet=resource.set, binding=resource.binding),
+                describe(resource.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM),
+            )
+            for resource in plan.resources
+        ]
+        with ExitStack() as modules:
+            views = modules.enter_context(in_memory(constant.data for constant in plan.constants))
+            shader = new(
+                "VkDataGraphPipelineShaderModuleCreateInfoARM",
+                module=create_shader_module(self._device, modules, plan.code, plan.label),
+                pName=plan.entry,
+                pConstants=[_constant(constant, view) for constant, view in zip(plan.constants, views, strict=True)],
+            )
+            with read_once(views):
+                return self._create_from(stack, resources, shader)
 
 
 def graph_pipeline(pipelines: PipelineCache, plan: GraphPipelinePlan, resources: Mapping[str, Any]) -> GraphPipeline:
-    """The pipeline of a graph, made now if it is new. Raises what `GraphPipeline` raises, with the place.
+    """The pipeline of a graph with its session, made now if it is new. Raises what `DataGraph` raises, with the place.
 
     ``resources`` are those of the run; how the texels of its images lie decides about tensors that see them.
     """
-    if any(resource.description.image is not None for resource in plan.resources):
-        known = (resource._replace(description=settled(resource.description, resources)) for resource in plan.resources)
-        plan = plan._replace(resources=tuple(known))
-    return pipelines.graph(plan, one_line(plan.label), plan.name, GraphPipeline)
 
+    def create(pipelines: PipelineCache, plan: GraphPipelinePlan, stack: ExitStack) -> GraphPipeline:
+        pipeline = GraphPipeline(pipelines, plan, stack)
+        pipeline.start(stack)
+        return pipeline
 
-def _create(device: Device, stack: ExitStack, plan: GraphPipelinePlan, layout: Any) -> Any:
-    infos = [
-        chain(
-            new("VkDataGraphPipelineResourceInfoARM", descriptorSet=resource.set, binding=resource.binding),
-            describe(resource.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM),
-        )
-        for resource in plan.resources
-    ]
-    with ExitStack() as module_stack:
-        views = module_stack.enter_context(in_memory(constant.data for constant in plan.constants))
-        constants = [_constant(constant, view) for constant, view in zip(plan.constants, views, strict=True)]
-        module = create_shader_module(device, module_stack, plan.code, plan.label)
-        shader = new(
-            "VkDataGraphPipelineShaderModuleCreateInfoARM", module=module, pName=plan.entry, pConstants=constants
-        )
-        info = chain(new("VkDataGraphPipelineCreateInfoARM", layout=layout, pResourceInfos=infos), shader)
-        with read_once(views):
-            return create_graph_pipeline(device, stack, info, plan.label, plan.pointer)
+    known = (resource._replace(description=settled(resource.description, resources)) for resource in plan.resources)
+    plan = plan._replace(resources=tuple(known))
+    return pipelines.made(pipelines.graphs, plan, one_line(plan.label), "graph", plan.name, create)
 
 
 def _constant(plan: GraphConstantPlan, data: memoryview) -> Any:
-    description = describe(plan.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM)
-    if plan.sparsity_dimension is not None:
-        sparsity = new(
-            "VkDataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM",
-            dimension=plan.sparsity_dimension,
-            zeroCount=_ZEROS,
-            groupSize=_GROUP,
-        )
-        chain(description, sparsity)
     constant = new("VkDataGraphPipelineConstantARM", id=plan.id, pConstantData=data)
-    return chain(constant, description)
+    chain(constant, describe(plan.description, vk.TENSOR_USAGE_DATA_GRAPH_BIT_ARM))
+    if plan.sparsity_dimension is not None:
+        structure = "VkDataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM"
+        # 2:4 sparsity: two of four elements are zero
+        chain(constant, new(structure, dimension=plan.sparsity_dimension, zeroCount=2, groupSize=4))
+    return constant

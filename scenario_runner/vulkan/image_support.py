@@ -1,13 +1,11 @@
-"""Support of formats and tilings by a device, and layouts, views, barriers and mip levels of images.
+"""Support of formats and tilings by a device; layouts, views, barriers, mip levels and companions of images.
 
 Source: Vulkan specification, "Format Properties" and "Additional Image Capabilities".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.diagnostics import Diagnostic, error
@@ -16,11 +14,11 @@ from scenario_runner.plan.records import ImageLayout
 from scenario_runner.plan.special_records import ImagePlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.loader import API_1_3, check
-from scenario_runner.vulkan.memory import Needs
+from scenario_runner.vulkan.memory import Needs, allocate_local
 from scenario_runner.vulkan.physical_device import CORE
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.structs import new
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
 
@@ -104,9 +102,7 @@ def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
     physical = device.physical
     bits = 0
     if plan.without_format and physical.api_version >= API_1_3:
-        by_tiling = new("VkFormatProperties3")
-        properties = chain(new("VkFormatProperties2"), by_tiling)
-        physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, plan.format.value, properties)
+        by_tiling = physical.format_properties_of("VkFormatProperties3", plan.format.value)
         bits = int(by_tiling.optimalTilingFeatures if tiling == "OPTIMAL" else by_tiling.linearTilingFeatures)
     return any(
         not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
@@ -125,7 +121,7 @@ def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:
 
 
 def needs_companion(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
-    """Return whether another image is drawn into in place of this one: see `companion_image`."""
+    """Return whether another image is drawn into in place of this one."""
     if "color_attachment" not in plan.usage or tiling == "OPTIMAL":
         return False
     if plan.aliased:
@@ -148,9 +144,10 @@ def _candidates(device: Device, plan: ImagePlan) -> tuple[Tiling, ...]:
 
 def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     """Name what the device lacks for this image, or None."""
-    later = _missing_extension(device, plan.format.value)
-    if later is not None:
-        return later
+    extension = _LATER_FORMATS.get(plan.format.value // 1000 * 1000)
+    is_core = extension == "VK_EXT_4444_formats" and device.physical.api_version >= API_1_3
+    if extension is not None and extension not in device.enabled.extensions and not is_core:
+        return f"it lacks the extension {extension}"
     features = format_features(device, plan.format.value, tiling)
     required = [
         vk.FORMAT_FEATURE_TRANSFER_SRC_BIT,
@@ -161,7 +158,7 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
         required.append(vk.FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT)
     if plan.format.aspects != ("color",) and not device.has_graphics:
         return "depths cannot be copied: the queue family with compute has no graphics, which does that"
-    if _makes_levels(plan):
+    if makes_levels(plan):
         if plan.format.is_compressed:
             return "its file must hold all mip levels: block-compressed ones cannot be made on the device"
         if not device.has_graphics:
@@ -175,17 +172,9 @@ def _missing(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
     return _beyond_limits(device, plan, tiling)
 
 
-def _makes_levels(plan: ImagePlan) -> bool:
+def makes_levels(plan: ImagePlan) -> bool:
+    """Return whether mip levels are made on the device: those that its file lacks."""
     return plan.source is not None and plan.source_levels < plan.mips
-
-
-def _missing_extension(device: Device, format: int) -> str | None:
-    extension = _LATER_FORMATS.get(format // 1000 * 1000)
-    if extension is None or extension in device.enabled.extensions:
-        return None
-    if extension == "VK_EXT_4444_formats" and device.physical.api_version >= API_1_3:
-        return None
-    return f"it lacks the extension {extension}"
 
 
 def _beyond_limits(device: Device, plan: ImagePlan, tiling: Tiling) -> str | None:
@@ -219,8 +208,6 @@ NAMED: dict[ImageLayout, int] = {
     "general": vk.IMAGE_LAYOUT_GENERAL,
     "tensor_aliasing": vk.IMAGE_LAYOUT_TENSOR_ALIASING_ARM,
 }
-
-_T = TypeVar("_T")
 
 
 class Transition(NamedTuple):
@@ -258,21 +245,6 @@ def record_transitions(
     device.fn.vkCmdPipelineBarrier(commands, before[0], after[0], 0, 0, ffi.NULL, 0, ffi.NULL, len(changes), barriers)
 
 
-def runs(values: Sequence[_T]) -> list[tuple[int, int, _T]]:
-    """Neighbouring equal values: (index of the first, how many, value)."""
-    result: list[tuple[int, int, _T]] = []
-    for index, value in enumerate(values):
-        if result and result[-1][2] == value:
-            first, count, _ = result[-1]
-            result[-1] = (first, count + 1, value)
-        else:
-            result.append((index, 1, value))
-    return result
-
-
-_TYPE_2D = 1
-
-
 def create_view(
     device: Device, stack: ExitStack, image: Any, format: int, aspect_mask: int, base_level: int, level_count: int
 ) -> Any:
@@ -280,13 +252,12 @@ def create_view(
     info = new(
         "VkImageViewCreateInfo",
         image=image,
-        viewType=_TYPE_2D,
+        viewType=vk.IMAGE_VIEW_TYPE_2D,
         format=format,
         subresourceRange={
             "aspectMask": aspect_mask,
             "baseMipLevel": base_level,
             "levelCount": level_count,
-            "baseArrayLayer": 0,
             "layerCount": 1,
         },
     )
@@ -324,6 +295,9 @@ def record_mip_levels(
     averaged with ``interpolate``, otherwise one of them is taken.
     """
     mask = sum(ASPECTS[aspect] for aspect in plan.format.aspects)
+    read = layout if layout == vk.IMAGE_LAYOUT_GENERAL else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
+    copied = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT
+    copying = vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_READ_BIT
     layouts = [layout] * plan.mips
     blit = ffi.new("VkImageBlit*")
     blit.srcSubresource.aspectMask = blit.dstSubresource.aspectMask = mask
@@ -331,20 +305,111 @@ def record_mip_levels(
     blit.srcOffsets[1].z = blit.dstOffsets[1].z = 1
     for level in range(plan.source_levels, plan.mips):
         above = level - 1
-        source_layout = (
-            vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL if layout == vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL else layout
-        )
-        change = Transition(image, mask, above, 1, layouts[above], source_layout)
-        record_transitions(
-            device,
-            commands,
-            [change],
-            (vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_WRITE_BIT),
-            (vk.PIPELINE_STAGE_TRANSFER_BIT, vk.ACCESS_TRANSFER_READ_BIT),
-        )
-        layouts[above] = source_layout
+        layouts[above] = read
+        change = Transition(image, mask, above, 1, layout, read)
+        record_transitions(device, commands, [change], copied, copying)
         blit.srcSubresource.mipLevel, blit.dstSubresource.mipLevel = above, level
         blit.srcOffsets[1].x, blit.srcOffsets[1].y = max(1, plan.width >> above), max(1, plan.height >> above)
         blit.dstOffsets[1].x, blit.dstOffsets[1].y = max(1, plan.width >> level), max(1, plan.height >> level)
-        device.fn.vkCmdBlitImage(commands, image, source_layout, image, layout, 1, blit, 1 if interpolate else 0)
+        device.fn.vkCmdBlitImage(commands, image, read, image, layout, 1, blit, int(interpolate))
     return layouts
+
+
+class CompanionImage:
+    """An image that is used in place of a mip ``level`` of ``original``, with OPTIMAL tiling and memory of its own.
+
+    It has a ``view`` and the ``layout`` in which it is used as ``usage`` says. The original (`images.Image`) is in the
+    layout GENERAL; where its ``buffer`` is not None, it lies over the same bytes.
+
+    A LINEAR image that shares memory with buffers or tensors is not drawn into itself: a driver may leave what it draws
+    in a compressed form that the others do not know of (see `images.Image`), and some devices draw into OPTIMAL images
+    only. Before a draw the texels are copied into the companion, and after it back. What optical flows read has
+    companions where a driver reads levels wrongly (`images.Image.copy_for_flow`).
+    """
+
+    def __init__(self, device: Device, stack: ExitStack, original: Any, level: int, usage: int, layout: int) -> None:
+        """Raises OutOfMemoryError and DeviceError with the place."""
+        self._device = device
+        self._original = original
+        self._level = level
+        self.layout = layout
+        plan, part = original.plan, original.plan.part_of(level)
+        purpose = f"a copy of image {plan.uid!r}, {part.width}x{part.height} texels of {plan.format.name}"
+        self._handle, needs = create_image(
+            device,
+            stack,
+            plan,
+            purpose,
+            extent={"width": part.width, "height": part.height, "depth": 1},
+            mipLevels=1,
+            tiling=vk.IMAGE_TILING_OPTIMAL,
+            usage=usage | USAGE_TRANSFER,
+        )
+        try:
+            allocation = allocate_local(device, stack, needs, purpose)
+            code = device.fn.vkBindImageMemory(device.handle, self._handle, allocation.handle, 0)
+            check(code, "vkBindImageMemory", purpose)
+            self.view = create_view(device, stack, self._handle, plan.format.value, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1)
+        except errors.ScenarioRunnerError as error:
+            raise error.at(pointer=plan.pointer) from None
+
+    def record_in(self, commands: Any) -> None:
+        """Copy the level of the original into this one, ready to be used; everything before must have finished."""
+        fn, original = self._device.fn, self._original
+        filled = vk.IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL
+        rest = vk.IMAGE_LAYOUT_GENERAL
+        read = rest if original.tiling == "LINEAR" else vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
+        self._change(commands, vk.IMAGE_LAYOUT_UNDEFINED, filled, (rest, read))
+        if original.buffer is not None:
+            regions = self._regions()
+            fn.vkCmdCopyBufferToImage(commands, original.buffer, self._handle, filled, len(regions), regions)
+        else:
+            region = self._whole(into_original=False)
+            fn.vkCmdCopyImage(commands, original.handle, read, self._handle, filled, 1, region)
+        self._change(commands, filled, self.layout, (read, rest))
+
+    def record_out(self, commands: Any) -> None:
+        """Copy the level back; what comes next must wait for it."""
+        fn, original = self._device.fn, self._original
+        read = vk.IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL
+        self._change(commands, self.layout, read)
+        if original.buffer is not None:
+            regions = self._regions()
+            fn.vkCmdCopyImageToBuffer(commands, self._handle, read, original.buffer, len(regions), regions)
+        else:
+            region = self._whole(into_original=True)
+            fn.vkCmdCopyImage(commands, self._handle, read, original.handle, vk.IMAGE_LAYOUT_GENERAL, 1, region)
+
+    def _regions(self) -> Any:
+        """VkBufferImageCopy[] of all texels: for all rows, or one a row where their distance is not whole texels."""
+        original = self._original
+        part = original.plan.part_of(self._level)
+        pitch, texel = original.row_pitch_bytes, original.plan.format.block_size_bytes
+        together = pitch % texel == 0
+        regions = ffi.new("VkBufferImageCopy[]", 1 if together else part.height)
+        for number, region in enumerate(regions):
+            region.bufferOffset = original.start_bytes + number * pitch
+            region.bufferRowLength = pitch // texel if together else 0
+            region.imageSubresource.aspectMask = vk.IMAGE_ASPECT_COLOR_BIT
+            region.imageSubresource.layerCount = 1
+            region.imageOffset.y = number
+            region.imageExtent = (part.width, part.height if together else 1, 1)
+        return regions
+
+    def _whole(self, *, into_original: bool) -> Any:
+        """VkImageCopy of all texels."""
+        part = self._original.plan.part_of(self._level)
+        region = ffi.new("VkImageCopy*")
+        for subresource in (region.srcSubresource, region.dstSubresource):
+            subresource.aspectMask = vk.IMAGE_ASPECT_COLOR_BIT
+            subresource.layerCount = 1
+        (region.dstSubresource if into_original else region.srcSubresource).mipLevel = self._level
+        region.extent = (part.width, part.height, 1)
+        return region
+
+    def _change(self, commands: Any, old: int, new_layout: int, of_original: tuple[int, int] = (0, 0)) -> None:
+        """Change the layout, and where it differs that of the original's level as well."""
+        changes = [Transition(self._handle, vk.IMAGE_ASPECT_COLOR_BIT, 0, 1, old, new_layout)]
+        if of_original[0] != of_original[1]:
+            changes.append(Transition(self._original.handle, vk.IMAGE_ASPECT_COLOR_BIT, self._level, 1, *of_original))
+        record_transitions(self._device, commands, changes, EVERYTHING, EVERYTHING)

@@ -5,46 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import permutations
+from typing import Any
 
+from scenario_runner import errors
+from scenario_runner.byte_data import overlap
+from scenario_runner.diagnostics import Diagnostic, error
 from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS
+from scenario_runner.plan.plan import memory_groups
 from scenario_runner.plan.records import Descriptor, ImageBarrier, ImageLayout, ImagePart
 from scenario_runner.plan.special_records import ImagePlan, SamplerPlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.companion_image import CompanionImage
 from scenario_runner.vulkan.device import EVERYTHING, Device
 from scenario_runner.vulkan.image_support import (
     ASPECTS,
     NAMED,
     TILINGS,
+    CompanionImage,
     Tiling,
     Transition,
     choose_tilings,
     create_image,
     create_view,
     format_features,
+    makes_levels,
     needs_companion,
     record_mip_levels,
     record_transitions,
-    runs,
     usage_flags,
 )
 from scenario_runner.vulkan.layers import GRAPH_LAYER
 from scenario_runner.vulkan.loader import check
-from scenario_runner.vulkan.memory import Allocation, align, readable_size
+from scenario_runner.vulkan.memory import Allocation, align
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.structs import new
 
-if TYPE_CHECKING:
-    from scenario_runner.vulkan.companion_image import CompanionImage
-
 
 def create_images(
-    device: Device,
-    stack: ExitStack,
-    plans: list[ImagePlan],
-    others: Mapping[str, Any],
+    device: Device, stack: ExitStack, plans: list[ImagePlan], others: Mapping[str, Any]
 ) -> dict[str, Image]:
     """Every image of a scenario by its uid. Raises UnsupportedError with all that the device cannot have."""
     tilings = choose_tilings(device, plans)
@@ -127,14 +126,12 @@ class Image(Resource):
             dims = plan.parts[0].row_count, plan.parts[0].row_size_bytes
             self._packed_rows = Rows(dims, (self.row_pitch_bytes, 1), plan.size_bytes, self.start_bytes)
 
+        self._flow_copies: dict[int, CompanionImage] = {}
         self.companions: list[CompanionImage] = []
         if needs_companion(device, plan, tiling):
             usage, layout = vk.IMAGE_USAGE_COLOR_ATTACHMENT_BIT, vk.IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL
             for level in range(plan.mips):
                 self.companions.append(CompanionImage(device, stack, self, level, usage, layout))
-
-    def __repr__(self) -> str:
-        return f"<Image {self.plan.uid!r} {self.tiling} {readable_size(self.needs.size_bytes)}>"
 
     def _rows(self) -> tuple[int, int]:
         """The start of level 0 of a LINEAR image in its memory, and the distance of its rows, in bytes."""
@@ -149,6 +146,11 @@ class Image(Resource):
         """Return whether a LINEAR image has more bytes a row than its texels take."""
         first = self.plan.parts[0]
         return first.row_count > 1 and self.row_pitch_bytes != first.row_size_bytes
+
+    @property
+    def is_padded(self) -> bool:
+        """Return whether there is anything but texels in the memory of a LINEAR image up to its end."""
+        return self.has_padded_rows or bool(self.start_bytes)
 
     @property
     def end_bytes(self) -> int:
@@ -216,7 +218,7 @@ class Image(Resource):
         if offset_bytes + size < plan.source.size_bytes:
             return
         layouts: int | list[int] = self._fill_layout
-        if plan.source_levels < plan.mips:
+        if makes_levels(plan):
             features = format_features(self._device, plan.format.value, self.tiling)
             # of integers and depths no averages are allowed
             averages = plan.format.numeric not in ("uint", "sint") and plan.format.aspects == ("color",)
@@ -243,8 +245,26 @@ class Image(Resource):
         if descriptor.kind != "sampler":
             info.imageView = self.image_view(descriptor.level)
             info.imageLayout = self.rest_layout
+        if descriptor.flow_input and (copy := self.copy_for_flow(descriptor.level)) is not None:
+            info.imageView, info.imageLayout = copy.view, copy.layout
         write.pImageInfo = info
         return info
+
+    def copy_for_flow(self, level: int | None) -> CompanionImage | None:
+        """The image that an optical flow reads in place of a mip level; None where it reads the level itself.
+
+        The ML emulation layers sample the pictures with unnormalized coordinates. That is allowed with any view of a
+        single level, but where this is not the first level of its image, llvmpipe of Mesa 25 reads none of its texels
+        (seen with 25.0.7; 22.3.6 is right).
+        """
+        device = self._device
+        if not level or device.physical.vulkan12_properties.driverID != vk.DRIVER_ID_MESA_LLVMPIPE:
+            return None
+        if level not in self._flow_copies:
+            usage = usage_flags(device, self.plan, "OPTIMAL")
+            copy = CompanionImage(device, self._stack, self, level, usage, vk.IMAGE_LAYOUT_GENERAL)
+            self._flow_copies[level] = copy
+        return self._flow_copies[level]
 
     def image_view(self, level: int | None) -> Any:
         """The VkImageView of one mip level, or of all; of a depth and stencil image that of the depths."""
@@ -291,8 +311,8 @@ class Image(Resource):
         it."""
         before, after = ([layout] * self.plan.mips if isinstance(layout, int) else layout for layout in (old, new))
         changed = [
-            Transition(self.handle, self.aspect_mask, first, count, *layouts)
-            for first, count, layouts in runs(list(zip(before, after, strict=True)))
+            Transition(self.handle, self.aspect_mask, level, 1, *layouts)
+            for level, layouts in enumerate(zip(before, after, strict=True))
             if layouts[0] != layouts[1]
         ]
         if not changed:
@@ -322,3 +342,73 @@ def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Any:
         setattr(custom.customBorderColor, member, plan.custom_color)
         info.pNext = ffi.cast("void*", custom)  # alive until the sampler is made
     return device.create(stack, "sampler", "Sampler", info)
+
+
+def check_groups(device: Device, resources: Mapping[str, Any]) -> None:
+    """Check the members of memory groups that overlap images. A device may pad the rows of a LINEAR image: a buffer or
+    another image in the same memory would see the padding as data.
+
+    Raises UnsupportedError where two members disagree about rows, with the place, and ScenarioError where padding makes
+    the initial contents of two overlap.
+    """
+    problems: dict[frozenset[str], Diagnostic] = {}
+    for group, plans in memory_groups(resource.plan for resource in resources.values()).items():
+        where = f"memory group {group!r} on {device.physical.name!r}"
+        for image, other in permutations([resources[plan.uid] for plan in plans], 2):
+            if image.plan.kind != "image" or image.tiling != "LINEAR":
+                continue
+            if _contents_collide(image, other):
+                message = (
+                    f"{where}: the initial content of {other.plan.uid!r} overlaps that of image {image.plan.uid!r},"
+                    f" whose rows are {image.row_pitch_bytes} bytes apart so that it ends at byte {image.end_bytes}"
+                )
+                help = "give one of them initial content, or place it further back"
+                raise errors.ScenarioError(error("SR-MEMORY-001", f"{other.plan.pointer}/memory_group", message, help))
+            message = _disagreement(image, other)
+            if message:
+                help = "choose a width whose rows need no padding, or let a shader copy the texels"
+                problem = error("SR-MEMORY-007", f"{image.plan.pointer}/memory_group", f"{where}: {message}", help)
+                problems.setdefault(frozenset((image.plan.uid, other.plan.uid)), problem)
+    if problems:
+        raise errors.error_of(problems.values())
+
+
+def _contents_collide(image: Image, other: Any) -> bool:
+    """Return whether the padding of an image moves its content into that of a member behind it.
+
+    What overlaps without padding was looked at before there was a device.
+    """
+    plan, start = image.plan, other.plan.offset_bytes
+    if plan.source is None or other.plan.source is None:
+        return False
+    return bool(plan.offset_bytes + plan.size_bytes <= start < image.end_bytes)
+
+
+def _disagreement(image: Image, other: Any) -> str:
+    """Describe how another member would see the padding of a LINEAR image as data; empty where it does not.
+
+    A buffer as large as the padded image is taken to know about the padding. A tensor of the shape of the image has its
+    strides; any other sees packed bytes, as images of other widths do.
+    """
+    plan, part, kind = image.plan, image.plan.parts[0], other.plan.kind
+    start, end = other.plan.offset_bytes, other.plan.offset_bytes + other.plan.size_bytes
+    span = start, start + other.needs.size_bytes
+    if not overlap((plan.offset_bytes, plan.offset_bytes + image.needs.size_bytes), span):
+        return ""
+    rows = f"rows of image {plan.uid!r} are {image.row_pitch_bytes} bytes apart"
+    if kind == "image":
+        has_single_row = 1 in (part.row_count, other.plan.parts[0].row_count)
+        same_pitch = image.row_pitch_bytes == other.row_pitch_bytes
+        same_rows = has_single_row or (same_pitch and (plan.offset_bytes - start) % image.row_pitch_bytes == 0)
+        if same_rows or not (image.is_padded or other.is_padded):
+            return ""
+        return f"{rows}, those of image {other.plan.uid!r} {other.row_pitch_bytes}"
+    if not image.is_padded or (kind == "tensor" and other.plan.image == plan.uid):
+        return ""
+    before_padding = not image.start_bytes and end <= plan.offset_bytes + part.row_size_bytes
+    if before_padding or (kind == "buffer" and end >= image.end_bytes):
+        return ""
+    return (
+        f"{rows}, although their texels take {part.row_size_bytes}; {kind} {other.plan.uid!r} of"
+        f" {other.plan.size_bytes} bytes would see the padding as data"
+    )

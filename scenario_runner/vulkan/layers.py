@@ -4,8 +4,6 @@ Layers do not report themselves reliably (few support VK_EXT_tooling_info), so t
 reads are inspected.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection
@@ -107,30 +105,20 @@ def has_instance_extension(name: str, layer: str | None = None) -> bool:
 _COMMAND = re.compile(r"command (\d+)\b")
 
 
-def place_of(data: Any, subject: str | None) -> tuple[str | None, list[str]]:
-    """JSON pointer and names of the objects of a VkDebugUtilsMessengerCallbackDataEXT.
+def with_place(data: Any, subject: str | None) -> tuple[str | None, str]:
+    """JSON pointer of what a VkDebugUtilsMessengerCallbackDataEXT is about, and its message behind its place.
 
     ``subject`` is what is being created or recorded; where it is unknown, the labels of the command buffer tell.
     """
-    names = []
-    for pobject in data.pObjects[0 : data.objectCount]:
-        name = "" if pobject.pObjectName == ffi.NULL else _text(pobject.pObjectName)
-        if name and name not in names:
-            names.append(name)
+    names = [_text(named.pObjectName) for named in data.pObjects[0 : data.objectCount] if named.pObjectName]
     if subject is None:
         for label in data.pCmdBufLabels[0 : data.cmdBufLabelCount]:
             match = _COMMAND.match(_text(label.pLabelName))
             if match:
                 subject = f"/commands/{match[1]}"
-    return subject, names
-
-
-def with_place(text: str, pointer: str | None, names: list[str]) -> str:
-    """A message that begins with its place."""
-    parts = [] if pointer is None else [pointer]
-    if names:
-        parts.append(", ".join(map(repr, names)))
-    return ": ".join([*parts, text])
+    parts = [] if subject is None else [subject]
+    parts += [", ".join(map(repr, dict.fromkeys(filter(None, names))))] if any(names) else []
+    return subject, ": ".join([*parts, _text(data.pMessage)])
 
 
 def _text(chars: Any) -> str:
@@ -139,10 +127,10 @@ def _text(chars: Any) -> str:
 
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 
-# What the ML emulation layers do to a validation layer below them. What tensors a format can have is asked through all
-# layers; the structure and the formats are VK_ARM_tensors' own. A tensor that shares the memory of an OPTIMAL image
+# Messages that the ML emulation layers cause in a validation layer below them. Tensors of a format are queried through
+# all layers; the structure and the formats are VK_ARM_tensors' own. A tensor that shares the memory of an OPTIMAL image
 # is a buffer of size 0 to them, which they read and write by its address.
-_OF_THE_LAYERS = re.compile(
+OF_ML_LAYERS = re.compile(
     r"vkGetPhysicalDeviceFormatProperties2?\b.*(\(100046000\d\)|requires the extensions VK_ARM_tensors)"
     r"|VUID-VkBufferCreateInfo-size-00912\b|VUID-VkBufferMemoryBarrier2-offset-01187\b",
     re.DOTALL,
@@ -150,12 +138,6 @@ _OF_THE_LAYERS = re.compile(
 # Since 1.4.304 synchronization validation ignores what shaders access, unless the second one is set.
 _FOR_HAZARDS = ("validate_sync", "syncval_shader_accesses_heuristic")
 _LAYER_SETTINGS = "VK_EXT_layer_settings"
-
-
-def is_of_ml_layers(message: str) -> bool:
-    """Return whether a message of the layer is about what the ML emulation layers above it do, not about this
-    program."""
-    return _OF_THE_LAYERS.search(message) is not None
 
 
 def hazard_settings() -> list[Any]:

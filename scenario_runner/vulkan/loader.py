@@ -6,8 +6,6 @@ mix. Commands are looked up once each and called without trampolines. cffi has n
 Source: Vulkan specification, "Return Codes".
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable
@@ -68,6 +66,13 @@ def load() -> Any:
         install = _INSTALL_ON_WINDOWS if sys.platform == "win32" else install_here("loader", "driver")
         advice = f"{install}, or set {LOADER_VARIABLE} to the loader's path"
     raise NoDeviceError(f"no Vulkan loader could be opened ({'; '.join(reasons)})", help=advice)
+
+
+def loader_version() -> int:
+    """The packed Vulkan version that the loader supports. Raises NoDeviceError."""
+    number = ffi.new("uint32_t*")
+    check(instance_function(ffi.NULL, "vkEnumerateInstanceVersion")(number), "vkEnumerateInstanceVersion")
+    return int(number[0])
 
 
 def _reason(error: OSError, name: str) -> str:

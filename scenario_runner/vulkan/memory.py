@@ -182,38 +182,32 @@ def allocate(
     Until then it counts as a ``kind`` among the device's live objects.
     Raises OutOfMemoryError, which says how much was asked, for what, and how much there is.
     """
+    name, request = repr(device.physical.name), f"{purpose} asked for {readable_size(size_bytes)}"
     _, heap_index = device.physical.memory_types[type_index]
     heap_size = device.physical.memory_heaps[heap_index]
-    limit = device.physical.max_memory_allocation_size_bytes
+    limit = int(device.physical.vulkan11_properties.maxMemoryAllocationSize)
     if size_bytes > heap_size or size_bytes > limit:
-        most = min(heap_size, limit)
         what = "memory heap" if heap_size <= limit else "maxMemoryAllocationSize"
-        raise errors.OutOfMemoryError(
-            f"{purpose} needs {readable_size(size_bytes)} of memory at once;"
-            f" the {what} of {device.physical.name!r} is {readable_size(most)}"
-        )
+        most = f"the {what} of {name} is {readable_size(min(heap_size, limit))}"
+        raise errors.OutOfMemoryError(f"{purpose} needs {readable_size(size_bytes)} of memory at once; {most}")
     if device.physical.type == "cpu":
         _check_host_memory(device, size_bytes, purpose)
     memory = ffi.new("VkDeviceMemory*")
     info = new("VkMemoryAllocateInfo", allocationSize=size_bytes, memoryTypeIndex=type_index)
     code = device.fn.vkAllocateMemory(device.handle, info, ffi.NULL, memory)
     if code < 0:
-        raise error_class(code)(
-            f"vkAllocateMemory failed with {result_name(code)}: {purpose} asked for {readable_size(size_bytes)}"
-            f" from a heap of {readable_size(heap_size)} on {device.physical.name!r}"
-        )
+        message = f"vkAllocateMemory failed with {result_name(code)}: {request}"
+        raise error_class(code)(f"{message} from a heap of {readable_size(heap_size)} on {name}")
     handle = memory[0]
     device.own(stack, kind, device.fn.vkFreeMemory, handle, size_bytes)
     mapping = None
     if mapped:
         pointer = ffi.new("void**")
-        request = f"{purpose} asked for {readable_size(size_bytes)}"
         check(device.fn.vkMapMemory(device.handle, handle, 0, size_bytes, 0, pointer), "vkMapMemory", request)
         if (address := int(ffi.cast("uintptr_t", pointer[0]))) in _UNUSABLE_ADDRESSES:
             raise errors.OutOfMemoryError(
                 f"vkMapMemory returned VK_SUCCESS and the unusable address {address:#x}: {request}",
-                help="the driver could not map the memory; a limit of the address space (ulimit -v)"
-                " or too little free memory is the usual cause",
+                help="too little free memory, or a limit of the address space (ulimit -v), is the usual cause",
             )
         mapping = ffi.cast("char*", pointer[0])
     return Allocation(handle, size_bytes, type_index, mapping)
@@ -256,7 +250,6 @@ class MemoryBlocks:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._free: list[tuple[Allocation, ExitStack]] = []  # in the order in which they were given back
-        self._free_bytes = 0
 
     def take(self, stack: ExitStack, size_bytes: int, type_index: int, purpose: str) -> Allocation:
         """At least ``size_bytes`` of memory, mapped where the host uses the type in place, until ``stack`` is closed.
@@ -268,33 +261,26 @@ class MemoryBlocks:
             return allocate(device, stack, size_bytes, type_index, purpose, mapped=mapped)
         most_bytes = max(_FITTING * size_bytes, _SMALL_BYTES)
         fitting = [
-            span
-            for span in self._free
-            if span[0].type_index == type_index and size_bytes <= span[0].size_bytes <= most_bytes
+            (kept.size_bytes, index)
+            for index, (kept, _) in enumerate(self._free)
+            if kept.type_index == type_index and size_bytes <= kept.size_bytes <= most_bytes
         ]
         if fitting:
-            block = min(fitting, key=lambda span: span[0].size_bytes)
-            self._free.remove(block)
-            self._free_bytes -= block[0].size_bytes
+            allocation, owner = self._free.pop(min(fitting)[1])
         else:
-            with ExitStack() as owner:
-                allocation = allocate(
-                    device, owner, size_bytes, type_index, purpose, mapped=mapped, kind="memory block"
-                )
-                block = allocation, owner.pop_all()
-        stack.callback(self._give_back, block)
-        return block[0]
+            with ExitStack() as new_owner:
+                kind = "memory block"
+                allocation = allocate(device, new_owner, size_bytes, type_index, purpose, mapped=mapped, kind=kind)
+                owner = new_owner.pop_all()
+        stack.callback(self._give_back, allocation, owner)
+        return allocation
 
-    def _give_back(self, block: tuple[Allocation, ExitStack]) -> None:
-        self._free.append(block)
-        self._free_bytes += block[0].size_bytes
-        while len(self._free) > _KEPT or self._free_bytes > _KEPT_BYTES:
-            allocation, owner = self._free.pop(0)
-            self._free_bytes -= allocation.size_bytes
-            owner.close()
+    def _give_back(self, allocation: Allocation, owner: ExitStack) -> None:
+        self._free.append((allocation, owner))
+        while len(self._free) > _KEPT or sum(kept.size_bytes for kept, _ in self._free) > _KEPT_BYTES:
+            self._free.pop(0)[1].close()
 
     def close(self) -> None:
         """Free all that is not in use; calling it again does nothing."""
-        self._free_bytes = 0
         while self._free:
             self._free.pop()[1].close()

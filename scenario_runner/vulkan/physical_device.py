@@ -4,8 +4,6 @@ Every feature structure is {VkStructureType, pNext, VkBool32 members…}, so one
 those that the binding package does not know.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -78,7 +76,9 @@ class FeatureTable:
 
         None when the device does not report it as supported, or its extension is ``disabled``.
         """
-        for name in self._candidates(ALIASES.get(structure, structure), member):
+        structure = ALIASES.get(structure, structure)
+        rolled_up = [old for old, new in ROLLED_UP.items() if new == structure and member in FEATURES[old][3]]
+        for name in (structure, *rolled_up):
             if member in self.supported(name):
                 extension = self._extension_of(name)
                 return None if extension in disabled else Feature(name, member, extension)
@@ -93,14 +93,9 @@ class FeatureTable:
 
     def supported(self, structure: str) -> frozenset[str]:
         """The members of ``structure`` that the driver reports as true; none where the device lacks the structure."""
-        known = self._known.get(structure)
-        if known is None:
-            known = self._known[structure] = self._query(structure)
-        return known
-
-    def _candidates(self, structure: str, member: str) -> list[str]:
-        rolled_up = [old for old, new in ROLLED_UP.items() if new == structure and member in FEATURES[old][3]]
-        return [structure, *rolled_up]
+        if structure not in self._known:
+            self._known[structure] = self._query(structure)
+        return self._known[structure]
 
     def _is_core(self, structure: str) -> bool:
         version = _STRUCTURES[structure][1]
@@ -158,11 +153,11 @@ def checked_names(names: str | Iterable[str]) -> frozenset[str]:
     where a device has it (VUID-VkDeviceCreateInfo-pProperties-04451).
     """
     checked = set()
-    for given in [names] if isinstance(names, str) else names:
-        name = _SPELLINGS.get(given, given)
+    for spelling in [names] if isinstance(names, str) else names:
+        name = _SPELLINGS.get(spelling, spelling)
         if name not in DEVICE_EXTENSIONS:
-            meant = did_you_mean(close_names(given, DEVICE_EXTENSIONS, most=1, cutoff=0.7))
-            raise UsageError(f"--disable-extension: {given!r} is not a device extension of Vulkan{meant}")
+            meant = did_you_mean(close_names(spelling, DEVICE_EXTENSIONS, most=1, cutoff=0.7))
+            raise UsageError(f"--disable-extension: {spelling!r} is not a device extension of Vulkan{meant}")
         if name == _MANDATORY:
             raise UsageError(f"--disable-extension: {name} must be enabled on a device that has it")
         checked.add(name)
@@ -197,14 +192,6 @@ class PhysicalDevice:
         return properties
 
     @cached_property
-    def _properties2(self) -> tuple[Any, Any]:
-        vulkan11 = new("VkPhysicalDeviceVulkan11Properties")
-        vulkan12 = new("VkPhysicalDeviceVulkan12Properties")
-        properties = chain(new("VkPhysicalDeviceProperties2"), vulkan11, vulkan12)
-        self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
-        return vulkan11, vulkan12
-
-    @cached_property
     def name(self) -> str:
         return str(ffi.string(self.properties.deviceName).decode(errors="replace"))
 
@@ -222,17 +209,26 @@ class PhysicalDevice:
         """VkPhysicalDeviceLimits."""
         return self.properties.limits
 
-    @property
+    def properties_of(self, structure: str) -> Any:
+        """A structure that extends VkPhysicalDeviceProperties2. Raises TypeError for one that the bindings lack."""
+        values = new(structure)
+        self.fn.vkGetPhysicalDeviceProperties2(self.handle, chain(new("VkPhysicalDeviceProperties2"), values))
+        return values
+
+    def format_properties_of(self, structure: str, format: int) -> Any:
+        """A structure that extends VkFormatProperties2, about a VkFormat."""
+        values = new(structure)
+        properties = chain(new("VkFormatProperties2"), values)
+        self.fn.vkGetPhysicalDeviceFormatProperties2(self.handle, format, properties)
+        return values
+
+    @cached_property
     def vulkan11_properties(self) -> Any:
-        return self._properties2[0]
+        return self.properties_of("VkPhysicalDeviceVulkan11Properties")
 
-    @property
+    @cached_property
     def vulkan12_properties(self) -> Any:
-        return self._properties2[1]
-
-    @property
-    def max_memory_allocation_size_bytes(self) -> int:
-        return int(self.vulkan11_properties.maxMemoryAllocationSize)
+        return self.properties_of("VkPhysicalDeviceVulkan12Properties")
 
     @cached_property
     def uuid(self) -> str:
@@ -300,20 +296,16 @@ class PhysicalDevice:
     def has_property(self, structure: str, member: str, bits: int) -> bool:
         """Return whether ``member`` of a structure that extends VkPhysicalDeviceProperties2 has all ``bits``."""
         try:
-            values = new(structure)
+            values = self.properties_of(structure)
         except TypeError:
             return False  # newer than the binding: whoever needs it gets told that the device lacks it
-        properties = chain(new("VkPhysicalDeviceProperties2"), values)
-        self.fn.vkGetPhysicalDeviceProperties2(self.handle, properties)
         return int(getattr(values, member)) & bits == bits
 
     def queue_family(self, *, graphics: bool = False) -> int | None:
         """The first queue family with compute, and with graphics where it is wanted; or None."""
         required = vk.QUEUE_COMPUTE_BIT | (vk.QUEUE_GRAPHICS_BIT if graphics else 0)
-        for index, (flags, count, _) in enumerate(self.queue_families):
-            if flags & required == required and count:
-                return index
-        return None
+        families = enumerate(self.queue_families)
+        return next((index for index, (flags, count, _) in families if flags & required == required and count), None)
 
     def unusable_because(self) -> str | None:
         """The reason why this device cannot run scenarios at all, or None when it can."""

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scenario_runner import errors, progress
-from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan, Specialization
+from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, Kept
@@ -37,8 +37,7 @@ _MOST_CONSTANT_BYTES = 256 << 20
 SHADER_STAGES = vk.SHADER_STAGE_VERTEX_BIT | vk.SHADER_STAGE_FRAGMENT_BIT
 
 
-_Made = TypeVar("_Made")
-
+_Created = TypeVar("_Created")
 
 DESCRIPTOR_TYPES = {
     "sampler": vk.DESCRIPTOR_TYPE_SAMPLER,
@@ -76,29 +75,28 @@ class PipelineCache:
 
     def compute(self, plan: PipelinePlan) -> Pipeline:
         """The pipeline of a compute shader. Raises ShaderError or DeviceError, with the place."""
-        text = f"shader {plan.label!r}"
-        return self._made(self.shaders, plan, text, "compute", plan.label, _create_compute)
+        label = f"shader {plan.label!r}"
+        return self.made(self.shaders, plan, label, "compute", plan.label, _create_compute)
 
     def graphics(self, plan: GraphicsPipelinePlan) -> Pipeline:
         """The pipeline of a vertex and a fragment shader. Raises DeviceError or a subclass, with the place."""
-        return self._made(self.shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics)
+        return self.made(self.shaders, plan, _label_of(plan), "graphics", plan.fragment.label, _create_graphics)
 
-    def graph(
-        self, plan: Any, label: str, name: str, create: Callable[[PipelineCache, Any, ExitStack], _Made]
-    ) -> _Made:
-        """The pipeline of a graph or of an optical flow, which ``create`` makes with its constants' ``size_bytes``."""
-        return self._made(self.graphs, plan, label, plan.kind.replace("_", " "), name, create)
-
-    def _made(
+    def made(
         self,
-        kept: Kept[Any],
+        table: Kept[Any],
         plan: Any,
         label: str,
         kind: str,
         name: str,
-        create: Callable[[PipelineCache, Any, ExitStack], _Made],
-    ) -> _Made:
-        def make(stack: ExitStack) -> _Made:
+        create: Callable[[PipelineCache, Any, ExitStack], _Created],
+    ) -> _Created:
+        """The pipeline of a plan in ``table``, created now if it is new; messages call it ``label``, traces ``name``.
+
+        Raises what ``create`` raises, with the place.
+        """
+
+        def make(stack: ExitStack) -> _Created:
             progress.doing(f"creating the pipeline of {label}", plan.pointer)
             try:
                 with progress.phase("pipelines", f"{kind} pipeline", name):
@@ -107,8 +105,8 @@ class PipelineCache:
                 raise error.at(pointer=plan.pointer) from None
 
         cache = self.device.driver_cache
-        entry: _Made = kept.get(plan.content if cache is None else cache.key(plan.content), make)
-        return entry
+        pipeline: _Created = table.get(plan.content if cache is None else (cache.owner, plan.content), make)
+        return pipeline
 
     def close(self) -> None:
         """Destroy everything; calling it again does nothing."""
@@ -120,31 +118,24 @@ class PipelineCache:
 
     def set_layouts(self, sets: tuple[tuple[LayoutBinding, ...], ...]) -> list[Any]:
         """The VkDescriptorSetLayout of each set, from set 0 on, made now if it is new."""
-        handles = []
         for bindings in sets:
             if bindings not in self._set_layouts:
-                self._set_layouts[bindings] = self._create_set_layout(bindings)
-            handles.append(self._set_layouts[bindings])
-        return handles
-
-    def _create_set_layout(self, bindings: tuple[LayoutBinding, ...]) -> Any:
-        """A VkDescriptorSetLayout; an empty one stands for a set number that is not used."""
-        info = new(
-            "VkDescriptorSetLayoutCreateInfo",
-            pBindings=[
-                {
-                    "binding": binding.binding,
-                    "descriptorType": DESCRIPTOR_TYPES[binding.kind],
-                    "descriptorCount": 1,
-                    # graphs are not a shader stage: what they find in a set is there for all
-                    "stageFlags": vk.SHADER_STAGE_ALL
-                    if binding.kind == "tensor"
-                    else sum(_STAGES[stage] for stage in binding.stages),
-                }
-                for binding in bindings
-            ],
-        )
-        return self.device.create(self._stack, "set layout", "DescriptorSetLayout", info)
+                members = [
+                    {
+                        "binding": binding.binding,
+                        "descriptorType": DESCRIPTOR_TYPES[binding.kind],
+                        "descriptorCount": 1,
+                        # graphs are not a shader stage: what they find in a set is there for all
+                        "stageFlags": vk.SHADER_STAGE_ALL
+                        if binding.kind == "tensor"
+                        else sum(_STAGES[stage] for stage in binding.stages),
+                    }
+                    for binding in bindings
+                ]  # none for a set number that is not used
+                info = new("VkDescriptorSetLayoutCreateInfo", pBindings=members)
+                layout = self.device.create(self._stack, "set layout", "DescriptorSetLayout", info)
+                self._set_layouts[bindings] = layout
+        return [self._set_layouts[bindings] for bindings in sets]
 
     def layout(
         self,
@@ -170,18 +161,17 @@ class PipelineCache:
 
 
 def _create_compute(pipelines: PipelineCache, plan: PipelinePlan, stack: ExitStack) -> Pipeline:
-    device = pipelines.device
     layout = pipelines.layout(plan.set_layouts, plan.push_constants_size, plan.label)
     with ExitStack() as modules:
-        stage = _stage(device, modules, plan, vk.SHADER_STAGE_COMPUTE_BIT)
+        stage = _stage(pipelines.device, modules, plan, vk.SHADER_STAGE_COMPUTE_BIT)
         info = new("VkComputePipelineCreateInfo", stage=stage, layout=layout)
-        create, label = device.fn.vkCreateComputePipelines, f"shader {plan.label!r}"
-        return Pipeline(_create_shaders(device, stack, create, info, plan.label, plan.pointer, 1, label), layout)
+        purpose = f"shader {plan.label!r}"
+        return Pipeline(_create_shaders(pipelines.device, stack, "Compute", info, plan.label, plan, purpose), layout)
 
 
 def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack: ExitStack) -> Pipeline:
-    device, label = pipelines.device, _label_of(plan)
-    layout = pipelines.layout(plan.set_layouts, plan.push_constants_size, label, SHADER_STAGES)
+    device, purpose = pipelines.device, _label_of(plan)
+    layout = pipelines.layout(plan.set_layouts, plan.push_constants_size, purpose, SHADER_STAGES)
     with ExitStack() as modules:
         info = new(
             "VkGraphicsPipelineCreateInfo",
@@ -203,33 +193,58 @@ def _create_graphics(pipelines: PipelineCache, plan: GraphicsPipelinePlan, stack
             layout=layout,
         )
         chain(info, new("VkPipelineRenderingCreateInfo", pColorAttachmentFormats=list(plan.formats)))
-        create, name = device.fn.vkCreateGraphicsPipelines, plan.fragment.label
-        return Pipeline(_create_shaders(device, stack, create, info, name, plan.pointer, 2, label), layout)
+        return Pipeline(_create_shaders(device, stack, "Graphics", info, plan.fragment.label, plan, purpose), layout)
 
 
-def _create_shaders(
-    device: Device, stack: ExitStack, create: Any, info: Any, name: str, pointer: str, stages: int, label: str
-) -> Any:
-    """The VkPipeline that ``create`` (vkCreate…Pipelines) makes of ``info``, destroyed with ``stack``."""
-    info = with_robustness(info, device.enabled.features)
+def _create_shaders(device: Device, stack: ExitStack, kind: str, info: Any, name: str, plan: Any, purpose: str) -> Any:
+    """The VkPipeline of shaders, made as robust and measurable as the device was opened for."""
+    behaviour = behaviours(device.enabled.features)
+    if behaviour is not None:
+        buffers, images = behaviour
+        robust = {"storageBuffers": buffers, "uniformBuffers": buffers, "images": images}
+        chain(info, new("VkPipelineRobustnessCreateInfo", **robust))
     if "VK_ARM_shader_instrumentation" in device.enabled.extensions:
-        flags = new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM)
-        info = chain(info, flags)
+        chain(info, new("VkPipelineCreateFlags2CreateInfo", flags=vk.PIPELINE_CREATE_2_INSTRUMENT_SHADERS_BIT_ARM))
+    return create_pipeline(device, stack, kind, info, name, plan.pointer, purpose)
+
+
+def create_pipeline(
+    device: Device, stack: ExitStack, kind: str, info: Any, name: str, pointer: str, purpose: str
+) -> Any:
+    """The VkPipeline that vkCreate<kind>Pipelines makes of ``info``, destroyed with ``stack``.
+
+    The driver's cache of a run knows it by ``name``. Raises DeviceError or a subclass, which names ``purpose``.
+    """
     handle = ffi.new("VkPipeline*")
-    make = lambda cache, info: create(device.handle, cache, 1, info, ffi.NULL, handle)  # noqa: E731
-    code = created(device, make, info, name, pointer, stages=stages)
-    check(code, "vkCreateComputePipelines" if stages == 1 else "vkCreateGraphicsPipelines", label)
-    device.own(stack, "pipeline", device.fn.vkDestroyPipeline, handle[0])
+    command, stages, deferred = _COMMANDS[kind]
+    function = getattr(device.fn, command)
+
+    def make(cache: Any) -> int:
+        return int(function(device.handle, *deferred, cache, 1, info, ffi.NULL, handle))
+
+    cache = device.driver_cache
+    check(make(ffi.NULL) if cache is None else cache.create(make, info, name, pointer, stages), command, purpose)
+    device.own(stack, "graph pipeline" if deferred else "pipeline", device.fn.vkDestroyPipeline, handle[0])
     return handle[0]
 
 
+# The commands that create pipelines, with the number of shader stages; that of graphs takes a VkDeferredOperationKHR.
+_COMMANDS: dict[str, tuple[str, int, list[Any]]] = {
+    "Compute": ("vkCreateComputePipelines", 1, []),
+    "Graphics": ("vkCreateGraphicsPipelines", 2, []),
+    "DataGraph": ("vkCreateDataGraphPipelinesARM", 0, [ffi.NULL]),
+}
+
+
 def _stage(device: Device, modules: ExitStack, plan: PipelinePlan | ShaderStagePlan, stage: int) -> Any:
+    values = plan.specialization
+    entries = [{"constantID": constant, "offset": offset, "size": size} for constant, offset, size in values.entries]
     return new(
         "VkPipelineShaderStageCreateInfo",
         stage=stage,
         module=create_shader_module(device, modules, plan.code, plan.label),
         pName=plan.entry,
-        pSpecializationInfo=specialization_info(plan.specialization),
+        pSpecializationInfo={"pMapEntries": entries, "pData": values.data} if entries else None,
     )
 
 
@@ -237,34 +252,22 @@ def _label_of(plan: GraphicsPipelinePlan) -> str:
     return f"shaders {plan.vertex.label!r} and {plan.fragment.label!r}"
 
 
-def created(
-    device: Device, make: Callable[[Any, Any], int], info: Any, label: str, pointer: str, *, stages: int
-) -> int:
-    """The VkResult of ``make``, which creates a pipeline from a VkPipelineCache, or NULL, and a create info."""
-    cache = device.driver_cache
-    code: int = make(ffi.NULL, info) if cache is None else cache.create(make, info, label, pointer, stages)
-    return code
-
-
 def create_shader_module(device: Device, stack: ExitStack, code: bytes, label: str) -> Any:
     """A VkShaderModule, destroyed with ``stack``; pipelines do not need it after their creation."""
-    words = ffi.from_buffer("uint32_t[]", code)
-    info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
+    info = new("VkShaderModuleCreateInfo", pCode=code)
     return device.create(stack, "shader module", "ShaderModule", info, f"shader {label!r}")
 
 
-def specialization_info(values: Specialization) -> Any:
-    """A VkSpecializationInfo; NULL without values."""
-    if not values.entries:
-        return ffi.NULL
-    return new(
-        "VkSpecializationInfo",
-        pMapEntries=[
-            {"constantID": constant, "offset": offset, "size": size} for constant, offset, size in values.entries
-        ],
-        dataSize=len(values.data),
-        pData=ffi.from_buffer(values.data),
-    )
+# The behaviour of buffers and of images under each feature, from the weakest to the strictest.
+_OF_BUFFERS = {
+    "pipelineRobustness": vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS,
+    "robustBufferAccess2": vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS_2,
+}
+_OF_IMAGES = {
+    "pipelineRobustness": vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_DEVICE_DEFAULT,
+    "robustImageAccess": vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ROBUST_IMAGE_ACCESS,
+    "robustImageAccess2": vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ROBUST_IMAGE_ACCESS_2,
+}
 
 
 def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
@@ -272,31 +275,8 @@ def behaviours(features: Collection[Feature]) -> tuple[int, int] | None:
     members = {feature.member for feature in features}
     if "pipelineRobustness" not in members:
         return None
-    buffers = vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS
-    if "robustBufferAccess2" in members:
-        buffers = vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS_2
-    images = vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_DEVICE_DEFAULT
-    if "robustImageAccess2" in members:
-        images = vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ROBUST_IMAGE_ACCESS_2
-    elif "robustImageAccess" in members:
-        images = vk.PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ROBUST_IMAGE_ACCESS
+    buffers, images = ([table[name] for name in table if name in members][-1] for table in (_OF_BUFFERS, _OF_IMAGES))
     return buffers, images
-
-
-def with_robustness(info: Any, features: Collection[Feature]) -> Any:
-    """A Vk…PipelineCreateInfo, with a VkPipelineRobustnessCreateInfo behind it where that is enabled."""
-    supported = behaviours(features)
-    if supported is None:
-        return info
-    buffers, images = supported
-    robustness = new(
-        "VkPipelineRobustnessCreateInfo",
-        storageBuffers=buffers,
-        uniformBuffers=buffers,
-        vertexInputs=vk.PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DEVICE_DEFAULT,
-        images=images,
-    )
-    return chain(info, robustness)
 
 
 def allocate_sets(
@@ -318,12 +298,8 @@ def allocate_sets(
     purpose = f"{len(layouts)} descriptor sets"
     # a pool needs one size even when every set is empty
     pool_sizes = [*sizes.items()] or [(vk.DESCRIPTOR_TYPE_STORAGE_BUFFER, 1)]
-    info = new(
-        "VkDescriptorPoolCreateInfo",
-        maxSets=len(layouts),
-        poolSizeCount=len(pool_sizes),
-        pPoolSizes=ffi.new("VkDescriptorPoolSize[]", pool_sizes),
-    )
+    sizes_array = ffi.new("VkDescriptorPoolSize[]", pool_sizes)
+    info = new("VkDescriptorPoolCreateInfo", maxSets=len(layouts), pPoolSizes=sizes_array)
     pool = device.create(stack, "descriptor pool", "DescriptorPool", info, purpose)
     handles = ffi.new("VkDescriptorSet[]", len(layouts))
     allocate = new("VkDescriptorSetAllocateInfo", descriptorPool=pool, pSetLayouts=layouts)

@@ -1,17 +1,14 @@
 """Recorders of barriers, of draws with dynamic rendering, and of dispatches of graphs and optical flows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from scenario_runner.plan.plan import Barrier
 from scenario_runner.plan.special_records import Draw, OpticalFlowDispatch, Target
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.companion_image import CompanionImage
 from scenario_runner.vulkan.device import memory_barrier
-from scenario_runner.vulkan.image_support import image_barriers
+from scenario_runner.vulkan.image_support import CompanionImage, image_barriers
 from scenario_runner.vulkan.optical_flow import dispatch_info
 from scenario_runner.vulkan.pipeline import SHADER_STAGES
 from scenario_runner.vulkan.recording import Prepared, Recorder
@@ -45,71 +42,52 @@ class BarrierRecorder(Recorder):
     binds = False
 
     def _record(self, operation: Barrier) -> None:
-        """One vkCmdPipelineBarrier for all barriers with equal stages (version 1 takes one pair of masks a call)."""
-        by_stages: dict[tuple[int, int], tuple[list[Any], list[Any], list[Any]]] = {}
-        tensors = []
+        """A command for each barrier: version 1 of the command takes one pair of stages for all of its barriers."""
+        fn, resources = self.prepared.device.fn, self.prepared.resources
         stages = _STAGES if self.prepared.device.has_graphics else _STAGES_WITHOUT_GRAPHICS
         for barrier in operation.barriers:
             src, dst = _mask(barrier.src_stages, stages), _mask(barrier.dst_stages, stages)
-            # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
-            src_access = _ACCESS[barrier.src_access] if src else 0
-            dst_access = _ACCESS[barrier.dst_access] if dst else 0
+            access = _ACCESS[barrier.src_access] if src else 0, _ACCESS[barrier.dst_access] if dst else 0
+            none: tuple[Any, ...] = (0, ffi.NULL)
+            memory = buffer = image = none
             if barrier.kind == "tensor":
-                tensors.append((self.prepared.resources[barrier.uid], src, src_access, dst, dst_access))
+                handle = resources[barrier.uid].handle
+                fn.vkCmdPipelineBarrier2(self.commands, _tensor_dependency(handle, (src, dst), access))
                 continue
-            key = (src or vk.PIPELINE_STAGE_TOP_OF_PIPE_BIT, dst or vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT)
-            memory, buffers, images = by_stages.setdefault(key, ([], [], []))
             if barrier.kind == "memory":
-                memory.append(memory_barrier(src_access, dst_access))
+                memory = 1, memory_barrier(*access)
             elif barrier.kind == "image":
-                change = self.prepared.resources[barrier.uid].barrier_transition(barrier)
-                images.append(image_barriers([change], src_access, dst_access))
+                image = 1, image_barriers([resources[barrier.uid].barrier_transition(barrier)], *access)
             else:
-                buffers.append(
-                    {
-                        "sType": vk.STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER,
-                        "srcAccessMask": src_access,
-                        "dstAccessMask": dst_access,
-                        "srcQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
-                        "dstQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
-                        "buffer": self.prepared.resources[barrier.uid].handle,
-                        "offset": barrier.offset_bytes,
-                        "size": barrier.size_bytes,
-                    }
-                )
-        for (src, dst), (memory, buffers, images) in by_stages.items():
-            self.prepared.device.fn.vkCmdPipelineBarrier(
-                self.commands,
-                src,
-                dst,
-                0,
-                len(memory),
-                ffi.new("VkMemoryBarrier[]", [block[0] for block in memory]),
-                len(buffers),
-                ffi.new("VkBufferMemoryBarrier[]", buffers),
-                len(images),
-                ffi.new("VkImageMemoryBarrier[]", [image[0] for image in images]),
-            )
-        if tensors:
-            self._record_tensor_barriers(tensors)
+                members = {
+                    "sType": vk.STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER,
+                    "srcAccessMask": access[0],
+                    "dstAccessMask": access[1],
+                    "srcQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
+                    "dstQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
+                    "buffer": resources[barrier.uid].handle,
+                    "offset": barrier.offset_bytes,
+                    "size": barrier.size_bytes,
+                }
+                buffer = 1, ffi.new("VkBufferMemoryBarrier*", members)
+            # version 1 has no empty stage mask; top and bottom of pipe, without any access, stand for "no stage"
+            src, dst = src or vk.PIPELINE_STAGE_TOP_OF_PIPE_BIT, dst or vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+            fn.vkCmdPipelineBarrier(self.commands, src, dst, 0, *memory, *buffer, *image)
 
-    def _record_tensor_barriers(self, barriers: Sequence[tuple[Any, int, int, int, int]]) -> None:
-        """One vkCmdPipelineBarrier2 for (tensor, source stages, source access, destination stages, access) of each."""
-        infos = [
-            {
-                "sType": vk.STRUCTURE_TYPE_TENSOR_MEMORY_BARRIER_ARM,
-                "srcStageMask": src_stages,
-                "srcAccessMask": src_access,
-                "dstStageMask": dst_stages,
-                "dstAccessMask": dst_access,
-                "srcQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
-                "dstQueueFamilyIndex": vk.QUEUE_FAMILY_IGNORED,
-                "tensor": tensor.handle,
-            }
-            for tensor, src_stages, src_access, dst_stages, dst_access in barriers
-        ]
-        dependency = chain(new("VkDependencyInfo"), new("VkTensorDependencyInfoARM", pTensorMemoryBarriers=infos))
-        self.prepared.device.fn.vkCmdPipelineBarrier2(self.commands, dependency)
+
+def _tensor_dependency(tensor: Any, stages: tuple[int, int], access: tuple[int, int]) -> Any:
+    """A VkDependencyInfo, of version 2, with a barrier of a tensor."""
+    barrier = new(
+        "VkTensorMemoryBarrierARM",
+        srcStageMask=stages[0],
+        srcAccessMask=access[0],
+        dstStageMask=stages[1],
+        dstAccessMask=access[1],
+        srcQueueFamilyIndex=vk.QUEUE_FAMILY_IGNORED,
+        dstQueueFamilyIndex=vk.QUEUE_FAMILY_IGNORED,
+        tensor=tensor,
+    )
+    return chain(new("VkDependencyInfo"), new("VkTensorDependencyInfoARM", pTensorMemoryBarriers=[barrier]))
 
 
 def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
@@ -117,6 +95,9 @@ def _mask(stages: tuple[str, ...], bits: Mapping[str, int]) -> int:
     for stage in stages:
         mask |= bits[stage]
     return mask
+
+
+_Area: TypeAlias = tuple[tuple[Target, ...], tuple[int, int]]
 
 
 class DrawRecorder(Recorder):
@@ -128,17 +109,10 @@ class DrawRecorder(Recorder):
 
     def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
-        device = prepared.device
-        fn = device.fn
-        suffix = "KHR" if "VK_KHR_dynamic_rendering" in device.enabled.extensions else ""
-        self._begin = getattr(fn, f"vkCmdBeginRendering{suffix}")
-        self._end = getattr(fn, f"vkCmdEndRendering{suffix}")
-        self._bind_pipeline, self._bind_sets = fn.vkCmdBindPipeline, fn.vkCmdBindDescriptorSets
-        self._push, self._draw = fn.vkCmdPushConstants, fn.vkCmdDraw
-        self._set_viewport, self._set_scissor = fn.vkCmdSetViewport, fn.vkCmdSetScissor
-        self._renderings: dict[tuple[tuple[Target, ...], tuple[int, int]], tuple[Any, list[CompanionImage]]] = {}
-        self._open: tuple[tuple[Target, ...], tuple[int, int]] | None = None
-        self._open_companions: list[CompanionImage] = []
+        self._suffix = "KHR" if "VK_KHR_dynamic_rendering" in prepared.device.enabled.extensions else ""
+        # VkRenderingInfo and the companion images that are drawn into, by targets and extent
+        self._renderings: dict[_Area, tuple[Any, list[CompanionImage]]] = {}
+        self._open: _Area | None = None
         self.disturbed()
 
     def disturbed(self) -> None:
@@ -153,20 +127,20 @@ class DrawRecorder(Recorder):
 
     def _record(self, draw: Draw) -> None:
         """One draw, and the barrier after it."""
-        commands = self.commands
-        key = (draw.targets, draw.extent)
-        if key != self._open:
+        commands, fn = self.commands, self.prepared.device.fn
+        area = (draw.targets, draw.extent)
+        if area != self._open:
             self._finish()
-            self._start(key)
+            self._start(area)
         if draw.extent != self._extent:
             self._extent = draw.extent
             width, height = draw.extent
-            self._set_viewport(commands, 0, 1, [(0, 0, width, height, 0, 1)])
-            self._set_scissor(commands, 0, 1, [((0, 0), (width, height))])
+            fn.vkCmdSetViewport(commands, 0, 1, [(0, 0, width, height, 0, 1)])
+            fn.vkCmdSetScissor(commands, 0, 1, [((0, 0), (width, height))])
         if draw.pipeline != self._pipeline:
             self._pipeline = draw.pipeline
             pipeline = self.prepared.graphics[draw.pipeline]
-            self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_GRAPHICS, pipeline.handle)
+            fn.vkCmdBindPipeline(commands, vk.PIPELINE_BIND_POINT_GRAPHICS, pipeline.handle)
             if pipeline.layout != self._layout:
                 self._layout = pipeline.layout
                 self._descriptors = -1
@@ -175,54 +149,50 @@ class DrawRecorder(Recorder):
             self._descriptors = draw.descriptors
             sets, count = self.prepared.descriptor_sets[draw.descriptors]
             if count:
-                self._bind_sets(commands, vk.PIPELINE_BIND_POINT_GRAPHICS, self._layout, 0, count, sets, 0, ffi.NULL)
+                point = vk.PIPELINE_BIND_POINT_GRAPHICS
+                fn.vkCmdBindDescriptorSets(commands, point, self._layout, 0, count, sets, 0, ffi.NULL)
         if draw.push_constants and draw.push_constants != self._pushed:
             self._pushed = draw.push_constants
             data = ffi.from_buffer(self._pushed)
-            self._push(commands, self._layout, SHADER_STAGES, 0, len(self._pushed), data)
-        self._draw(commands, 3, 1, 0, 0)
+            fn.vkCmdPushConstants(commands, self._layout, SHADER_STAGES, 0, len(self._pushed), data)
+        fn.vkCmdDraw(commands, 3, 1, 0, 0)
         if draw.barrier_after:
             self._finish()
-            self._barrier()
+            self.prepared.device.barrier(commands)
 
     def _finish(self) -> None:
         """End the rendering that is going on, if there is one."""
         if self._open is None:
             return
+        _, companions = self._renderings[self._open]
         self._open = None
-        self._end(self.commands)
-        if self._open_companions:
-            for companion in self._open_companions:
-                companion.record_out(self.commands)
-            self._open_companions = []
-            self._barrier()
-
-    def _start(self, key: tuple[tuple[Target, ...], tuple[int, int]]) -> None:
-        self._open = key
-        targets, extent = key
-        rendering = self._renderings.get(key)
-        if rendering is None:
-            rendering = self._renderings[key] = self._rendering(targets, extent)
-        info, companions = rendering
+        getattr(self.prepared.device.fn, f"vkCmdEndRendering{self._suffix}")(self.commands)
+        for companion in companions:
+            companion.record_out(self.commands)
         if companions:
-            self._barrier()  # the scenario's barriers are about the attachments, not about copies of them
-            self._open_companions = companions
-            for companion in companions:
-                companion.record_in(self.commands)
-        self._begin(self.commands, info)
+            self.prepared.device.barrier(self.commands)
+
+    def _start(self, area: _Area) -> None:
+        if area not in self._renderings:
+            self._renderings[area] = self._rendering(*area)
+        self._open = area
+        info, companions = self._renderings[area]
+        if companions:
+            # the scenario's barriers are about the attachments, not about copies of them
+            self.prepared.device.barrier(self.commands)
+        for companion in companions:
+            companion.record_in(self.commands)
+        getattr(self.prepared.device.fn, f"vkCmdBeginRendering{self._suffix}")(self.commands, info)
 
     def _rendering(self, targets: Sequence[Target], extent: tuple[int, int]) -> tuple[Any, list[CompanionImage]]:
-        """VkRenderingInfo, and the companion images that are drawn into in place of others."""
+        companions = []
         attachments: list[dict[str, Any]] = []
-        companions: list[CompanionImage] = []
         for uid, level in targets:
             image = self.prepared.resources[uid]
             view, layout = image.render_target(level)
-            if image.companions:
-                companions.append(image.companions[level])
+            companions += image.companions[level : level + 1]
             attachments.append(
                 {
-                    "sType": vk.STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO,
                     "imageView": view,
                     "imageLayout": layout,
                     "loadOp": vk.ATTACHMENT_LOAD_OP_LOAD,
@@ -231,9 +201,6 @@ class DrawRecorder(Recorder):
             )
         area = {"extent": {"width": extent[0], "height": extent[1]}}
         return new("VkRenderingInfo", renderArea=area, layerCount=1, pColorAttachments=attachments), companions
-
-    def _barrier(self) -> None:
-        self.prepared.device.barrier(self.commands)
 
 
 class GraphRecorder(Recorder):
@@ -245,26 +212,23 @@ class GraphRecorder(Recorder):
 
     def __init__(self, prepared: Prepared, commands: Any, alone: bool) -> None:
         super().__init__(prepared, commands, alone)
-        fn = prepared.device.fn
-        self._bind_pipeline = fn.vkCmdBindPipeline
-        self._bind_sets = fn.vkCmdBindDescriptorSets
-        self._dispatch = fn.vkCmdDispatchDataGraphARM
         self._running: set[int] = set()
         self._bound: tuple[int, int] | None = None
 
     def _record(self, operation: Any) -> None:
         """One dispatch, and the barrier after it."""
-        commands, graph = self.commands, self.prepared.graphs[operation.pipeline]
+        commands, fn = self.commands, self.prepared.device.fn
+        graph = self.prepared.graphs[operation.pipeline]
         if operation.pipeline in self._running:
             self.barrier()
         state = (operation.pipeline, operation.descriptors)
         if state != self._bound:
             self._bound = state
-            self._bind_pipeline(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.handle)
-            inputs = self.prepared.flow_inputs.get(operation.descriptors)
-            sets, count = self.prepared.descriptor_sets[operation.descriptors] if inputs is None else inputs.sets
-            self._bind_sets(commands, vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM, graph.layout, 0, count, sets, 0, ffi.NULL)
-        self._dispatch(commands, graph.session, self._info(operation))
+            sets, count = self.prepared.descriptor_sets[operation.descriptors]
+            point = vk.PIPELINE_BIND_POINT_DATA_GRAPH_ARM
+            fn.vkCmdBindPipeline(commands, point, graph.handle)
+            fn.vkCmdBindDescriptorSets(commands, point, graph.layout, 0, count, sets, 0, ffi.NULL)
+        fn.vkCmdDispatchDataGraphARM(commands, graph.session, self._info(operation))
         if operation.barrier_after:
             self.barrier()
         else:
@@ -287,10 +251,13 @@ class OpticalFlowRecorder(GraphRecorder):
     """Records the optical flows of one frame: dispatches of graphs with flags and a hint of their own."""
 
     def _record(self, operation: OpticalFlowDispatch) -> None:
-        inputs = self.prepared.flow_inputs.get(operation.descriptors)
-        if inputs is not None:
+        prepared = self.prepared
+        descriptors = prepared.plan.descriptor_lists[operation.descriptors].descriptors
+        read = {(descriptor.uid, descriptor.level) for descriptor in descriptors if descriptor.flow_input}
+        copies = [copy for uid, level in read if (copy := prepared.resources[uid].copy_for_flow(level)) is not None]
+        if copies:
             self.barrier()  # the scenario's barriers are about the optical flow, not about copies of what it reads
-            for copy in inputs.copies:
+            for copy in copies:
                 copy.record_in(self.commands)
         super()._record(operation)
 

@@ -25,24 +25,23 @@ from scenario_runner.vulkan.pipeline import Pipeline
 from scenario_runner.vulkan.structs import new
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.timestamps import Timestamps
+    from scenario_runner.vulkan.measurements import Timestamps
 
 
 class Prepared(NamedTuple):
     """Operations name pipelines, graphs and descriptor lists by their index in the plan, resources by uid.
 
     ``pipelines`` are those of compute shaders, ``graphics`` those of draws, ``graphs`` `GraphPipeline` objects;
-    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list. ``flow_inputs`` has `FlowInputs` by the index of the
-    list that they replace.
+    ``descriptor_sets`` are (VkDescriptorSet*, count) of each list.
     """
 
     device: Device
+    plan: Plan
     resources: Mapping[str, Any]
     pipelines: Sequence[Pipeline]
     graphs: Sequence[Any]
     descriptor_sets: Sequence[tuple[Any, int]]
-    graphics: Sequence[Pipeline] = ()
-    flow_inputs: Mapping[int, Any] = {}
+    graphics: Sequence[Pipeline]
 
 
 class Recorder:
@@ -85,9 +84,8 @@ _TYPES = {
 class Labels:
     """Names and labels of one run; a label covers ``group`` operations."""
 
-    def __init__(self, prepared: Prepared, plan: Plan) -> None:
+    def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
-        self._plan = plan
         self._instance = prepared.device.instance
         fn = prepared.device.fn
         self._begin, self._end = fn.vkCmdBeginDebugUtilsLabelEXT, fn.vkCmdEndDebugUtilsLabelEXT
@@ -101,16 +99,16 @@ class Labels:
         Under the ML emulation layers only buffers and images: other handles are the layers' own, which they hand down
         to a driver that takes them for its own.
         """
-        prepared, plan = self._prepared, self._plan
+        prepared, plan = self._prepared, self._prepared.plan
         layered = with_ml_emulation(self._instance.layers)
         for uid, resource in prepared.resources.items():
-            if not (layered and resource.plan.kind == "tensor"):
-                self._set_name(_TYPES[resource.plan.kind], resource.handle, uid)
+            kind = resource.plan.kind
+            if not (layered and kind == "tensor"):
+                self._set_name(_TYPES[kind], resource.handle, uid)
+            for view in resource.views if kind == "image" and not layered else ():
+                self._set_name(vk.OBJECT_TYPE_IMAGE_VIEW, view, uid)
         if layered:
             return
-        for uid, resource in prepared.resources.items():
-            for view in resource.views if resource.plan.kind == "image" else ():
-                self._set_name(vk.OBJECT_TYPE_IMAGE_VIEW, view, uid)
         pipelines: list[tuple[Any, Any]] = [
             *zip(plan.pipelines, prepared.pipelines, strict=True),
             *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
@@ -159,7 +157,7 @@ class Labels:
 
     def _text_of(self, operation: Any) -> str:
         """The uid of the shader, graph and segment of an operation, or its kind where there is none."""
-        plan, index = self._plan, getattr(operation, "pipeline", -1)
+        plan, index = self._prepared.plan, getattr(operation, "pipeline", -1)
         tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
         table = tables.get(operation.kind, plan.graph_pipelines)
         return str(operation.kind) if index < 0 else _label_of(table[index])

@@ -47,20 +47,6 @@ IMPLIED: Final[dict[str, tuple[str, str]]] = {
 """The member of a feature → (structure, member) of the feature that must be enabled with it."""
 
 
-def implied_features(physical: PhysicalDevice, features: Iterable[Feature]) -> set[Feature]:
-    """``features`` and those that must be enabled with them.
-
-    A device that supports a feature supports what it implies; where a driver does not, nothing is added.
-    """
-    result = set(features)
-    for feature in features:
-        implied = IMPLIED.get(feature.member)
-        other = None if implied is None else physical.features.find(*implied)
-        if other is not None:
-            result.add(other)
-    return result
-
-
 def dependent_extensions(
     physical: PhysicalDevice, extensions: Iterable[str], disabled: Collection[str]
 ) -> tuple[set[str], list[Diagnostic]]:
@@ -82,40 +68,34 @@ def dependent_extensions(
                 for alternative in alternatives
             ):
                 continue
-            there = [alternative for alternative in alternatives if alternative in physical.extensions]
-            usable = [name for name in there if name not in disabled]
+            present = [alternative for alternative in alternatives if alternative in physical.extensions]
+            usable = [name for name in present if name not in disabled]
             if usable:
                 result.add(usable[0])
                 pending.append(usable[0])
-            elif there:
-                message = f"the extension {extension} depends on {' or '.join(there)}, which is disabled"
-                problems.append(
-                    Diagnostic("SR-FEATURE-002", "error", None, message, "do not disable it, or disable both")
-                )
+            elif present:
+                message = f"the extension {extension} depends on {' or '.join(present)}, which is disabled"
+                help = "do not disable it, or disable both"
+                problems.append(Diagnostic("SR-FEATURE-002", "error", None, message, help))
     return result, problems
 
 
-_CLOCK = "VkPhysicalDeviceShaderClockFeaturesKHR"
-COMPANIONS: dict[str, tuple[tuple[str, str], ...]] = {
-    "ShaderClockKHR": ((_CLOCK, "shaderSubgroupClock"), (_CLOCK, "shaderDeviceClock")),
-    "VulkanMemoryModel": (("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModelAvailabilityVisibilityChains"),),
-    "SPV_KHR_maximal_reconvergence": (
-        ("VkPhysicalDeviceShaderMaximalReconvergenceFeaturesKHR", "shaderMaximalReconvergence"),
-    ),
+_COMPANIONS: Final[dict[str, tuple[str, ...]]] = {
+    "ShaderClockKHR": ("ShaderClockFeaturesKHR", "shaderSubgroupClock", "shaderDeviceClock"),
+    "VulkanMemoryModel": ("Vulkan12Features", "vulkanMemoryModelAvailabilityVisibilityChains"),
+    "SPV_KHR_maximal_reconvergence": ("ShaderMaximalReconvergenceFeaturesKHR", "shaderMaximalReconvergence"),
     "SPV_KHR_subgroup_uniform_control_flow": (
-        ("VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR", "shaderSubgroupUniformControlFlow"),
+        "ShaderSubgroupUniformControlFlowFeaturesKHR",
+        "shaderSubgroupUniformControlFlow",
     ),
-    "SPV_KHR_float_controls2": (("VkPhysicalDeviceShaderFloatControls2Features", "shaderFloatControls2"),),
+    "SPV_KHR_float_controls2": ("ShaderFloatControls2Features", "shaderFloatControls2"),
     "SPV_KHR_relaxed_extended_instruction": (
-        ("VkPhysicalDeviceShaderRelaxedExtendedInstructionFeaturesKHR", "shaderRelaxedExtendedInstruction"),
+        "ShaderRelaxedExtendedInstructionFeaturesKHR",
+        "shaderRelaxedExtendedInstruction",
     ),
-    "SPV_KHR_fma": (
-        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat16"),
-        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat32"),
-        ("VkPhysicalDeviceShaderFmaFeaturesKHR", "shaderFmaFloat64"),
-    ),
+    "SPV_KHR_fma": ("ShaderFmaFeaturesKHR", "shaderFmaFloat16", "shaderFmaFloat32", "shaderFmaFloat64"),
 }
-"""A capability or extension of SPIR-V → (structure, member) of features."""
+"""A capability or extension of SPIR-V → a structure of features, without VkPhysicalDevice, and its members."""
 
 _EXTENDED_TYPES = ("VkPhysicalDeviceVulkan12Features", "shaderSubgroupExtendedTypes")
 _STORES = (
@@ -125,11 +105,13 @@ _STORES = (
 _SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
 
 
-def companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
+def _companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
     """The features that go with what the modules declare, as far as the device has them."""
     features: list[tuple[str, str]] = []
     for name in (*requirements.capabilities, *requirements.spirv_extensions):
-        features += COMPANIONS.get(name, ())
+        if name in _COMPANIONS:
+            structure, *members = _COMPANIONS[name]
+            features += [(f"VkPhysicalDevice{structure}", member) for member in members]
     is_mixed = not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities)
     if is_mixed and any(name.startswith("GroupNonUniform") for name in requirements.capabilities):
         features.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
@@ -171,9 +153,7 @@ def reason_against(physical: PhysicalDevice) -> str | None:
 # Must not be enabled beside its successor.
 _SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
 # Capabilities under the names that they had before they became part of a newer extension.
-_RENAMED = {
-    "GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT",
-}
+_RENAMED = {"GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT"}
 _LACKING = "SR-FEATURE-001"
 _ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 _ROBUSTNESS = (
@@ -193,6 +173,13 @@ class Enabled(NamedTuple):
     extensions: frozenset[str] = frozenset()
     graphics: bool = False
 
+    @classmethod
+    def of(cls, features: Iterable[Feature], extensions: Iterable[str] = (), graphics: bool = False) -> Enabled:
+        """Features with the extensions that bring them, and further extensions."""
+        features = frozenset(features)
+        brought = {feature.extension for feature in features if feature.extension}
+        return cls(features, frozenset(brought | {*extensions}), graphics)
+
     def covers(self, other: Enabled) -> bool:
         """Return whether a device that was opened with this is enough for ``other``."""
         enough = other.features <= self.features and other.extensions <= self.extensions
@@ -211,8 +198,10 @@ def enabled_for(
     frame_boundaries: bool = False,
     disabled_extensions: Collection[str] = (),
     emulated: bool = False,
+    graphics: bool = False,
 ) -> Enabled:
     """Work out what ``physical`` must be opened with. ``emulated``: it is seen through the ML emulation layers.
+    ``graphics``: captures need a queue for graphics work.
 
     Raises UnsupportedError with one sentence for each thing that the device lacks: the shader, its capability, and the
     feature, extension or property that would bring it.
@@ -235,30 +224,32 @@ def enabled_for(
         message = f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most"
         help = "compile it for an older target (for GLSL files the runner does that itself)"
         needs.lack(_LACKING, requirements.places.get(requirements.newest_shader), message, help)
-    if requirements.graphics is not None and physical.queue_family(graphics=True) is None:
-        needs.problems.append(_without_graphics(physical, requirements.graphics, "a drawing needs"))
+    draws = requirements.graphics is not None
+    if (draws or graphics) and physical.queue_family(graphics=True) is None:
+        what = "a drawing needs" if draws else "captures need"
+        message = f"{what} a queue family with graphics and compute, which {physical.name!r} lacks"
+        help = "--list-devices shows the devices there are, --device chooses one"
+        needs.lack("SR-FEATURE-004", requirements.graphics, message, help)
     if needs.problems:
         raise errors.error_of(needs.problems)
-    features, extensions = needs.features, needs.extensions
     if emulated:
-        features.update(physical.features.available((*_NEEDED_BY_LAYERS, *_USED_BY_LAYERS)))
-    features.update(companions(physical, requirements, disabled))
+        needs.add_available((*_NEEDED_BY_LAYERS, *_USED_BY_LAYERS))
+    needs.features.update(_companions(physical, requirements, disabled))
     if robustness:
-        features.update(physical.features.available(_ROBUSTNESS, disabled))
-    if frame_boundaries and FRAME_BOUNDARY not in disabled:
-        features_of_device = list(physical.features.available([_FRAME_BOUNDARY], disabled))
-        features.update(features_of_device)
-        if not features_of_device:  # of a layer, which need not report features
-            extensions.add(FRAME_BOUNDARY)
-    if features or extensions:  # most scenarios need neither
-        features = implied_features(physical, features)
-        extensions |= {feature.extension for feature in features if feature.extension}
+        needs.add_available(_ROBUSTNESS)
+    if frame_boundaries and FRAME_BOUNDARY not in disabled and not needs.add_available([_FRAME_BOUNDARY]):
+        needs.extensions.add(FRAME_BOUNDARY)  # of a layer, which need not report features
+    extensions = needs.extensions
+    if needs.features or extensions:  # most scenarios need neither
+        # a device that supports a feature supports what it implies; where a driver does not, nothing is added
+        needs.add_available([IMPLIED[feature.member] for feature in needs.features if feature.member in IMPLIED])
+        extensions |= {feature.extension for feature in needs.features if feature.extension}
         extensions, problems = dependent_extensions(physical, extensions, disabled)
         if problems:
             raise errors.error_of(problems)
     if "VK_KHR_portability_subset" in physical.extensions:
         extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
-    return Enabled(frozenset(features), frozenset(extensions), requirements.graphics is not None)
+    return Enabled(frozenset(needs.features), frozenset(extensions), draws or graphics)
 
 
 class _Needs:
@@ -271,6 +262,12 @@ class _Needs:
         self.features: set[Feature] = set()
         self.extensions: set[str] = set()
         self.problems: list[Diagnostic] = []
+
+    def add_available(self, features: Iterable[tuple[str, str]]) -> bool:
+        """Add those of the features (structure, member) that the device has; returns whether there is one."""
+        available = set(self._physical.features.available(features, self._disabled))
+        self.features |= available
+        return bool(available)
 
     def add_spirv(self, what: str, name: str, shader: str, *, required: bool = True) -> None:
         """Add what a "capability" or an "extension" of SPIR-V needs, which a shader declares."""
@@ -287,8 +284,8 @@ class _Needs:
             if is_met and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
                 continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
             satisfied = _satisfy(self._physical, alternative, self._disabled)
-            if satisfied is None:
-                lacking.append(_describe(alternative))
+            if isinstance(satisfied, str):
+                lacking.append(satisfied)
                 continue
             is_met = True
             self.features |= satisfied.features
@@ -315,40 +312,21 @@ class _Needs:
         self.problems.append(Diagnostic(code, "error", pointer, message, help))
 
 
-def _without_graphics(physical: PhysicalDevice, pointer: str | None, what: str) -> Diagnostic:
-    message = f"{what} a queue family with graphics and compute, which {physical.name!r} lacks"
-    help = "--list-devices shows the devices there are, --device chooses one"
-    return Diagnostic("SR-FEATURE-004", "error", pointer, message, help)
-
-
-def with_graphics(physical: PhysicalDevice, needed: Enabled) -> Enabled:
-    """The same with a queue that does graphics work. Raises UnsupportedError where the device has none."""
-    if physical.queue_family(graphics=True) is None:
-        raise errors.error_of([_without_graphics(physical, None, "captures need")])
-    return needed._replace(graphics=True)
-
-
-def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | None:
-    """Find what to enable for one alternative of the registry, or None when the device lacks it."""
-    kind = alternative[0]
+def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | str:
+    """Find what to enable for one alternative of the registry, or name what the device lacks for it."""
+    kind, name, *rest = alternative
     if kind == "version":
-        return Enabled() if physical.api_version >= alternative[1] else None
+        return Enabled() if physical.api_version >= name else f"Vulkan {version_text(name, 2)}"
     if kind == "extension":
-        name = alternative[1]
         usable = name in physical.extensions and name not in disabled
-        return Enabled(extensions=frozenset({name})) if usable else None
+        return Enabled(extensions=frozenset({name})) if usable else f"the extension {name}"
     if kind == "feature":
-        feature = physical.features.find(alternative[1], alternative[2], disabled)
-        return None if feature is None else Enabled(frozenset({feature}))
-    return Enabled() if physical.has_property(*alternative[1:4]) else None
-
-
-def _describe(alternative: tuple[Any, ...]) -> str:
-    if alternative[0] == "version":
-        return f"Vulkan {version_text(alternative[1], 2)}"
-    if alternative[0] == "extension":
-        return f"the extension {alternative[1]}"
-    return f"{alternative[2]} ({alternative[1]})"
+        feature = physical.features.find(name, rest[0], disabled)
+        if feature is not None:
+            return Enabled(frozenset({feature}))
+    elif physical.has_property(name, *rest[:2]):
+        return Enabled()
+    return f"{rest[0]} ({name})"
 
 
 def lacks_capability(physical: PhysicalDevice, name: str) -> str:
@@ -356,9 +334,8 @@ def lacks_capability(physical: PhysicalDevice, name: str) -> str:
     alternatives = CAPABILITIES.get(_RENAMED.get(name, name))
     if alternatives is None:
         return "no Vulkan version knows it"
-    if any(_satisfy(physical, alternative, ()) is not None for alternative in alternatives):
-        return ""
-    return " and ".join(map(_describe, alternatives))
+    lacking = [_satisfy(physical, alternative, ()) for alternative in alternatives]
+    return " and ".join(map(str, lacking)) if all(isinstance(reason, str) for reason in lacking) else ""
 
 
 def known_features() -> frozenset[str]:

@@ -92,10 +92,7 @@ WORD_SIZE_BYTES = 4
 
 
 def create_buffers(
-    device: Device,
-    stack: ExitStack,
-    plans: Iterable[BufferPlan],
-    others: Mapping[str, Any],
+    device: Device, stack: ExitStack, plans: Iterable[BufferPlan], others: Mapping[str, Any]
 ) -> dict[str, Buffer]:
     """Every buffer of a scenario by its uid. Raises OutOfMemoryError with the place."""
     return {plan.uid: Buffer(device, stack, plan) for plan in device.instance.watched(plans)}
@@ -110,13 +107,10 @@ class Buffer(Resource):
         """Raises OutOfMemoryError with the place."""
         super().__init__(device, plan)
         size = align(plan.size_bytes, WORD_SIZE_BYTES)
+        purpose = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
         try:
-            self.handle, self.needs = create_buffer(device, stack, size, _USAGE, "")
+            self.handle, self.needs = create_buffer(device, stack, size, _USAGE, purpose)
         except errors.ScenarioRunnerError as error:
-            what = f"buffer {plan.uid!r}, {readable_size(plan.size_bytes)}"
-            error.problems = tuple(
-                problem._replace(message=f"{problem.message} ({what})") for problem in error.problems
-            )
             raise error.at(pointer=plan.pointer) from None
 
     def bind(self, allocation: Allocation, offset_bytes: int) -> None:
@@ -244,50 +238,37 @@ def place(device: Device, memory: MemoryBlocks, stack: ExitStack, resources: Ite
     for (type_index, _), members in alone.items():  # apart, so that bufferImageGranularity does not matter
         for block in _blocks(members):
             last, offset = block[-1]
-            names = ", ".join([repr(resource.plan.uid) for resource, _ in block[:3]]) + (
-                ", …" if len(block) > 3 else ""
-            )
-            _bind(memory, stack, block, offset + last.needs.size_bytes, type_index, names)
+            uids = [repr(resource.plan.uid) for resource, _ in block[:3]] + ["…"] * (len(block) > 3)
+            _bind(memory, stack, block, offset + last.needs.size_bytes, type_index, ", ".join(uids))
     for group, members in groups.items():
         _place_group(device, memory, stack, group, members)
 
 
 def _blocks(resources: Iterable[Resource]) -> list[list[tuple[Resource, int]]]:
-    """Pack resources into blocks: lists of (resource, offset).
-
-    A resource of half a block or more gets one of its own, so that a large scenario is not limited by the largest
-    single allocation.
-    """
+    """Pack resources into blocks, lists of (resource, offset): a larger one gets a block of its own."""
     blocks: list[list[tuple[Resource, int]]] = []
-    current: list[tuple[Resource, int]] = []
-    end = 0
+    end = _BLOCK_SIZE_BYTES
     for resource in resources:
-        size, alignment, *_ = resource.needs
-        if size >= _BLOCK_SIZE_BYTES // 2:
-            blocks.append([(resource, 0)])
-            continue
-        offset = align(end, alignment)
-        if current and offset + size > _BLOCK_SIZE_BYTES:
-            blocks.append(current)
-            current, offset = [], 0
-        current.append((resource, offset))
-        end = offset + size
-    return [*blocks, current] if current else blocks
+        offset = align(end, resource.needs.alignment)
+        if offset + resource.needs.size_bytes > _BLOCK_SIZE_BYTES:
+            blocks.append([])
+            offset = 0
+        blocks[-1].append((resource, offset))
+        end = offset + resource.needs.size_bytes
+    return blocks
 
 
 def _place_group(device: Device, memory: MemoryBlocks, stack: ExitStack, group: str, members: list[Resource]) -> None:
     type_bits = ~0
-    size = 0
     for member in members:
-        plan, needs = member.plan, member.needs
-        type_bits &= needs.type_bits
-        if plan.offset_bytes % needs.alignment:
-            raise errors.error_of([misaligned(plan, needs.alignment, device.physical.name)])
-        size = max(size, plan.offset_bytes + needs.size_bytes)
+        type_bits &= member.needs.type_bits
+        if member.plan.offset_bytes % member.needs.alignment:
+            raise errors.error_of([misaligned(member.plan, member.needs.alignment, device.physical.name)])
+    size_bytes = max(member.plan.offset_bytes + member.needs.size_bytes for member in members)
     type_index = _memory_type(device, type_bits, members[0])
     block = [(member, member.plan.offset_bytes) for member in members]
     pointer = f"{members[0].plan.pointer}/memory_group"
-    _bind(memory, stack, block, size, type_index, f"memory group {group!r}", pointer)
+    _bind(memory, stack, block, size_bytes, type_index, f"memory group {group!r}", pointer)
 
 
 def _bind(
@@ -326,10 +307,7 @@ def _memory_type(device: Device, type_bits: int, resource: Resource) -> int:
 
 
 def create_resources(
-    device: Device,
-    memory: MemoryBlocks,
-    stack: ExitStack,
-    plans: Iterable[ResourcePlan],
+    device: Device, memory: MemoryBlocks, stack: ExitStack, plans: Iterable[ResourcePlan]
 ) -> dict[str, Any]:
     """Create every resource of a plan and give it memory: a `Resource` for each uid.
 
@@ -348,7 +326,7 @@ def create_resources(
         if kind in by_kind:
             created |= load(RESOURCES[kind].device)(device, stack, by_kind[kind], created)
     resources.update(created)
-    if by_kind.keys() - {"buffer"}:
-        load("vulkan.aliases:check_aliases")(device, resources)
+    if "image" in by_kind:
+        load("vulkan.images:check_groups")(device, resources)
     place(device, memory, stack, resources.values())
     return resources

@@ -3,8 +3,6 @@
 Hot paths (recording of dispatches and barriers) hold ready-made cdata and call the raw functions instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -16,7 +14,7 @@ from scenario_runner.vulkan._generated.structures import SPELLINGS, STRUCTURES
 from scenario_runner.vulkan.loader import check, type_source
 
 _alive: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
-"""What each structure points to; entries go with the structure."""
+"""Objects that each structure points to; entries go with the structure."""
 
 _CData: Any = ffi.CData
 
@@ -59,13 +57,11 @@ def new(struct: str, /, **members: Any) -> Any:
     - a dict or a result of `new` for a structure, inside this one or pointed to.
 
     Bytes (``void*``, ``uint8_t*``) are not copied: their buffer is kept alive and must not change while it is in use.
-    Raises TypeError for an unknown structure or a value of the wrong kind, AttributeError for an unknown member,
-    ValueError for arrays that share a length member and differ in length.
+    Raises TypeError for an unknown structure or member and for a value of the wrong kind.
     """
     layout = _layout(struct)
-    pointer = ffi.new(layout.pointer)
     keep: list[Any] = []
-    _fill(pointer, layout, members, keep)
+    pointer = ffi.new(layout.pointer, _initializer(layout, members, keep))
     if keep:
         _alive[pointer] = keep
     return pointer
@@ -98,100 +94,62 @@ def enumerated(kind: str, call: str, ask: Callable[..., Any], *arguments: Any) -
     return structures
 
 
-def _fill(target: Any, layout: _Layout, members: Mapping[str, Any], keep: list[Any]) -> None:
-    if layout.structure_type is not None:
-        target.sType = layout.structure_type
-    counted: dict[str, int] = {}
+def _initializer(layout: _Layout, members: Mapping[str, Any], keep: list[Any]) -> dict[str, Any]:
+    """The members as cffi takes them, with sType and the lengths of arrays."""
+    values: dict[str, Any] = {} if layout.structure_type is None else {"sType": layout.structure_type}
     for name, value in members.items():
         kind = layout.fields.get(name)
         if kind is None:
-            raise AttributeError(f"{layout.name} has no member {name!r}; it has {', '.join(layout.fields)}")
-        if kind.kind == "pointer":
-            pointer, length = _pointer(layout, name, kind.item, value, keep)
-            setattr(target, name, pointer)
-            counter = layout.lengths.get(name)
-            if length is not None and counter is not None and counter not in members:
-                if counted.setdefault(counter, length) != length:
-                    raise ValueError(f"{layout.name}.{name} has {length} elements, but {counter} is {counted[counter]}")
-                setattr(target, counter, length)
-        elif isinstance(value, dict) and kind.kind in ("struct", "union"):
-            _fill(getattr(target, name), _nested(kind), value, keep)
-        else:
-            if isinstance(value, _CData):
-                keep.append(value)
-                if kind.kind == "struct" and ffi.typeof(value).kind == "pointer":
-                    value = value[0]
-            setattr(target, name, value)
+            raise TypeError(f"{layout.name} has no member {name!r}; it has {', '.join(layout.fields)}")
+        if kind.kind != "pointer":
+            values[name] = _value(kind, value, keep)
+            continue
+        values[name] = pointer = _pointer(layout, kind.item, value, keep)
+        counter = layout.lengths.get(name)
+        if counter is not None and ffi.typeof(pointer).kind == "array":
+            # lengths of untyped memory, and those of type size_t (``codeSize``, ``dataSize``), count bytes
+            in_bytes = kind.item.kind == "void" or layout.fields[counter].cname == "size_t"
+            values.setdefault(counter, ffi.sizeof(pointer) if in_bytes else len(pointer))
+    return values
 
 
-def _nested(kind: Any) -> _Layout:
+def _value(kind: Any, value: Any, keep: list[Any]) -> Any:
+    if isinstance(value, dict):
+        return _initializer(_layout_of(kind), value, keep)
+    if isinstance(value, _CData):
+        keep.append(value)
+        if kind.kind == "struct" and ffi.typeof(value).kind == "pointer":
+            return value[0]
+    return value
+
+
+def _layout_of(kind: Any) -> _Layout:
     return _layout(kind.cname.removeprefix("struct ").removeprefix("union "))
 
 
-def _pointer(layout: _Layout, name: str, item: Any, value: Any, keep: list[Any]) -> tuple[Any, int | None]:
-    """A pointer to ``value`` and, where it is an array, its length as the length member counts."""
-    if value is None:
-        return NULL, None
-    if isinstance(value, _CData):
-        keep.append(value)
-        kind = ffi.typeof(value)
-        if kind.kind != "array":
-            return value, None
-        return value, _length(layout, name, item, len(value), ffi.sizeof(value))
+def _pointer(layout: _Layout, item: Any, value: Any, keep: list[Any]) -> Any:
+    """A pointer to ``value``, or an array of its elements; NULL for none."""
+    if value is None or (isinstance(value, list | bytes) and not value):
+        return NULL
     if isinstance(value, str):
         value = value.encode()
-    if isinstance(value, bytes) and item.cname == "char":
-        array = ffi.new("char[]", value)
+    if isinstance(value, _CData):
+        pointer = value
+    elif isinstance(value, bytes) and item.cname == "char":
+        pointer = ffi.new("char[]", value)
     elif isinstance(value, dict):
-        nested = _nested(item)
-        array = ffi.new(nested.pointer)
-        _fill(array, nested, value, keep)
-        keep.append(array)
-        return array, 1
-    elif isinstance(value, list | tuple):
-        if not value:
-            return NULL, 0
-        array = _array(layout, item, value, keep)
+        nested = _layout_of(item)
+        pointer = ffi.new(nested.pointer, _initializer(nested, value, keep))
+    elif item.kind == "void":
+        pointer = ffi.from_buffer(value)
     else:
-        array = _buffer(layout, name, item, value)
-        if not array:
-            return NULL, 0
-    keep.append(array)
-    return array, _length(layout, name, item, len(array), ffi.sizeof(array))
-
-
-def _length(layout: _Layout, name: str, item: Any, elements: int, size_bytes: int) -> int:
-    """Lengths of untyped memory, and those of type size_t (``codeSize``, ``dataSize``), count bytes."""
-    counter = layout.lengths.get(name)
-    in_bytes = item.kind == "void" or (counter is not None and layout.fields[counter].cname == "size_t")
-    return size_bytes if in_bytes else elements
-
-
-def _array(layout: _Layout, item: Any, values: list[Any] | tuple[Any, ...], keep: list[Any]) -> Any:
-    source = layout.source
-    if item.kind in ("struct", "union") and item.fields:
-        array = ffi.new(source.typeof(source.getctype(item, "[]")), len(values))
-        for index, value in enumerate(values):
-            if isinstance(value, dict):
-                _fill(array[index], _nested(item), value, keep)
-            else:
-                keep.append(value)
-                array[index] = value[0] if ffi.typeof(value).kind == "pointer" else value
-        return array
-    if item.kind == "pointer" and item.item.cname == "char":
-        values = [ffi.new("char[]", value.encode() if isinstance(value, str) else value) for value in values]
-        keep.extend(values)
-    return ffi.new(source.typeof(source.getctype(item, "[]")), values)
-
-
-def _buffer(layout: _Layout, name: str, item: Any, value: Any) -> Any:
-    """The memory of an object with the buffer protocol."""
-    try:
-        view = memoryview(value).cast("B")
-    except TypeError:
-        raise TypeError(f"{layout.name}.{name} cannot be made from {type(value).__name__}") from None
-    if not view.nbytes:
-        return NULL
-    if item.kind == "void":
-        return ffi.from_buffer(view)
-    return ffi.from_buffer(layout.source.typeof(layout.source.getctype(item, "[]")), view)
+        array = layout.source.typeof(layout.source.getctype(item, "[]"))
+        if not isinstance(value, list):
+            pointer = ffi.from_buffer(array, value)
+        elif item.kind == "pointer":  # of texts, or handles
+            value = [_pointer(layout, item.item, element, keep) for element in value]
+            pointer = ffi.new(array, value)
+        else:
+            pointer = ffi.new(array, [_value(item, element, keep) for element in value])
+    keep.append(pointer)
+    return pointer

@@ -25,7 +25,7 @@ from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate_local, readable_size
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
-from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.structs import new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.images import Image
@@ -35,9 +35,7 @@ USAGE_TRANSFER = vk.TENSOR_USAGE_TRANSFER_SRC_BIT_ARM | vk.TENSOR_USAGE_TRANSFER
 
 def format_features(physical: PhysicalDevice, format: int, *, linear: bool) -> int:
     """The uses of tensors of a VkFormat (VkFormatFeatureFlagBits2); 0 where the device has none of them."""
-    tensor = new("VkTensorFormatPropertiesARM")
-    properties = chain(new("VkFormatProperties2"), tensor)
-    physical.fn.vkGetPhysicalDeviceFormatProperties2(physical.handle, format, properties)
+    tensor = physical.format_properties_of("VkTensorFormatPropertiesARM", format)
     return int(tensor.linearTilingTensorFeatures if linear else tensor.optimalTilingTensorFeatures)
 
 
@@ -137,9 +135,6 @@ class Tensor(Resource):
         needs = self._object.needs
         self.needs = needs._replace(size_bytes=start_bytes + needs.size_bytes)
 
-    def __repr__(self) -> str:
-        return f"<Tensor {self.plan.uid!r} {list(self.plan.shape)} {self.plan.format.name}>"
-
     def _usage(self, description: TensorDescription) -> int:
         features = format_features(self._device.physical, description.format, linear=description.linear)
         usage = USAGE_TRANSFER
@@ -195,12 +190,12 @@ class Tensor(Resource):
         self._device.fn.vkCmdCopyBuffer(commands, self._buffer, staging, len(regions), regions)
 
     def _from_shadow(self, commands: Any) -> None:
-        """Spread what the shadow holds."""
+        """Copy the shadow into the tensor."""
         if self._shadow is not None:
             self._copy(commands, self._shadow.handle, self.handle)
 
     def _copy(self, commands: Any, source: Any, destination: Any) -> None:
-        """Copy a whole tensor, after what came before and before what comes after."""
+        """Copy a whole tensor between barriers."""
         self._device.barrier(commands)
         region = new("VkTensorCopyARM", dimensionCount=len(self.plan.dims))
         info = new("VkCopyTensorInfoARM", srcTensor=source, dstTensor=destination, pRegions=[region])
@@ -219,10 +214,7 @@ class Tensor(Resource):
 
 
 def create_tensors(
-    device: Device,
-    stack: ExitStack,
-    plans: Iterable[TensorPlan],
-    others: Mapping[str, Any],
+    device: Device, stack: ExitStack, plans: Iterable[TensorPlan], others: Mapping[str, Any]
 ) -> dict[str, Tensor]:
     """Every tensor of a scenario by its uid; ``others`` has the images. Raises what `Tensor` raises."""
     tensors = {}
@@ -249,9 +241,10 @@ def settled(description: TensorDescription, resources: Mapping[str, Any]) -> Ten
     return description._replace(strides=tuple(strides), image=None)
 
 
+# What operations of a kind need of the format of a tensor.
 _USES = {
-    "shader": vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM,
-    "graph": vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM,
+    "dispatch": ("shaders", vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM),
+    "graph_dispatch": ("graphs", vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM),
 }
 
 
@@ -263,8 +256,7 @@ def exceeded_tensor_limits(plan: Plan, physical: PhysicalDevice, *, emulated: bo
     tensors = [resource for resource in plan.resources.values() if isinstance(resource, TensorPlan)]
     if not tensors:
         return []
-    limits = new("VkPhysicalDeviceTensorPropertiesARM")
-    physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, chain(new("VkPhysicalDeviceProperties2"), limits))
+    limits = physical.properties_of("VkPhysicalDeviceTensorPropertiesARM")
     users = _users(plan)
     problems: list[Diagnostic] = []
     for tensor in tensors:
@@ -287,10 +279,10 @@ def _format_problems(
 ) -> Iterator[Diagnostic]:
     """Uses of a tensor that its format has not on the device."""
     features = format_features(physical, tensor.format.value, linear=tensor.linear)
-    for use, bit in _USES.items():
-        user = users.get((tensor.uid, use))
+    for kind, (use, bit) in _USES.items():
+        user = users.get((tensor.uid, kind))
         if user is not None and not features & bit:
-            what = f"{physical.name!r} has no {tensor.format.name} tensors for {use}s"
+            what = f"{physical.name!r} has no {tensor.format.name} tensors for {use}"
             yield error("SR-FEATURE-003", f"{tensor.pointer}/format", f"{user} uses tensor {tensor.uid!r}; {what}")
     # the emulation layers let an image and a tensor share memory, and do not report it
     can_alias = emulated or features & vk.FORMAT_FEATURE_2_TENSOR_IMAGE_ALIASING_BIT_ARM
@@ -338,13 +330,13 @@ def _beyond_inside(plan: Plan, physical: PhysicalDevice, limits: Any) -> Iterato
 
 def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice) -> Iterator[Diagnostic]:
     """Tensors at the beginning of an image that the emulation layers end the process with."""
-    images = {
+    images: dict[tuple[str | None, int], str] = {
         (resource.group, resource.offset_bytes): resource.uid
         for resource in plan.resources.values()
-        if resource.kind == "image"
+        if resource.kind == "image" and resource.group is not None
     }
     for tensor in tensors:
-        image = None if tensor.group is None else images.get((tensor.group, tensor.offset_bytes))
+        image = images.get((tensor.group, tensor.offset_bytes))
         if image is not None and not 2 <= len(tensor.dims) <= 4:
             message = (
                 f"tensor {tensor.uid!r} has {counted(len(tensor.dims), 'dimension')} and begins where image {image!r}"
@@ -355,21 +347,19 @@ def _over_images(plan: Plan, tensors: list[TensorPlan], physical: PhysicalDevice
 
 
 def _users(plan: Plan) -> dict[tuple[str, str], str]:
-    """The users of a tensor, by its uid and their kind."""
+    """The first user of a tensor, by its uid and the kind of operation."""
+    used = dict.fromkeys(
+        (operation.kind, operation.pipeline, operation.descriptors)
+        for frame in plan.frames
+        for operation in frame.operations
+        if operation.kind == "dispatch" or operation.kind == "graph_dispatch"  # nothing else binds tensors
+    )
     users: dict[tuple[str, str], str] = {}
-    seen = set()
-    for frame in plan.frames:
-        for operation in frame.operations:
-            if operation.kind not in ("dispatch", "graph_dispatch"):
-                continue  # nothing else binds tensors
-            is_graph = operation.kind == "graph_dispatch"
-            key = (is_graph, operation.pipeline, operation.descriptors)
-            if key in seen:
-                continue
-            seen.add(key)
-            label = (plan.graph_pipelines if is_graph else plan.pipelines)[operation.pipeline].label
-            user = label if is_graph else f"shader {label!r}"
-            for descriptor in plan.descriptor_lists[operation.descriptors].descriptors:
-                if descriptor.kind == "tensor":
-                    users.setdefault((descriptor.uid, "graph" if is_graph else "shader"), user)
+    for kind, pipeline, descriptors in used:
+        user = (
+            f"shader {plan.pipelines[pipeline].label!r}" if kind == "dispatch" else plan.graph_pipelines[pipeline].label
+        )
+        for descriptor in plan.descriptor_lists[descriptors].descriptors:
+            if descriptor.kind == "tensor":
+                users.setdefault((descriptor.uid, kind), user)
     return users

@@ -5,12 +5,11 @@ written straight out of it. Elsewhere they go through one staging buffer of two 
 device copies from one half, the next bytes are read into the other. What fits in half of it is one submission.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from scenario_runner import errors, system_limits
@@ -48,73 +47,57 @@ class Piece(NamedTuple):
 
 
 class Transfer:
-    """The device's way in and out. One user at a time."""
+    """The device's way in and out, destroyed with ``stack``. One user at a time."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, stack: ExitStack) -> None:
         self._device = device
-        with ExitStack() as stack:
-            self._pool = CommandPool(device, stack)
-            self._commands = [self._pool.allocate(), self._pool.allocate()]
-            self._submissions = [Submission(device, stack), Submission(device, stack)]
-            self._stack = stack.pop_all()
+        self._pool = CommandPool(device, stack)
+        self._commands = [self._pool.allocate(), self._pool.allocate()]
+        self._submissions = [Submission(device, stack), Submission(device, stack)]
         self._staging: tuple[Any, Any] = None, None  # VkBuffer and its memory, once there was need of it
-        self._staging_stack = self._stack.enter_context(ExitStack())
+        self._staging_stack = stack.enter_context(ExitStack())
         self._half_size_bytes = 0
-
-    def close(self) -> None:
-        """Destroy the staging buffer and what belongs to it; calling it again does nothing."""
-        self._stack.close()
 
     def fill(self, resources: Iterable[Resource], timeout_s: float | None = None) -> None:
         """Give every resource its initial bytes: those of its source, or zeros. Raises FileError or DeviceError."""
-        to_prepare: list[Resource] = []
-        to_clear: list[Resource] = []
-        staged: list[Resource] = []
-        grouped: list[Resource] = []
-        in_place: list[Resource] = []
-        for resource in resources:
-            plan = resource.plan
-            if resource.needs_preparation:
-                to_prepare.append(resource)
-            if plan.source is not None:
-                (in_place if resource.mapped else staged).append(resource)
-            elif plan.zero_fill and resource.mapped:
-                (in_place if plan.group is None else grouped).append(resource)
-            elif plan.zero_fill:
-                to_clear.append(resource)
-        if (to_prepare or to_clear) and (grouped or in_place):
-            with self._pool.recording(self._commands[0]):
-                self._record_start(self._commands[0], to_prepare, to_clear)
-                self._device.barrier(self._commands[0], _COPIED)
-            self._submissions[0].submit(self._commands[0])
-            self._submissions[0].wait("preparing resources", timeout_s)
-            to_prepare, to_clear = [], []
+        resources = list(resources)
+        sourced = [resource for resource in resources if resource.plan.source is not None]
+        zeroed = [resource for resource in resources if resource.plan.source is None and resource.plan.zero_fill]
+        to_prepare = [resource for resource in resources if resource.needs_preparation]
+        to_clear = [resource for resource in zeroed if not resource.mapped]
+        if to_prepare or to_clear:
+            commands, submission = self._commands[0], self._submissions[0]
+            with self._pool.recording(commands):
+                for resource in to_prepare:
+                    resource.record_prepare(commands)
+                for resource in to_clear:
+                    resource.record_clear(commands)
+                self._device.barrier(commands, _COPIED)
+            submission.submit(commands)
+            submission.wait("preparing resources", timeout_s)
         populating = self._device.physical.type == "cpu"
-        if grouped:  # before the others' bytes come into the same memory
-            _fill_in_place(grouped, populating=populating)
-        if in_place:
-            _fill_in_place(in_place, populating=populating)
-        if staged or to_prepare or to_clear:
-            self._upload(staged, to_prepare, to_clear, timeout_s)
+        zeroed = [resource for resource in zeroed if resource.mapped]
+        # members of groups before the others, whose bytes come into the same memory
+        _fill_in_place([resource for resource in zeroed if resource.plan.group is not None], populating)
+        alone = [resource for resource in zeroed if resource.plan.group is None]
+        _fill_in_place([*alone, *(resource for resource in sourced if resource.mapped)], populating)
+        staged = [resource for resource in sourced if not resource.mapped]
+        if staged:
+            self._upload(staged, timeout_s)
 
     def read(self, resources: Iterable[Resource], timeout_s: float | None = None) -> Pieces:
         """The bytes of every resource, in order and in pieces."""
-        staged: list[Resource] = []
-        for resource in resources:
-            if not resource.mapped:
-                staged.append(resource)
-                continue
-            if staged:
-                yield from self._download(staged, timeout_s)
-                staged = []
-            yield resource.plan.uid, resource.view(0, resource.plan.size_bytes)
-        if staged:
-            yield from self._download(staged, timeout_s)
+        for mapped, group in groupby(resources, lambda resource: resource.mapped):
+            if mapped:
+                for resource in group:
+                    yield resource.plan.uid, resource.view(0, resource.plan.size_bytes)
+            else:
+                yield from self._download(list(group), timeout_s)
 
     def _provide(self, sizes_bytes: Sequence[int]) -> tuple[Any, Any]:
         """The staging VkBuffer for so much and its memory: pinned memory is slow to get, so no more than is needed."""
         needed = sum(align(size, _STAGING_ALIGNMENT) for size in sizes_bytes)
-        half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES) if needed else 0
+        half = min(max(1 << (needed - 1).bit_length(), _SMALLEST_HALF_BYTES), _LARGEST_HALF_BYTES)
         half = align(half, _STAGING_ALIGNMENT)
         if half <= self._half_size_bytes:
             return self._staging
@@ -137,20 +120,13 @@ class Transfer:
         self._staging, self._half_size_bytes = (handle, allocation), half
         return self._staging
 
-    def _upload(
-        self,
-        resources: Sequence[Resource],
-        to_prepare: Sequence[Resource],
-        to_clear: Sequence[Resource],
-        timeout_s: float | None,
-    ) -> None:
-        """Bytes of the sources through staging memory; the first submission prepares and clears before that."""
+    def _upload(self, resources: Sequence[Resource], timeout_s: float | None) -> None:
+        """Bytes of the sources through staging memory."""
         sources: dict[Resource, Any] = {resource: resource.plan.source for resource in resources}
         sizes = [source.size_bytes for source in sources.values()]
         staging, memory = self._provide(sizes)
         try:
-            batches: Iterable[list[Piece]] = _batches(resources, sizes, self._half_size_bytes) if resources else [[]]
-            for turn, batch in enumerate(batches):
+            for turn, batch in enumerate(_batches(resources, sizes, self._half_size_bytes)):
                 half = turn % 2
                 commands, submission = self._commands[half], self._submissions[half]
                 submission.wait("uploading", timeout_s)
@@ -159,8 +135,6 @@ class Transfer:
                     view = memory.view(base + piece.staging_offset, piece.size_bytes)
                     sources[piece.resource].read_into(view, piece.offset_bytes)
                 with self._pool.recording(commands):
-                    if turn == 0:
-                        self._record_start(commands, to_prepare, to_clear)
                     for resource, offset, size, staging_offset in batch:
                         resource.record_upload(commands, staging, base + staging_offset, offset, size)
                     # what was transferred comes before everything that is submitted later
@@ -168,14 +142,6 @@ class Transfer:
                 submission.submit(commands)
         finally:
             self._settle("uploading", timeout_s)
-
-    def _record_start(self, commands: Any, to_prepare: Iterable[Resource], to_clear: Sequence[Resource]) -> None:
-        for resource in to_prepare:
-            resource.record_prepare(commands)
-        for resource in to_clear:
-            resource.record_clear(commands)
-        if to_clear:
-            self._device.barrier(commands, _COPIED)
 
     def _download(self, resources: Sequence[Resource], timeout_s: float | None) -> Pieces:
         sizes = [resource.plan.size_bytes for resource in resources]
@@ -231,7 +197,7 @@ def _batches(resources: Sequence[Resource], sizes_bytes: Sequence[int], half_siz
         yield batch
 
 
-def _fill_in_place(resources: Sequence[Resource], *, populating: bool) -> None:
+def _fill_in_place(resources: Sequence[Resource], populating: bool) -> None:
     """Read sources straight into their mapped resources and clear the others; much of it side by side.
 
     Both release the interpreter, and on a software device most of their time goes into touching pages for the first

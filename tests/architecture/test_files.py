@@ -1,7 +1,5 @@
 """Rules for files: how long, how named, and what they must not mention."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

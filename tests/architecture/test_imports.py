@@ -1,7 +1,5 @@
 """The rules of the house that can be read off the source: who may import whom, and who may speak to the user."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache
@@ -40,9 +38,9 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 # The files of vulkan/, from the bottom to the top.
 VULKAN = (
     *("loader", "structs", "layers", "physical_device", "requirements", "device", "ml_emulation"),
-    *("memory", "resources", "aliases", "image_support", "companion_image", "images", "tensors"),
-    *("pipeline", "driver_cache", "instrumentation", "graph_pipelines", "optical_flow"),
-    *("timestamps", "recording", "recorders", "transfer", "frame_capture", "execute"),
+    *("memory", "resources", "image_support", "images", "tensors"),
+    *("pipeline", "driver_cache", "measurements", "graph_pipelines", "optical_flow"),
+    *("recording", "recorders", "transfer", "frame_capture", "execute"),
 )
 
 # Beyond the layers: `vulkan` is given a plan and a source of bytes and knows nothing of where they came from.
@@ -61,7 +59,7 @@ ONLY_IN = {
 # What is not said through an exception or a log record is said by these alone.
 SPEAKERS = {"cli", "__main__"}
 # A worker ends as the command line does: without the interpreter's tear-down, which a damaged process may not survive.
-ENDING = {"scenario_runner.suite.running.worker_process": "os._exit"}
+ENDING = {"scenario_runner.suite.running.worker": "os._exit"}
 
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "_generated" not in path.parts)
 

@@ -1,7 +1,5 @@
 """The registry of kinds: what it names exists and fits, and nothing else lists the kinds."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

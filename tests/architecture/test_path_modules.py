@@ -4,8 +4,6 @@ A module on the path of a small run, or of its planning, imports at its top only
 module that was hoisted onto a path: import it where it is used instead, or add it here where the path needs it.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -33,10 +31,10 @@ RUN = modules(
     {
         "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log progress runner signals"
         " system_limits system_packages temporary text",
-        "cli": "arguments messages options run run_files run_outputs supervisor",
-        "files": "codec npy npy_image output source",
+        "cli": "arguments messages options run run_files supervisor",
+        "files": "codec npy output source",
         "plan": "destinations limits plan plan_cache records sources",
-        "run": "output_files resource_files session",
+        "run": "output_files session",
         "shaders": "compile compilers discovery source",
         "vulkan": "device execute layers loader memory ml_emulation physical_device pipeline recording requirements"
         " resources structs transfer",

@@ -1,7 +1,5 @@
 """What two programs write is compared file by file."""
 
-from __future__ import annotations
-
 import stat
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The benchmark measures what it says; no test here depends on how fast anything is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

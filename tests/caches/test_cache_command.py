@@ -1,7 +1,5 @@
 """``scenario-runner cache`` and the bounds of the user's cache folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -111,7 +109,8 @@ def test_the_users_limit_is_one_for_all_kinds(tmp_path: Path, monkeypatch: pytes
 def test_a_run_keeps_to_the_limit(program: Program, scene: Scene, own: dict[str, str]) -> None:
     """A run that keeps something removes older files first; a limit that is not a size is ignored with a warning."""
     folder = Path(own["SCENARIO_RUNNER_CACHE"]) / "pipelines"
-    folder.mkdir(parents=True)
+    folder.parent.mkdir(mode=0o700)  # with umask 002 others could write to it: then the program does not use it
+    folder.mkdir()
     old = folder / "old.cache"
     old.write_bytes(bytes(1 << 20))
     os.utime(old, (time.time() - 1e6,) * 2)

@@ -3,8 +3,6 @@
 The hits are those of a layer over the real loader and driver, since software drivers keep no pipelines.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import struct
@@ -213,12 +211,9 @@ def _patched(at: int, value: int) -> Callable[[bytes], bytes]:
     "change, problem",
     [
         (lambda content: b"", "it has 0 bytes, expected a header of 32 at least"),
-        (lambda content: content[:31], "it has 31 bytes"),
         (lambda content: b"\xff" * 4096, "Incorrect pipeline cache header size: 4294967295, expected 32"),
         (lambda content: content[:40], "it was truncated, or not written by this program"),
-        (lambda content: content[:-1], "it was truncated, or not written by this program"),
         (lambda content: content[:33] + b"\xaa" + content[34:], "Incorrect checksum: "),
-        (_patched(0, 36), "Incorrect pipeline cache header size: 36, expected 32"),
         (_patched(4, 2), "Incorrect pipeline cache header version: 2, expected 1"),
         (_patched(8, 0x10DE), "Incorrect vendor: 0x10de, expected "),
         (_patched(12, 0x4242), "Incorrect device: 0x4242, expected "),
@@ -318,7 +313,6 @@ def test_what_another_process_stored_meanwhile(
     "options, code, message",
     [
         (["--clear-pipeline-cache"], 0, "option --clear-pipeline-cache has no effect without --pipeline-caching"),
-        (["--cache-path", "missing"], 0, "option --cache-path has no effect without --pipeline-caching"),
         (["--fail-on-pipeline-cache-miss"], 0, "has no effect without --pipeline-caching"),
         (["--pipeline-caching", "--cache-path", "missing"], 4, "missing: no such folder"),
         (["--pipeline-caching", "--cache-path", "scenario.json"], 4, "scenario.json: is not a folder"),

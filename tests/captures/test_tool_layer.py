@@ -1,7 +1,5 @@
 """What capture tools see of a run: frames, names of objects and labels, written down by a layer of our own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy

@@ -1,8 +1,6 @@
 """--capture-frame and --gfxr: what is captured, what is said where something is missing, and the commands of
 docs/capture.md where RenderDoc and gfxreconstruct are installed."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

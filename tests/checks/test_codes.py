@@ -1,7 +1,5 @@
 """The table of codes: complete, well-formed, documented, and explained by the command line."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy

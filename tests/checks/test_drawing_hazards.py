@@ -1,7 +1,5 @@
 """Missing barriers around commands that are not run yet: drawings and optical flows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

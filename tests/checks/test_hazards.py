@@ -1,13 +1,11 @@
 """Missing barriers: what is told, and that nothing is told where the order is certain."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scenario_runner.checks.hazards import Barriers, Boundary, Covered, Step, Use, Work, find_hazards
+from scenario_runner.checks.hazards import Barriers, Covered, Step, Use, Work, find_hazards
 from scenario_runner.validation import Options, validate_file
 from tests.scenes import Scene, glsl
 
@@ -56,7 +54,7 @@ def test_what_conflicts(first: dict[str, Any], second: dict[str, Any], code: str
     expected = [] if code is None else [code]
     assert codes(work(0, **first), work(2, **second)) == expected
     assert codes(work(0, **first, barrier=True), work(2, **second)) == []
-    assert codes(work(0, **first), Boundary(), work(2, **second)) == []
+    assert codes(work(0, **first), work(1, barrier=True), work(2, **second)) == []
 
 
 @pytest.mark.parametrize(
@@ -64,10 +62,8 @@ def test_what_conflicts(first: dict[str, Any], second: dict[str, Any], code: str
     [
         (("all", "all", "memory_write", "memory_read"), ""),
         (("compute", "compute", "compute_shader_write", "compute_shader_read"), ""),
-        (("compute", "all", "memory_write", "memory_read"), ""),
         (("compute", "compute", "memory_write", "compute_shader_read", "a", 0, 64), ""),
         (("compute", "compute", "memory_write", "memory_read", "b", 0, 64), "it is about other memory"),
-        (("compute", "compute", "memory_write", "memory_read", "a", 64, 128), "it is about other memory"),
         (
             ("graph", "compute", "memory_write", "memory_read"),
             "its src_stage leaves out the compute stage of the first",
@@ -77,8 +73,6 @@ def test_what_conflicts(first: dict[str, Any], second: dict[str, Any], code: str
             "its dst_stage leaves out the compute stage of the second",
         ),
         (("compute", "compute", "graph_write", "memory_read"), "its src_access does not cover what the first writes"),
-        (("compute", "compute", "memory_read", "memory_read"), "its src_access does not cover what the first writes"),
-        (("compute", "compute", "memory_write", "memory_write"), "its dst_access does not cover what the second reads"),
         (("compute", "compute", "memory_write", "graph_read"), "its dst_access does not cover what the second reads"),
     ],
 )
@@ -247,7 +241,7 @@ def test_transitions_chain() -> None:
     hand_on = covered("graph", "compute", "memory_read", "memory_read")
     assert codes(first, hand_on, work(2, reads="a")) == []
     assert codes(first, covered("all", "all", "memory_write", "memory_read"), work(2, reads="a")) == []
-    assert codes(first, Boundary(), work(2, reads="a")) == []
+    assert codes(first, work(1, barrier=True), work(2, reads="a")) == []
 
 
 def scenario_findings(scene: Scene, **options: Any) -> list[str]:
@@ -330,11 +324,8 @@ def image_scene(scene: Scene, part: dict[str, Any] | None, level: int | None, **
     "part, level, code",
     [
         (None, None, None),
-        (None, 0, None),
         (None, 1, "SR-HAZARD-004"),
         ({"base_mip_level": 1}, 1, None),
-        ({"base_mip_level": 1, "level_count": 2}, 2, None),
-        ({"level_count": 3}, 2, None),
         ({"level_count": 2**32 - 1}, 2, None),
         ({"base_mip_level": 1, "level_count": 2}, 0, "SR-HAZARD-004"),
     ],
@@ -349,17 +340,13 @@ def test_image_barriers_cover_their_levels(
 
 def test_a_transition_between_two_dispatches(scene: Scene, shader_cache: Path) -> None:
     """Dropping the content of an image is a change of layout, and wants the first command as its source."""
+    assert scenario_findings(image_scene(Scene(scene.folder), None, 0, old_layout="undefined"), hazards=True) == []
     scene = image_scene(scene, None, 0, old_layout="undefined", src_stage=["graph"])
     found = [each for each in scenario_findings(scene, hazards=True) if each.startswith("SR-HAZARD-006")]
     assert found == [
         "SR-HAZARD-006 /commands/1/dispatch_barrier: image barrier 'b' moves image 'i' to another layout, which"
         " /commands/0/dispatch_compute (shader 'store') writes; its src_stage leaves out the compute stage"
     ]
-
-
-def test_a_right_transition(scene: Scene, shader_cache: Path) -> None:
-    """A change of layout whose barrier covers both commands is right."""
-    assert scenario_findings(image_scene(scene, None, 0, old_layout="undefined"), hazards=True) == []
 
 
 def test_the_same_layout_is_no_transition(scene: Scene, shader_cache: Path) -> None:

@@ -1,7 +1,5 @@
 """What a scenario binds against what its shaders declare: one test a rule, with its whole message and its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -52,18 +50,7 @@ def test_an_image_for_a_buffer(scene: Scene) -> None:
     image(scene.shader("s", glsl("data[0] = 1;", DATA))).dispatch("s", ["picture"])
     assert findings(scene) == [
         "SR-BIND-003 error /commands/0/dispatch_compute/bindings/0/resource_ref: image 'picture' is bound to"
-        " storage buffer 'Data' at set 0, binding 0, for which shader 's' needs a buffer"
-    ]
-
-
-def test_a_buffer_for_an_image(scene: Scene) -> None:
-    """A buffer cannot be bound to an image's variable."""
-    declared = "layout(set = 0, binding = 0, rgba8) uniform writeonly image2D picture;"
-    scene.shader("s", glsl("imageStore(picture, ivec2(0), vec4(1));", declared)).buffer("x", size=16)
-    scene.dispatch("s", ["x"])
-    assert findings(scene) == [
-        "SR-BIND-003 error /commands/0/dispatch_compute/bindings/0/resource_ref: buffer 'x' is bound to storage image"
-        " 'picture' at set 0, binding 0, for which shader 's' needs an image"
+        " storage buffer 'Data' at set 0, binding 0 in shader 's', which needs a buffer"
     ]
 
 
@@ -157,7 +144,6 @@ def test_writing_a_readonly_resource(scene: Scene) -> None:
     [
         ("image3D", "ivec3(0), vec4(1)", "R8G8B8A8_UNORM", ["SR-IMAGE-001 error"], "as 3D;"),
         ("uimage2D", "ivec2(0), uvec4(1)", "R8G8B8A8_UNORM", ["SR-IMAGE-002 error"], "texels of"),
-        ("image2D", "ivec2(0), vec4(1)", "R16G16_SFLOAT", ["SR-IMAGE-004 warning"], "format of the"),
         ("image2D", "ivec2(0), vec4(1)", "R8_UNORM", ["SR-IMAGE-004 warning"], "as Rgba8;"),
         ("image2D", "ivec2(0), vec4(1)", "R8G8B8A8_UNORM", [], ""),
     ],
@@ -184,7 +170,7 @@ def test_push_constants(scene: Scene) -> None:
         "SR-PUSH-001 error /resources/0/shader/push_constants_size: shader 'small' reads 8 bytes of push constants,"
         " but push_constants_size is 4",
         "SR-PUSH-003 warning /commands/1/dispatch_compute: shader 'without' reads push constants, but the command"
-        " has no push_data_ref; zeros are used",
+        " gives it none; zeros are used",
     ]
 
 
@@ -221,9 +207,9 @@ def test_entry_points(scene: Scene) -> None:
     scene.dispatch("missing", []).dispatch("stage", [])
     assert findings(scene) == [
         "SR-SHADER-001 error /resources/0/shader/entry: shader 'missing' has no entry point 'other' for the compute"
-        " stage; the module's entry points are: 'main' (GLCompute)",
+        " stage; the entry points are: 'main' (GLCompute)",
         "SR-SHADER-002 error /resources/1/shader: shader 'stage' has no entry point 'main' for the compute stage;"
-        " the module's entry points are: 'main' (Fragment)",
+        " the entry points are: 'main' (Fragment)",
     ]
 
 
@@ -278,24 +264,12 @@ def test_drawings_are_checked_without_being_run(scene: Scene) -> None:
     assert found["SR-BIND-002"].endswith("binding 5, which the shaders 'v' and 'f' do not use")
 
 
-UNBOUND = kernel("""
-    OpName %data "data"
-    OpDecorate %block Block
-    OpMemberDecorate %block 0 Offset 0
-    %block = OpTypeStruct %uint
-    %to_block = OpTypePointer StorageBuffer %block
-    %to_uint = OpTypePointer StorageBuffer %uint
-    %zero = OpConstant %uint 0
-    %data = OpVariable %to_block StorageBuffer
-    main:
-    %at = OpAccessChain %to_uint %data %zero
-    OpStore %at %zero
-""")
 FRAGMENT = kernel("""
     OpEntryPoint Fragment %main "main"
     OpExecutionMode %main OriginUpperLeft
 """)
 LAYOUT = kernel("""
+    OpName %data "data"
     OpName %block "Data"
     OpMemberName %block 0 "a"
     OpMemberName %block 1 "b"
@@ -313,3 +287,4 @@ LAYOUT = kernel("""
     %at = OpAccessChain %to_uint %data %zero
     OpStore %at %zero
 """)
+UNBOUND = LAYOUT.replace("OpDecorate %data DescriptorSet 0", "").replace("OpDecorate %data Binding 0", "")

@@ -1,7 +1,5 @@
 """Optical flows with the wrong images: one sentence each, with its place, before any device is touched."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -88,18 +86,14 @@ def test_no_such_level(scene: Scene) -> None:
     assert [(code, place) for code, place, _ in problems] == [("SR-CONFLICT-007", "bindings/output_cost/lod")]
 
 
-def test_pictures_of_two_formats(scene: Scene) -> None:
-    """The two pictures have one format."""
-    message = "image 'template' is VK_FORMAT_R8G8B8A8_UNORM, and image 'search' is VK_FORMAT_R8_UNORM"
-    problems = everything(complete(scene, template={"format": "VK_FORMAT_R8G8B8A8_UNORM"}))
-    assert problems == [("SR-FLOW-003", "bindings/template_image/resource_ref", message)]
-
-
-def test_hints_of_another_format(scene: Scene) -> None:
-    """Hints have the format of the vectors."""
-    message = f"image 'hints' is VK_FORMAT_R32G32_SFLOAT, and image 'vectors' is {VECTORS}"
-    problems = everything(complete(scene, hints={"format": "VK_FORMAT_R32G32_SFLOAT"}))
-    assert problems == [("SR-FLOW-003", "bindings/hint_motion_vectors/resource_ref", message)]
+@pytest.mark.parametrize(
+    "uid, name, other", [("template", "template_image", "search"), ("hints", "hint_motion_vectors", "vectors")]
+)
+def test_images_of_two_formats(scene: Scene, uid: str, name: str, other: str) -> None:
+    """The two pictures have one format, and hints have that of the vectors."""
+    message = f"image {uid!r} is VK_FORMAT_R32G32_SFLOAT, and image {other!r} is {R8 if uid == 'template' else VECTORS}"
+    images: dict[str, Any] = {uid: {"format": "VK_FORMAT_R32G32_SFLOAT"}}
+    assert everything(complete(scene, **images)) == [("SR-FLOW-003", f"bindings/{name}/resource_ref", message)]
 
 
 def test_an_image_that_is_written_and_read(scene: Scene) -> None:

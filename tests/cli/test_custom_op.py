@@ -1,7 +1,5 @@
 """``scenario-runner custom-op``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

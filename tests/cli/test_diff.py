@@ -1,7 +1,5 @@
 """``scenario-runner diff``: the command and resource at which two dumps part first."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """--dump-after, --dump-dir and --dump-all: the command line, and runs that fail."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -58,10 +56,10 @@ LARG = "no resource has the uid 'larg' (did you mean 'large'?)"
         ("--dump-all=d --capture-frame=0", "--capture-frame and --dump-all contradict each other"),
         ("--dump-after=0 --dump-dir=d --gfxr f", "--gfxr and --dump-dir contradict each other"),
         ("--dump-all=d --shader-instrumentation=f", "--shader-instrumentation and --dump-all contradict each other"),
-        ("--dump-after x --dump-dir d", f"--dump-after 'x': {EXPECTED}"),
+        ("--dump-after x --dump-dir d", f"argument --dump-after: 'x': {EXPECTED}"),
         ("--dump-after -1 --dump-dir d", ""),
-        ("--dump-after 0: --dump-dir d", f"--dump-after '0:': {EXPECTED}"),
-        ("--dump-after 2-1 --dump-dir d", "--dump-after '2-1': the range ends before it begins"),
+        ("--dump-after 0: --dump-dir d", f"argument --dump-after: '0:': {EXPECTED}"),
+        ("--dump-after 2-1 --dump-dir d", f"argument --dump-after: '2-1': {EXPECTED}"),
         ("--dump-after 3 --dump-dir d", "scenario.json: --dump-after: the scenario has no command 3"),
         ("--dump-after 0:larg --dump-dir d", f"scenario.json: --dump-after: {LARG}"),
     ],

@@ -1,28 +1,17 @@
 """Every error of a run begins with the place in the scenario, whatever part of the run finds it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
 from tests.program import Program
-from tests.scenes import Scene, assemble, glsl, kernel
+from tests.scenes import Scene, glsl
 
 WRITES = glsl("x[0] = 1u;", "layout(set = 0, binding = 0) buffer X { uint x[]; };")
-# A capability that no device of the software driver has.
-KERNEL = kernel("""
-    OpCapability CooperativeMatrixNV
-    OpExtension "SPV_NV_cooperative_matrix"
-""")
 
 
 def with_options(scene: Scene) -> Scene:
     return scene.shader("s", WRITES, build_options="-what").buffer("x", size=4).dispatch("s", ["x"])
-
-
-def lacking(scene: Scene) -> Scene:
-    return scene.module("s", assemble(KERNEL, "vulkan1.1")).dispatch("s", [])
 
 
 def no_model(scene: Scene) -> Scene:
@@ -39,7 +28,6 @@ def too_large(scene: Scene) -> Scene:
     "make, pointer, code, what",
     [
         (with_options, "/resources/0/shader", 3, "shader 's': build_options: unknown option '-what'"),
-        (lacking, "/resources/0/shader", 6, "shader 's' needs the (capability|extension) "),
         (no_model, "/resources/0/graph/src", 4, r"\S*model\.vgf: "),
         (too_large, "/resources/1/buffer", 9, "vkCreateBuffer failed "),
     ],
@@ -62,11 +50,3 @@ def test_warnings_of_a_device(program: Program, scene: Scene) -> None:
     warnings = [line for line in program("scenario.json").err.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 1
     assert warnings[0].startswith("warning: scenario.json: /resources/1/buffer/size: buffer 'x' of ")
-
-
-def test_no_device(program: Program, scene: Scene) -> None:
-    """What has no place in the file names the file: in a run over many it tells which one."""
-    scene.shader("s", WRITES).buffer("x", size=4).dispatch("s", ["x"]).write()
-    ended = program("--device", "none of this name", "scenario.json")
-    assert ended.code == 8
-    assert ended.err.startswith("error: scenario.json: ")

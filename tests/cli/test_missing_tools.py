@@ -1,7 +1,5 @@
 """``scenario-runner test`` on a machine that lacks what items need."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -40,6 +38,9 @@ def test_a_machine_that_lacks_a_compiler(tmp_path: Path, program: Program) -> No
     report = program("report", "r")
     assert (report.code, report.out.splitlines()[-1]) == (17, "suite incomplete: 0 of 3 items unexpected")
     assert report.err == ended.err
+    journal = tmp_path / "r" / "journal.jsonl"  # edited: without what was missing
+    journal.write_text(re.sub(r'"diagnostics":\[[^]]*\]', '"diagnostics":[]', journal.read_text()))
+    assert program("report", "r").code == 17
     again = program("test", "suite", "-t", "[ab].json", "--results", "r", "--resume")
     assert (again.code, again.out.splitlines()[-1]) == (0, "suite passed: 2 items")
 
@@ -78,12 +79,9 @@ def test_a_strict_environment(tmp_path: Path, program: Program) -> None:
     [
         ("vulkan", "vulkan", ["a.json"]),
         ("vulkan", "vulkan", ["run", "a.json", "b.json"]),
-        ("vulkan", "vulkan", ["--list-devices"]),
         ("vulkan", "vulkan", ["test", "a.json"]),
-        ("vulkan", "vulkan", ["doctor"]),
         ("_cffi_backend", "cffi", ["a.json"]),
         ("pydantic", "pydantic", ["validate", "a.json"]),
-        ("numpy", "numpy", ["view", "a.npy"]),
     ],
 )
 def test_a_python_package_is_missing(

@@ -1,7 +1,5 @@
 """Options that running a model shares with running a scenario."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``validate``, ``schema``, ``--version`` and ``--help``."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path
@@ -91,7 +89,8 @@ def test_help_is_in_groups(program: Program) -> None:
     """The commands come first, one a line, then the options by what they are about."""
     ended = program("--help")
     assert ended.code == 0
-    assert ended == program("run", "--help")
+    assert ended == program("run", "--help") == program("help")
+    assert program("help", "validate") == program("validate", "--help")
     headings = [line for line in ended.out.splitlines() if line.endswith(":") and line[0] != " "]
     assert headings[:4] == ["commands:", "positional arguments:", "options:", "device:"]
     assert headings[5:] == [

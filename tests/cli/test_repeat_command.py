@@ -1,7 +1,5 @@
 """The command that ``scenario-runner test`` and ``report`` give for a result runs the item in the same way."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -11,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from scenario_runner.cli.options import parse
-from scenario_runner.cli.test_options import settle
+from scenario_runner.cli.test import settle
 from scenario_runner.suite.records import Item, Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
 from tests.cli.test_test_command import doubled, item

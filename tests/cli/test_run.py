@@ -1,16 +1,13 @@
 """``scenario-runner [run] FILE…``: exit code, stdout and stderr."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import numpy
 import pytest
 
-from scenario_runner.vulkan.device import Instance
 from tests.program import Program
-from tests.scenes import ADD, Scene, glsl
+from tests.scenes import ADD, Scene
 
 ON = r"\d+\.\d ms on .+"
 
@@ -76,14 +73,6 @@ def test_quiet(program: Program, adding: Path) -> None:
     assert program(adding, "--quiet") == (0, "", "")
 
 
-def test_capture_dir(program: Program, scene: Scene, adding: Path, tmp_path: Path) -> None:
-    """--capture-dir gets the frames."""
-    scene.command("mark_boundary", resources=["x"], frame_id=7).dispatch("add", ["x"], [4]).write()
-    assert program(adding, "--capture-dir", "frames").code == 0
-    assert numpy.load(tmp_path / "frames" / "frame_7" / "x.npy").view("u4").tolist() == [2, 3, 4, 5]
-    assert scene.output("x", "u4").tolist() == [3, 4, 5, 6]
-
-
 def test_nothing_to_capture(program: Program, adding: Path, tmp_path: Path) -> None:
     """--capture-dir without any frame that captures something is a warning."""
     ended = program(adding, "--capture-dir", "frames")
@@ -95,34 +84,20 @@ def test_device_by_index_name_and_uuid(program: Program, adding: Path) -> None:
     """--device takes what --list-devices shows: index, name, part of the name, UUID."""
     listed = program("--list-devices")
     assert listed.code == 0
-    instance = Instance()
-    try:
-        devices = [(device.index, device.name, device.uuid) for device in instance.physical_devices]
-    finally:
-        instance.close()
-    assert devices
-    for index, name, uuid in devices:
-        assert f"{index}" in listed.out
-        assert name in listed.out
-        assert uuid in listed.out
-    index, name, uuid = devices[0]
-    for wanted in (str(index), name, name[:6].upper(), uuid, uuid.replace("-", "").upper()):
-        ended = program(adding, "--device", wanted)
+    match = re.match(r"(\d+): (.*) \(\w+, Vulkan [\d.]+, .*\) uuid (\S+)", listed.out)
+    assert match is not None, listed.out
+    index, name, uuid = match.groups()
+    for device in (index, name, name[:6].upper(), uuid, uuid.replace("-", "").upper()):
+        ended = program(adding, "--device", device)
         assert (ended.code, ended.err) == (0, "")
         assert f" on {name}\n" in ended.out
 
 
-@pytest.mark.parametrize(
-    "wanted, message",
-    [
-        ("99", "there is no device 99; there are 0: "),
-        ("no such card", "no device has the index, name or UUID 'no such card'; there are 0: "),
-    ],
-)
-def test_unknown_device(program: Program, adding: Path, wanted: str, message: str) -> None:
+def test_unknown_device(program: Program, adding: Path) -> None:
     """A device that does not exist ends with exit code 8 and the list of those that do."""
-    ended = program(adding, "--device", wanted)
+    ended = program(adding, "--device", "no such card")
     assert (ended.code, ended.out) == (8, "")
+    message = "no device has the index, name or UUID 'no such card'; there are 0: "
     assert ended.err.startswith(f"error: {adding}: {message}")
 
 
@@ -135,20 +110,14 @@ def test_no_driver(program: Program, adding: Path, tmp_path: Path) -> None:
     assert "doctor" in ended.err.splitlines()[1]
 
 
-def test_no_loader(program: Program, adding: Path, tmp_path: Path) -> None:
-    """Without a Vulkan loader the exit code is 8 and the message says what to install."""
-    ended = program(adding, env={"SCENARIO_RUNNER_VULKAN_LOADER": str(tmp_path / "none.so")})
-    assert (ended.code, ended.out) == (8, "")
-    assert ended.err.startswith(f"error: {adding}: no Vulkan loader could be opened (")
-    assert "help: SCENARIO_RUNNER_VULKAN_LOADER must be" in ended.err
-
-
 def test_waiting_for_a_key_without_a_keyboard(program: Program, adding: Path) -> None:
     """Waiting for Enter ends when standard input does."""
     ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="")
     assert ended.code == 0
     assert ended.out.startswith("press Enter to run")
-    assert program(adding, "--pause-on-exit", stdin="\n").code == 0
+    ended = program(adding, "--wait-for-key-stroke-before-run", "--pause-on-exit", stdin="\n\n")
+    assert ended.code == 0
+    assert ended.out.endswith("press Enter to exit")
 
 
 def test_warnings_are_shown(program: Program, scene: Scene) -> None:
@@ -156,25 +125,10 @@ def test_warnings_are_shown(program: Program, scene: Scene) -> None:
     scene.shader("add", ADD).buffer("x", size=4).buffer("y", size=4).dispatch("add", ["x", "y"]).write()
     ended = program("scenario.json")
     assert ended.code == 0
-    assert re.fullmatch(
-        r"warning: scenario\.json:\d+:\d+: /commands/0/dispatch_compute/bindings/1: resource 'y' is bound to set 0,"
-        r" binding 1, which shader 'add' does not use\n"
-        r"  help: nothing that is written here can depend on it\n",
-        ended.err,
-    )
+    place = r"scenario\.json:\d+:\d+: /commands/0/dispatch_compute/bindings/1"
+    message = "resource 'y' is bound to set 0, binding 1, which shader 'add' does not use\n  help: "
+    assert re.match(f"warning: {place}: {message}", ended.err)
     assert program("scenario.json", "--log-level", "error").err == ""
-
-
-def test_shader_that_does_not_compile(program: Program, scene: Scene) -> None:
-    """A failed compile ends with exit code 5 and shows its place, that in the source and the compiler's message."""
-    scene.shader("bad", glsl("a[0] = wrong;", "layout(binding = 0) buffer B { uint a[]; };\n"))
-    scene.buffer("x", size=4).dispatch("bad", ["x"]).write()
-    ended = program("scenario.json")
-    assert (ended.code, ended.out) == (5, "")
-    assert re.match(
-        r"error: scenario\.json:\d+:\d+: /resources/0/shader: (\S*/)?bad\.comp:6:8: .*'wrong' : undeclared identifier",
-        ended.err,
-    )
 
 
 def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) -> None:
@@ -191,6 +145,4 @@ def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) ->
 
 def test_debug_log(program: Program, adding: Path) -> None:
     """--log-level debug tells which device was opened, with what."""
-    ended = program(adding, "--log-level", "debug")
-    assert ended.code == 0
-    assert "debug: opened " in ended.err
+    assert "debug: opened " in program(adding, "--log-level", "debug").err

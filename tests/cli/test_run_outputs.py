@@ -1,7 +1,5 @@
 """Where the scenarios of one call write, what is left of earlier runs, and scenarios from pipes."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from pathlib import Path
@@ -146,14 +144,6 @@ def test_standard_input(program: Program, tmp_path: Path, words: list[str]) -> N
     ended = program(*words, "/dev/stdin", stdin=text)
     assert (ended.code, ended.err) == (0, "")
     assert (tmp_path / "out.npy").exists() == (not words)
-
-
-def test_standard_input_that_is_a_file(shader_cache: Path, tmp_path: Path) -> None:
-    """A file that is standard input counts as standard input."""
-    with open(adding(tmp_path, 10)) as file:
-        done = subprocess.run([*COMMAND, "/dev/stdin"], cwd=tmp_path, stdin=file, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert first_number(tmp_path / "out.npy") == 11
 
 
 def test_a_file_in_shared_memory_is_a_file(program: Program) -> None:

@@ -1,12 +1,7 @@
 """--strict: warnings about a scenario are errors, and nothing is run or written."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 
 from scenario_runner import Runner
@@ -65,24 +60,6 @@ def test_a_warning_ends_the_run(
             assert (problem.code, problem.severity, problem.path) == (code, "error", str(path))
             assert problem.line
     assert not output.exists()
-
-
-def test_a_clean_scenario_is_run(scene: Scene, program: Program) -> None:
-    """A scenario without warnings runs with --strict as without it."""
-    storing(scene).write()
-    assert program("--strict", "scenario.json").code == 0
-    assert numpy.load(scene.folder / "x.npy").view("u4").tolist() == [1, 0, 0, 0]
-    ended = program("validate", "--strict", "scenario.json")
-    assert (ended.code, ended.err) == (0, "")
-
-
-def test_other_files_go_on(scene: Scene, program: Program, tmp_path: Path) -> None:
-    """A scenario that --strict refuses does not keep the next one from running."""
-    storing(scene, {"format": "VK_FORMAT_R8_UINT"}).write()
-    (tmp_path / "empty.json").write_text(json.dumps({"resources": [], "commands": []}))
-    ended = program("--strict", "scenario.json", "empty.json")
-    assert ended.code == ScenarioError.exit_code
-    assert "empty.json: ok" in ended.out
 
 
 def test_missing_barriers_count(scene: Scene, program: Program) -> None:

@@ -1,7 +1,5 @@
 """What a suite shows while it runs."""
 
-from __future__ import annotations
-
 import io
 import re
 
@@ -37,11 +35,10 @@ def show(display: SuiteDisplay) -> None:
             result("b\x1b[2J", "Fail", "Fail", "an output differs"),
             result("c", "Crash", "Crash", "ended by SIGSEGV"),
         ):
-            display.started(each.item, "0")
+            display.started(each.item, 0)
             display.finished(each, [f"scenario-runner test {each.item.id}"] if each.is_bad else [])
         display.note("warning", "the disk is nearly full")
         display.end("report: out.html")
-        display.end("twice")
 
 
 def test_a_log_has_failures_and_counts_but_no_line_for_what_passed() -> None:
@@ -74,11 +71,10 @@ def test_a_terminal_has_a_bar_and_what_runs(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
     display = SuiteDisplay(stream=stream)
-    display.interval_s = 3600  # drawn here, at a known time
     with display:
         display.start(2)
-        display.started(Item("a", "/a"), "0")
-        display.started(Item("b", "/b"), "1")
+        display.started(Item("a", "/a"), 0)
+        display.started(Item("b", "/b"), 1)
         display.finished(result("a", "Fail", "Fail", "an output differs"))
         display._progress()
         shown = CONTROL.sub("", stream.getvalue())
@@ -111,7 +107,7 @@ def test_how_far_the_suite_is_names_what_takes_long(monkeypatch: pytest.MonkeyPa
     display = SuiteDisplay(stream=stream)
     display._total = 4
     display._samples.append((100.0, 0))
-    display.started(Item("slow", "/slow"), "0")
+    display.started(Item("slow", "/slow"), 0)
     display.finished(result("a", "Pass"))
     now[0] = 110.0
     display._progress()

@@ -1,7 +1,5 @@
 """``scenario-runner test``: which results are kept, the files beside them, and what is said of failures."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

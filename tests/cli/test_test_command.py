@@ -1,7 +1,5 @@
 """``scenario-runner test`` and ``report``: suites on the real driver."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -227,7 +225,7 @@ def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
     numpy.save(sources, numpy.ones(4, "uint32"))
     ended = program("test", "one", "three", "--update", "--dry-run")
     assert ended.code == 1
-    said = r"^error: common.npy: is what both '(one|three)/.* must give, but they differ \[SR-EXPECT-006\]$"
+    said = r"^error: common.npy: is what '.*' of '(one|three)/.* must give, but they differ \[SR-EXPECT-006\]$"
     assert re.search(said, ended.err, re.M)
     assert ended.out == "0 expectations of 2 items would change\n"
     item(tmp_path / "four", "four", {"outputs": {"x": {"file": "own.npy"}}})
@@ -241,49 +239,25 @@ def test_a_file_that_two_items_expect(tmp_path: Path, program: Program) -> None:
     assert re.search(said.replace("one", "one|two"), ended.err, re.M)
 
 
-@pytest.mark.parametrize("reader", ["source", "mask", "own source"])
-@pytest.mark.parametrize("options", [(), ("--dry-run",)])
-def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader: str, options: tuple[str, ...]) -> None:
-    """Neither a source nor a mask, of the item itself or of another one; what else changes is written."""
+@pytest.mark.parametrize("reader", ["source", "mask"])
+def test_an_update_overwrites_no_input(tmp_path: Path, program: Program, reader: str) -> None:
+    """Neither a source nor a mask of another item; what else changes is written."""
     item(tmp_path / "a", "one", {"outputs": {"x": {"file": "../file.npy", "dtype": "uint32"}}})
     item(tmp_path / "b", "two", {"outputs": {"x": {"values": 0, "dtype": "uint32"}}})
     if reader == "mask":
-        mask = {"values": 0, "dtype": "uint32", "mask": "../file.npy"}
-        item(tmp_path / "c", "three", {"outputs": {"x": mask}})
+        item(tmp_path / "c", "three", {"outputs": {"x": {"values": 0, "dtype": "uint32", "mask": "../file.npy"}}})
     else:
-        scene = "a/one.json" if reader == "own source" else "b/two.json"
-        text = json.loads((tmp_path / scene).read_text())
+        text = json.loads((tmp_path / "b/two.json").read_text())
         (source,) = (each["buffer"] for each in text["resources"] if "buffer" in each)
         source["src"] = "../file.npy"
-        (tmp_path / scene).write_text(json.dumps(text))
+        (tmp_path / "b/two.json").write_text(json.dumps(text))
     numpy.save(tmp_path / "file.npy", numpy.arange(4, dtype="uint32"))
     before = (tmp_path / "file.npy").read_bytes()
-    ended = program("test", ".", "--update", *options)
+    ended = program("test", ".", "--update")
     assert (tmp_path / "file.npy").read_bytes() == before
     assert ended.code == 1
     assert re.search(r"file.npy: is an input of '.*', and would be overwritten", ended.out + ended.err)
-    count = 3 if reader == "mask" else 2
-    changes = "would change" if options else "changed"
-    assert ended.out.endswith(f"b/two.check.json\n1 expectation of {count} items {changes}\n")
-
-
-def test_an_update_that_would_not_pass(tmp_path: Path, program: Program) -> None:
-    """NaN that are an error stay one, with a new file and with values; elements of no known type have no tolerance."""
-    scene = Scene(tmp_path).shader("s", glsl("data[gl_GlobalInvocationID.x] = 0xffffffff;", DATA))
-    scene.buffer("x", numpy.zeros(4, "f4"), dst="out.npy").dispatch("s", ["x"], [4]).write("s.json")
-    for keys, message in (
-        ({"dtype": "float32", "nan": "error"}, "this run would not pass even with its own content expected: 4 of 4"),
-        ({"dtype": "float32", "nan": "error", "values": 0}, "this run would not pass even with its own content"),
-        ({"atol": 1}, "has elements of one byte (int8), as every file of a buffer that a run writes; 'atol'"),
-    ):
-        check = scene.file("s.check.json", json.dumps({"outputs": {"x": keys}}))
-        before = sorted(tmp_path.rglob("*")), check.read_bytes()
-        for options in (("--dry-run",), ()):
-            ended = program("test", "s.json", "--update", *options)
-            assert (ended.code, ended.err) == (1, "")
-            assert "s.json: no change: Missing: s.check.json:1:" in ended.out.replace(f"{tmp_path}/", "")
-            assert message in ended.out
-        assert (sorted(tmp_path.rglob("*")), check.read_bytes()) == before
+    assert ended.out.endswith(f"b/two.check.json\n1 expectation of {3 if reader == 'mask' else 2} items changed\n")
 
 
 @pytest.mark.parametrize(
@@ -305,7 +279,7 @@ def test_an_update_that_would_not_pass(tmp_path: Path, program: Program) -> None
         ("suite --update --results r", 2, "error: --update writes expectations, and --results results"),
         ("- -", 2, "error: standard input was given twice"),
         ("suite --retries many", 2, "error: argument --retries: 'many': expected a whole number of 0 or more"),
-        ("suite --jobs 5000", 2, "error: argument --jobs: '5000': expected at most "),
+        ("suite --jobs 5000", 2, "error: argument --jobs: '5000': expected a whole number from 1 to "),
         ("suite --devices ,", 2, "error: argument --devices: ',': expected 'all', or indexes, UUIDs or names"),
         ("suite --device 99", 8, "error: "),
         ("suite --junit suite", 4, "error: suite: is a folder"),
@@ -327,9 +301,6 @@ def test_what_ends_a_suite_at_once(suite: Path, program: Program, arguments: str
     first = next(line for line in ended.err.splitlines() if line.startswith(("error:", "warning:")))
     assert first.replace(f"{folder}/", "").startswith(message)
     assert "Pass" not in ended.out
-    if arguments.startswith("-t"):
-        help = "--include-tests takes several values, such as 'suite': name it before --include-tests, or after '--'"
-        assert f"\n  help: {help}\n" in ended.err
 
 
 def test_more_processes_than_open_files(tmp_path: Path, program: Program) -> None:

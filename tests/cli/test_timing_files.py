@@ -1,7 +1,5 @@
 """--profiling-dump-path, --perf-counters-dump-path and --trace: what is in the files, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

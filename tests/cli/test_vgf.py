@@ -1,7 +1,5 @@
 """``vgf show``, ``vgf scenario`` and running a model by itself, as real processes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,8 +7,8 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
-from scenario_runner.graphs import read_vgf
 from scenario_runner.graphs.describe import describe
+from scenario_runner.graphs.vgf_file import read_vgf
 from tests.gpu.ml_scenes import MODELS
 from tests.graphs.vgf_samples import one_segment, row
 from tests.program import Ended, run_program
@@ -111,7 +109,10 @@ def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
     "arguments, error",
     [
         ((), "error: no file is given for the input 'x' (binding 0)\n  help: --input x=FILE.npy\n"),
-        (("--input", "x"), "error: --input 'x': expected NAME=FILE\n"),
+        (
+            ("--input", "x"),
+            "error: argument --input: 'x': expected NAME=FILE\n  help: scenario-runner --help shows all options\n",
+        ),
         (
             ("--input", "x=x.npy"),
             "error: the model has no code for the shader 'graph_partition_1'\n"

@@ -1,7 +1,5 @@
 """``view`` as a real process: numbers, pictures, differences, exit codes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import imageio.v3

@@ -1,7 +1,5 @@
 """`view --diff` with tolerances, PSNR and folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import imageio.v3
@@ -48,27 +46,18 @@ def test_no_tolerance_for_what_is_no_number(program: Program, tmp_path: Path) ->
     assert ended.out.startswith("a.npy and b.npy differ: 2 of 3 elements")
 
 
-def test_no_tolerance_where_doubles_see_no_difference(program: Program, tmp_path: Path) -> None:
-    """Integers and floats that differ by less than doubles tell apart are different without a tolerance."""
-    numpy.save(tmp_path / "a.npy", numpy.int64([2**53 + 1]))
-    numpy.save(tmp_path / "b.npy", numpy.float64([2**53]))
-    assert program("view", "--diff", "a.npy", "b.npy").code == 1
-
-
-@pytest.mark.parametrize("kind", ["png", "npy", "float"])
+@pytest.mark.parametrize("kind", ["png", "float"])
 def test_signal_to_noise(program: Program, tmp_path: Path, kind: str) -> None:
     """PSNR of images, with the peak of their type: 255 of 8 bits, 1.0 of floats."""
     rng = numpy.random.default_rng(8)
     one = rng.integers(0, 256, (6, 9, 3)).astype("u1")
     other = numpy.clip(one.astype("i4") + rng.integers(-3, 4, one.shape), 0, 255).astype("u1")
-    peak, extension = 255.0, "npy"
+    peak, extension = 255.0, "png"
     if kind == "png":
-        extension = kind
         imageio.v3.imwrite(tmp_path / "a.png", one)
         imageio.v3.imwrite(tmp_path / "b.png", other)
     else:
-        if kind == "float":
-            one, other, peak = one.astype("f4") / 255, other.astype("f4") / 255, 1.0
+        one, other, peak, extension = one.astype("f4") / 255, other.astype("f4") / 255, 1.0, "npy"
         numpy.save(tmp_path / "a.npy", one)
         numpy.save(tmp_path / "b.npy", other)
     mean = ((one.astype("f8") - other.astype("f8")) ** 2).mean()

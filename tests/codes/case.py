@@ -1,7 +1,5 @@
 """What an input of a code may use, and the ways to find the codes that it raises."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Inputs for the codes of devices, drivers and the system."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,21 +1,15 @@
 """Inputs for the codes of JSON, references, and the parts of a scenario: resources and commands, or a whole text."""
 
-from __future__ import annotations
-
 import struct
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
 from scenario_runner import Scenario, from_dict
-from scenario_runner.files.output import marker_path
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.shaders import compilers
 from scenario_runner.validation import Options
-from scenarios.generate import HERE
 from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD
 from tests.scenes import assemble, glsl, kernel
@@ -114,6 +108,7 @@ _ENTRIES: dict[str, tuple[Entries, Entries]] = {
         [image(format="VK_FORMAT_D32_SFLOAT_S8_UINT", memory_group=GROUP), tensor(memory_group=GROUP)],
         [],
     ),
+    "SR-FILE-001": ([buffer(src=".")], []),
     "SR-FILE-006": ([buffer(src="missing.npy")], []),
     "SR-FILE-002": ([buffer(size=8, src="16.npy")], []),
     "SR-FILE-003": ([buffer(src="16.npy", dst="16.npy")], []),
@@ -176,73 +171,15 @@ def many_mistakes(case: Case) -> Codes:
     return case.validated()
 
 
-def content(name: str, data: bytes, kind: str = "image") -> Input:
-    """A resource whose file holds these bytes."""
-
-    def found(case: Case) -> Codes:
-        case.scene.file(name, data)
-        source = {"src": name}
-        if kind == "graph":
-            case.scene.resources = [{"graph": {"uid": "g", **source}}]
-            case.scene.command("dispatch_graph", graph_ref="g", bindings=[])
-        else:
-            case.scene.resources = [image(**source) if kind == "image" else buffer(**source)]
-        return case.validated()
-
-    return found
-
-
-def dds(format: int = 28, array_size: int = 1) -> bytes:
-    """The header of a .dds file of 4x4 texels (28 is DXGI_FORMAT_R8G8B8A8_UNORM), and its texels."""
-    plain = struct.pack("<4s7I44x", b"DDS ", 124, 0x1007, 4, 4, 16, 0, 1)
-    pixels = struct.pack("<2I4s20x", 32, 4, b"DX10")
-    return plain + pixels + struct.pack("<I16x", 0x1000) + struct.pack("<5I", format, 3, 0, array_size, 0) + bytes(64)
-
-
-def png(width: int) -> bytes:
-    """A PNG file whose header says that it has rows of this many texels of 4 bytes."""
-    content = b"\x89PNG\r\n\x1a\n"
-    header = struct.pack(">2I5B", width, 4, 8, 6, 0, 0, 0)
-    for kind, data in ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(4 * (1 + 16)))), (b"IEND", b"")):
-        content += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    return content
-
-
-def npy_of_objects() -> bytes:
-    text = b"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(16)
-
-
-def vgf(version: bytes) -> bytes:
-    found = bytearray((HERE / "ml" / "classifier" / "model.vgf").read_bytes())
-    found[8:11] = version
-    return bytes(found)
-
-
 def content_from_code(case: Case) -> Codes:
     """A buffer whose content is an array, in a scenario that is to be written as JSON."""
     scenario = from_dict({"resources": [buffer(data=bytes(16))], "commands": []})
     return case.raised(scenario.to_json)
 
 
-def killed_run(case: Case) -> Codes:
-    """What a run leaves that is killed while it replaces its output files."""
-    case.scene.buffer("x", size=4).buffer("y", size=4)
-    marker = marker_path([str(case.scene.folder / "x.out.npy"), str(case.scene.folder / "y.out.npy")])
-    assert marker is not None
-    Path(marker).touch()
-    return case.validated()
-
-
 def outside_of_the_sandbox(case: Case) -> Codes:
     case.scene.buffer("x", size=16, src="../x.npy")
     return case.validated(Options(sandbox=True))
-
-
-def a_folder_for_a_file(case: Case) -> Codes:
-    (case.scene.folder / "x.npy").mkdir()
-    case.scene.buffer("x", size=16, src="x.npy")
-    return case.validated()
 
 
 def a_call_that_cannot_be_understood(case: Case) -> Codes:
@@ -284,16 +221,6 @@ INPUTS: dict[str, Input] = {
     "SR-JSON-002": text('{"resources": [], "resources": [], "commands": []}'),
     "SR-JSON-007": text(b"\xff"),
     "SR-JSON-009": content_from_code,
-    "SR-FILE-001": a_folder_for_a_file,
-    "SR-FILE-005": killed_run,
-    "SR-FILE-007": content("x.npy", b"not an array", "buffer"),
-    "SR-FILE-008": content("x.npy", npy_of_objects(), "buffer"),
-    "SR-FILE-009": content("x.dds", dds()[:100]),
-    "SR-FILE-010": content("x.dds", dds(array_size=2)),
-    "SR-FILE-011": content("x.png", png(4)[:20]),
-    "SR-FILE-012": content("x.png", png(2**31 - 1)),
-    "SR-FILE-013": content("x.vgf", b"not a model", "graph"),
-    "SR-FILE-014": content("x.vgf", vgf(b"\x09\x00\x00"), "graph"),
     "SR-SANDBOX-001": outside_of_the_sandbox,
     "SR-USAGE-001": a_call_that_cannot_be_understood,
     "SR-RUN-004": many_mistakes,

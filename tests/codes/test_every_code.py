@@ -1,7 +1,5 @@
 """Every code of the table is raised by an input here, or asserted by the tests of the part that raises it."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +34,7 @@ ASSERTED = {
     "LIMIT": "plan/test_limits.py",
     "LIMIT-010 FEATURE-003": "gpu/test_fragment_order.py",
     "FEATURE-002": "checks/test_drawings.py",
+    "FILE": "files/test_npy.py files/test_dds.py files/test_png.py graphs/test_vgf_reader.py plan/test_destinations.py",
     "FEATURE-005": "graphs/test_vgf_reader.py",
     "DEVICE": "robustness/test_faults.py suite/running/test_troubles.py",
     "MEMORY-009 MEMORY-010": "gpu/test_tensors_groups.py",

@@ -1,7 +1,5 @@
 """TOSA models as MLIR text, with shaders in them, for the tests that convert them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

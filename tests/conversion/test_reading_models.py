@@ -1,7 +1,5 @@
 """Models are read in all three forms, however they are written."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from scenario_runner.conversion.model import Model
 from scenario_runner.conversion.source import open_source, parse_model
 from scenario_runner.conversion.text_model import escaped
 from scenario_runner.formats import format_named
-from scenario_runner.graphs import parse_vgf
+from scenario_runner.graphs.vgf_file import parse_vgf
 from tests.conversion.models import GRID, add, function, shader
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -33,11 +31,12 @@ def flatbuffer(text: str, folder: Path) -> bytes:
     return made.read_bytes()
 
 
-def test_bytecode_and_text() -> None:
-    """Bytecode and text of one model give the same bytes."""
-    text = convert(FIXTURES / "mixed.mlir").content
-    assert convert(FIXTURES / "mixed.mlirbc").content == text
-    assert convert(FIXTURES / "mixed.mlir").content == text
+@pytest.mark.parametrize("name", ["mixed", "unused"])
+def test_bytecode_and_text(name: str) -> None:
+    """Bytecode and text of one model give the same bytes, with and without shaders."""
+    text = convert(FIXTURES / f"{name}.mlir").content
+    assert convert(FIXTURES / f"{name}.mlirbc").content == text
+    assert convert(FIXTURES / f"{name}.mlir").content == text
 
 
 @pytest.mark.parametrize("name", ["model.tosa", "model.bin"])

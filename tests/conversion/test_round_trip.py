@@ -1,7 +1,5 @@
 """From a model to results: convert, show, write a scenario, run, with the names of the operations."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy
 
 from scenario_runner import Runner, convert
-from scenario_runner.graphs import parse_vgf, read_vgf
+from scenario_runner.graphs.vgf_file import parse_vgf, read_vgf
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.program import Program
 

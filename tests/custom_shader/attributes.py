@@ -1,7 +1,5 @@
 """Attributes of a small shader that doubles its input, right in every way."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -50,7 +48,7 @@ def examined(
 ) -> list[Diagnostic]:
     """All that is found in the changed attributes, those that can be read together with their shader."""
     text = text_of(change)
-    attributes, found = examine_attributes(text, operation="scale", operands=operands, results=results)
+    attributes, found = examine_attributes(text, "scale", (operands, results))
     if attributes is not None:
         found = [*found, *check_shaders([attributes], [types])[0].findings]
     return found

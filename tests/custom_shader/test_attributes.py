@@ -1,7 +1,5 @@
 """The attributes of custom operations: what they say, and everything that can be wrong with them."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 from scenario_runner.custom_shader.attributes import PushConstant
 from scenario_runner.custom_shader.parsing import examine_attributes, parse_attributes
 from scenario_runner.errors import ScenarioError
-from scenario_runner.graphs import Sampler
+from scenario_runner.graphs.model import Sampler
 from tests.custom_shader.attributes import ATTRIBUTES, SOURCE, examined, messages, resource, text_of
 
 SPIRV = Path(__file__).resolve().parents[1] / "spirv"
@@ -178,6 +176,19 @@ def test_more_than_ten_inputs() -> None:
             "SR-CUSTOM-018 /shader_code: the source has an #include, but a model does not carry other files",
         ),
         ({"input_0_sampler": 3}, "SR-JSON-005 /input_0_sampler: expected an object, got 3"),
+        (
+            {
+                "input_0_vkdescriptortype": "X",
+                "input_0_sampler": SAMPLER | {"mag_filter": "X"},
+                "inp_0_vkformat": "VK_FORMAT_R32_SFLOAT",
+            },
+            f"SR-JSON-005 /input_0_vkdescriptortype: expected one of {DESCRIPTORS}, got 'X' (did you mean"
+            " 'VK_DESCRIPTOR_TYPE_TENSOR_ARM'?)",
+            "SR-JSON-005 /input_0_sampler/mag_filter: expected one of 'VK_FILTER_NEAREST', 'VK_FILTER_LINEAR',"
+            " 'VK_FILTER_CUBIC_IMG', 'VK_FILTER_CUBIC_EXT', got 'X'",
+            "SR-CUSTOM-007 /inp_0_vkformat: the attribute 'inp_0_vkformat' is not known and has no effect (did you mean"
+            " 'input_0_vkformat'?)",
+        ),
     ],
 )
 def test_what_is_wrong(row: Any) -> None:
@@ -186,32 +197,26 @@ def test_what_is_wrong(row: Any) -> None:
     assert messages(examined(change)) == expected
 
 
+def test_many_unknown_keys() -> None:
+    """The first hundred keys that are like known ones are named."""
+    keys = {f"input_{number}_bindin": 0 for number in range(150)}
+    assert [finding.code for finding in examined(keys)].count("SR-CUSTOM-007") == 100
+
+
 @pytest.mark.parametrize(
-    "change, operands, expected",
+    "change, operands, results, expected",
     [
-        (resource("input_2", 5), None, "SR-CUSTOM-002 /input_2_vkformat: input_2 is described, but input_1 is not"),
+        (resource("input_2", 5), None, 1, "SR-CUSTOM-002 /input_2_vkformat: input_2 is described, but input_1 is not"),
         (
-            resource("input_1", 5),
-            1,
+            *(resource("input_1", 5), 1, 1),
             "SR-CUSTOM-003 /input_1_vkformat: input_1 is described, but the operation has 1 operand",
         ),
-        ({}, 2, "SR-CUSTOM-003 None: the operation has 2 operands, but the attributes have no input_1_… keys"),
+        ({}, 1, 2, "SR-CUSTOM-003 None: the operation has 2 results, but the attributes have no output_1_… keys"),
     ],
 )
-def test_counts(change: dict[str, Any], operands: int | None, expected: str) -> None:
-    """Inputs are counted from 0 without gaps, and are as many as the operation has operands."""
-    assert messages(examined(change, operands=operands)) == [expected]
-
-
-def test_results_are_counted() -> None:
-    """Every result of the operation must be described."""
-    found = examined({}, results=2)
-    assert messages(found) == [
-        "SR-CUSTOM-003 None: the operation has 2 results, but the attributes have no output_1_… keys"
-    ]
-    assert found[0].help == (
-        "add 'output_1_vkformat', 'output_1_vkdescriptortype', 'output_1_binding', 'output_1_descriptorset'"
-    )
+def test_counts(change: dict[str, Any], operands: int | None, results: int, expected: str) -> None:
+    """Inputs are counted from 0 without gaps; they and the outputs are as many as the operation has."""
+    assert messages(examined(change, operands=operands, results=results)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -303,7 +308,7 @@ _VALUES = st.recursive(
 @given(st.sampled_from([*ATTRIBUTES, "input_0_sampler", "input_7_binding", "output_00_type", "x"]), _VALUES)
 def test_any_value(key: str, value: Any) -> None:
     """Any value of any key gives attributes or errors of ours."""
-    attributes, found = examine_attributes(json.dumps(ATTRIBUTES | {key: value}), operation="scale", operands=1)
+    attributes, found = examine_attributes(json.dumps(ATTRIBUTES | {key: value}), "scale", (1, None))
     assert (attributes is None) == any(each.severity == "error" for each in found)
 
 
@@ -313,5 +318,5 @@ def test_any_text(data: st.DataObject) -> None:
     text = text_of({"shader_code": "void main() {}"})
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(st.text(max_size=2)) + text[at + 1 :]
-    attributes, found = examine_attributes(changed, operation="scale")
+    attributes, found = examine_attributes(changed, "scale")
     assert (attributes is None) == any(each.severity == "error" for each in found)

@@ -1,7 +1,5 @@
 """Shaders compiled and compared with their attributes, and with the types of the operation."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any
@@ -218,8 +216,8 @@ def test_spirv_modules() -> None:
 
     (found,) = examined(change(module))
     assert messages([found]) == [
-        "SR-SHADER-001 /entry_point: shader 'scale' has no entry point 'main' for the compute stage; the module's entry"
-        " points are: 'other' (GLCompute)"
+        "SR-SHADER-001 /entry_point: shader 'scale' has no entry point 'main' for the compute stage; the entry points"
+        " are: 'other' (GLCompute)"
     ]
     assert (found.path, found.line) == ("<attributes of 'scale'>", 2)
     (found,) = examined(change(module[:-4] + bytes(4)))

@@ -1,7 +1,5 @@
 """Attributes made from a shader's interface, files with attributes of operations, and their JSON Schema."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

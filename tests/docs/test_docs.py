@@ -6,8 +6,6 @@ other block is a file where the paragraph before it begins with a name in backti
 blocks of one page are taken in order, in one folder that starts as a copy of the scenarios.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

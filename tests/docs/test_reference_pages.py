@@ -1,7 +1,5 @@
 """docs/development.md, docs/doctor.md and docs/format.md name what there is, and nothing else."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re
@@ -15,7 +13,7 @@ from scenario_runner import doctor
 from scenario_runner.doctor import gather
 from scenario_runner.kinds import COMMANDS, RESOURCES, load
 from scenario_runner.scenario import loads
-from scenario_runner.scenario.barriers import SPELLINGS
+from scenario_runner.scenario.storage import SPELLINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "scenario_runner"

@@ -1,7 +1,5 @@
 """Running the program as doctor, and shared libraries that misbehave when they are opened."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -11,7 +9,7 @@ from typing import Any
 
 from tests.layers import shared_library
 
-# What the dynamic linker calls when it opens the library.
+# Functions that the dynamic linker calls when it opens the library.
 _WHEN_OPENED = "__attribute__((constructor)) static void opened(void)"
 _HANGS, _CRASHES = "{ for (volatile int i = 0;; i++); }", "{ *(volatile int *)0x7F0000 = 0; }"
 

@@ -1,7 +1,5 @@
 """`scenario-runner doctor`: the real program on this machine, and on this machine with parts taken away or broken."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

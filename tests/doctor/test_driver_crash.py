@@ -1,7 +1,5 @@
 """Drivers, layers and loaders that crash or hang when they are opened: doctor reports them and lives."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """What doctor advises on a machine with nothing: all at once. The report is this machine's, with parts taken out."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`scenario-runner doctor --fix` for real: pip installs Arm's compiler, from a folder of wheels instead of an index."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,14 +1,12 @@
 """Manifests of drivers and layers: which files the loader reads, and what is wrong with each."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from scenario_runner.doctor.manifests import drivers, explicit_layers, find_emulation_layers, layer_manifest
+from scenario_runner.doctor.manifests import drivers, explicit_layers, find_emulation_layers, read_manifest
 
 ABSENT = "/nonexistent"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the folders are those of Linux")
@@ -105,7 +103,8 @@ def test_layers_of_a_folder(tmp_path: Path) -> None:
 def test_a_layer_of_layers_needs_no_library(tmp_path: Path) -> None:
     """A meta layer has component_layers instead of a library."""
     path = write(tmp_path / "meta.json", {"layer": {"name": "VK_LAYER_meta", "component_layers": []}})
-    assert (layer_manifest(path).name, layer_manifest(path).problem) == ("VK_LAYER_meta", None)
+    manifest = read_manifest(path, "system", "layer")
+    assert (manifest.name, manifest.problem) == ("VK_LAYER_meta", None)
 
 
 def test_emulation_layers_of_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The way in which tensors and graphs run on a device, and the reason."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

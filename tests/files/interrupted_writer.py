@@ -3,8 +3,6 @@
 Argument: a folder. A moment is a line of the modules that write. Prints their number.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

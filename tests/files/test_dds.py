@@ -1,7 +1,5 @@
 """Reading and writing .dds files, against headers packed by hand, NumPy and Pillow."""
 
-from __future__ import annotations
-
 import struct
 import tracemalloc
 from pathlib import Path
@@ -138,14 +136,8 @@ def test_conversions_work_across_chunks(tmp_path: Path) -> None:
 
 LEGACY = [
     *[({"fourcc": code}, name) for code, name in [
-        (b"DXT1", "BC1_RGBA_UNORM_BLOCK"), (b"DXT2", "BC2_UNORM_BLOCK"), (b"DXT3", "BC2_UNORM_BLOCK"),
-        (b"DXT4", "BC3_UNORM_BLOCK"), (b"DXT5", "BC3_UNORM_BLOCK"), (b"ATI1", "BC4_UNORM_BLOCK"),
-        (b"BC4U", "BC4_UNORM_BLOCK"), (b"BC4S", "BC4_SNORM_BLOCK"), (b"ATI2", "BC5_UNORM_BLOCK"),
-        (b"BC5U", "BC5_UNORM_BLOCK"), (b"BC5S", "BC5_SNORM_BLOCK"),
-        (struct.pack("<I", 36), "R16G16B16A16_UNORM"), (struct.pack("<I", 110), "R16G16B16A16_SNORM"),
-        (struct.pack("<I", 111), "R16_SFLOAT"), (struct.pack("<I", 112), "R16G16_SFLOAT"),
-        (struct.pack("<I", 113), "R16G16B16A16_SFLOAT"), (struct.pack("<I", 114), "R32_SFLOAT"),
-        (struct.pack("<I", 115), "R32G32_SFLOAT"), (struct.pack("<I", 116), "R32G32B32A32_SFLOAT"),
+        (b"DXT1", "BC1_RGBA_UNORM_BLOCK"), (b"BC4S", "BC4_SNORM_BLOCK"), (b"ATI2", "BC5_UNORM_BLOCK"),
+        (struct.pack("<I", 36), "R16G16B16A16_UNORM"), (struct.pack("<I", 116), "R32G32B32A32_SFLOAT"),
     ]],
     *[({"fourcc": b"", "pf_flags": flags, "bits": bits, "r": r, "g": g, "b": b, "a": a}, name)
       for flags, bits, r, g, b, a, name in [
@@ -213,16 +205,6 @@ def test_blocks_of_pillow_pass_through(tmp_path: Path, pixel_format: str, name: 
         assert np.array_equal(np.asarray(first), np.asarray(second))
 
 
-def test_pillow_reads_what_is_written(tmp_path: Path) -> None:
-    """Another reader finds the texels of an R8G8B8A8 file."""
-    from PIL import Image
-
-    texels = np.random.default_rng(5).integers(0, 256, (5, 7, 4), "u1")
-    write_dds(tmp_path / "a.dds", format_named("VK_FORMAT_R8G8B8A8_UNORM"), 7, 5, [texels.tobytes()])
-    with Image.open(tmp_path / "a.dds") as image:
-        assert np.array_equal(np.asarray(image.convert("RGBA")), texels)
-
-
 @pytest.mark.parametrize(
     "content, message",
     [
@@ -269,6 +251,7 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     with pytest.raises(FileError) as caught:
         read_header(path)
     assert str(caught.value) == f"{path}: {message}"
+    assert caught.value.problems[0].code in ("SR-FILE-009", "SR-FILE-010")
 
 
 @MANY_EXAMPLES
@@ -297,7 +280,7 @@ def test_a_mutated_file_gives_a_result_or_our_error(tmp_path: Path, data: st.Dat
 
 
 def test_texels_of_the_wrong_size_are_not_stored(tmp_path: Path) -> None:
-    """Too few bytes, and impossible extents, are refused and leave nothing; a reading is of bytes that there are."""
+    """Too few bytes, and impossible extents, are refused and leave nothing."""
     path = tmp_path / "a.dds"
     bgr, depth = format_named("VK_FORMAT_B8G8R8_UNORM"), format_named("VK_FORMAT_D24_UNORM_S8_UINT")
     for texel_format, planes in [(R8, (4,)), (bgr, (12,)), (depth, (16, 4))]:
@@ -312,6 +295,4 @@ def test_texels_of_the_wrong_size_are_not_stored(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="are not an image"):
             create_image(path, R8, width, height, (1,) * count)
     write_dds(path, R8, 2, 2, [b"abcd"])
-    with DdsReader(path) as reader, pytest.raises(ValueError, match="of 4 were asked for, into 3 bytes"):
-        reader.read_into(memoryview(bytearray(3)))
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.dds"]

@@ -1,7 +1,5 @@
 """Reading and writing .npy files, checked against numpy.load and numpy.save."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.npy import NpyReader, NpyWriter, read_array, read_header, write_npy
+from scenario_runner.files.npy import NpyReader, create_npy, read_array, read_header, write_npy
 from tests.image_files import mutated
 
 MANY_EXAMPLES = settings(max_examples=150)
@@ -81,21 +79,11 @@ def test_any_order_reads_as_c_order_little_endian(
     size = data.draw(st.integers(0, len(expected) - start))
     part = bytearray(b"\xaa" * (size + 3))
     with NpyReader(path) as reader:
-        assert reader.read_into(memoryview(part), start, size) == size
+        assert reader.read_into(memoryview(part), 0, start, size) == size
     assert part == expected[start : start + size] + b"\xaa" * 3
     again = read_array(path)
     assert again.shape == array.shape
     assert again.tobytes() == expected
-
-
-def test_conversions_work_across_chunks(tmp_path: Path) -> None:
-    """Swapping and transposing give the same bytes when the file is larger than the scratch memory."""
-    array = np.arange(3 * 1_000_003, dtype=">u4").reshape(3, 1_000_003)
-    expected = array.astype("<u4").tobytes()
-    np.save(tmp_path / "c.npy", array)
-    np.save(tmp_path / "f.npy", np.asfortranarray(array))
-    assert payload_of(tmp_path / "c.npy") == expected
-    assert payload_of(tmp_path / "f.npy") == expected
 
 
 def test_a_range_outside_the_payload_is_refused(tmp_path: Path) -> None:
@@ -104,11 +92,14 @@ def test_a_range_outside_the_payload_is_refused(tmp_path: Path) -> None:
     with NpyReader(tmp_path / "a.npy") as reader:
         for offset, size, room in [(0, 5, 8), (-1, 2, 8), (3, 2, 8), (0, 4, 3), (5, None, 8)]:
             with pytest.raises(ValueError, match="of 4 were asked for"):
-                reader.read_into(memoryview(bytearray(room)), offset, size)
+                reader.read_into(memoryview(bytearray(room)), 0, offset, size)
 
 
 GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n"
 UNREADABLE = "has a .npy header that cannot be read:"
+ENTRIES = (
+    f"{UNREADABLE} expected {{'descr': a type in quotes, 'fortran_order': True or False, 'shape': a tuple like (3,)}}"
+)
 
 
 def good_but(old: str, new: str) -> bytes:
@@ -133,14 +124,14 @@ def good_but(old: str, new: str) -> bytes:
         (good_but("(2,)", "(999999999999, 999999999999)"),
          "is truncated: 8 bytes follow the header, expected more bytes than any file has"
          " for shape (999999999999, 999999999999) of '<f4'"),
-        (good_but("(2,)", "(-2,)"), f"{UNREADABLE} the shape has a negative length"),
-        (good_but("(2,)", "(2)"), f"{UNREADABLE} the shape is one number in brackets, expected a tuple like '(3,)'"),
-        (good_but("2", "9" * 30), f"{UNREADABLE} the shape has a length of 30 digits"),
+        (good_but("(2,)", "(-2,)"), f"{ENTRIES}, found the shape '-2,'"),
+        (good_but("(2,)", "(2)"), f"{ENTRIES}, found the shape '2'"),
+        (good_but("(2,)", "(2,,3)"), f"{ENTRIES}, found the shape '2,,3'"),
         (good_but("(2,)", "(" + "1," * 65 + ")"), f"{UNREADABLE} the shape has more than 64 axes"),
         (good_but("'<f4'", "'|O'"),
          "holds items of the type '|O': Python objects (the file would need pickle, which can run any code)"),
         (good_but("'<f4'", "[('a', '<f4')]"),
-         f"{UNREADABLE} the items are structured (several fields each), expected one plain type like '<f4'"),
+         f"{ENTRIES}, found \"'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2...\" at character 2"),
         (good_but("<f4", "<f3"),
          "holds items of the type '<f3': no type of NumPy's plain kinds"
          " (bool, integer, float, complex, raw bytes (V), text or time)"),
@@ -148,12 +139,11 @@ def good_but(old: str, new: str) -> bytes:
          "holds items of the type '<q8': no type of NumPy's plain kinds"
          " (bool, integer, float, complex, raw bytes (V), text or time)"),
         (good_but("'shape'", "'shade'"),
-         f"{UNREADABLE} unknown key 'shade', expected 'descr', 'fortran_order' and 'shape'"),
-        (npy_bytes("{'descr': '<f4', 'shape': (2,)}", bytes(8)), f"{UNREADABLE} the key 'fortran_order' is missing"),
-        (npy_bytes("{'shape': (2,), 'shape': (2,)}", bytes(8)), f"{UNREADABLE} the key 'shape' appears twice"),
-        (good_but("False", "exit()"),
-         f"{UNREADABLE} expected True or False at character 35, found \"exit(), 'shape': (2,), }}\""),
-        (npy_bytes(GOOD + "x", bytes(8)), f"{UNREADABLE} expected the end at character 58, found '\\nx'"),
+         f"{ENTRIES}, found \"'shade': (2,), }}\" at character 42"),
+        (npy_bytes("{'descr': '<f4', 'shape': (2,)}", bytes(8)), f"{ENTRIES}, found '}}' at character 31"),
+        (npy_bytes("{'shape': (2,), 'shape': (2,)}", bytes(8)),
+         f"{ENTRIES}, found \"'shape': (2,)}}\" at character 17"),
+        (npy_bytes(GOOD + "x", bytes(8)), f"{ENTRIES}, found '}}\\nx' at character 57"),
         (npy_bytes("\xff", b"", (3, 0)).replace(b"\xc3\xbf", b"\xff"), f"{UNREADABLE} it is not UTF-8"),
     ],
 )  # fmt: skip
@@ -164,6 +154,8 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     with pytest.raises(FileError) as caught:
         read_header(path)
     assert str(caught.value) == f"{path}: {message}"
+    is_sound = message.startswith(("holds items", "has the .npy version", "has a .npy header of"))
+    assert caught.value.problems[0].code == ("SR-FILE-008" if is_sound else "SR-FILE-007")
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -263,7 +255,7 @@ def test_a_payload_of_the_wrong_size_is_not_stored(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             write_npy(tmp_path / "a.npy", "|u1", (4,), [payload])
     with pytest.raises(ValueError, match="big-endian"):
-        NpyWriter(tmp_path / "a.npy", ">f4", (1,))
+        create_npy(tmp_path / "a.npy", ">f4", (1,))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,7 +1,5 @@
 """One Runner for all tests on a device, with the validation layer where it is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures that move by known vectors, and scenarios with optical flows over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What tests of drawings share: vertex and fragment shaders in scenes, and commands that draw."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What tests of images share: images in scenes, shaders that read and write them, formats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

@@ -1,7 +1,5 @@
 """Scenarios with tensors and graphs, for the tests that run them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

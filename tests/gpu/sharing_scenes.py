@@ -1,7 +1,5 @@
 """Scenarios in which an image, a buffer and a tensor share memory, and shaders that fill, change and read each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -103,26 +101,20 @@ def bits(kind: Kind, element: str) -> str:
     return kind.to_word.replace("ELEMENT", element)
 
 
-def add_member(
-    scene: Scene, name: str, size: tuple[int, int], member: str, *, sourced: bool = False, **keys: Any
-) -> None:
-    """An image, a buffer or a tensor for the same values, called what it is."""
+def add_group(scene: Scene, name: str, size: tuple[int, int], members: Sequence[str], filled_by: str | None) -> None:
+    """An image, a buffer and a tensor for the same values, called what they are; one of them is filled by its file
+    ("image's file") or by a shader ("image")."""
     width, height = size
     kind = KINDS[name]
-    content = values(kind, width, height)
-    if member == "image":
-        scene.image("image", name, content if sourced else None, size=size, **keys)
-    elif member == "buffer":
-        scene.buffer("buffer", content if sourced else None, size=content.nbytes, dst=None, **keys)
-    else:
-        keys = {"dims": [height, width, kind.items], "format": f"VK_FORMAT_{kind.tensor_format}", "dst": None, **keys}
-        scene.tensor("tensor", content if sourced else None, **keys)
-
-
-def add_group(scene: Scene, name: str, size: tuple[int, int], members: Sequence[str], filled_by: str | None) -> None:
-    """Members that share memory; one of them is filled by its file ("image's file") or by a shader ("image")."""
     for member in members:
-        add_member(scene, name, size, member, sourced=filled_by == f"{member}'s file", **GROUP)
+        content = values(kind, width, height) if filled_by == f"{member}'s file" else None
+        if member == "image":
+            scene.image("image", name, content, size=size, **GROUP)
+        elif member == "buffer":
+            scene.buffer("buffer", content, size=width * height * kind.words * 4, dst=None, **GROUP)
+        else:
+            keys = {"dims": [height, width, kind.items], "format": f"VK_FORMAT_{kind.tensor_format}", "dst": None}
+            scene.tensor("tensor", content, **keys, **GROUP)
     if filled_by in members:
         fill(scene, name, size, filled_by)
 

@@ -1,7 +1,5 @@
 """Implicit and explicit barriers; those over images, and the layouts that they leave behind."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

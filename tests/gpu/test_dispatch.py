@@ -1,7 +1,5 @@
 """dispatch_compute: workgroup counts, buffers of every size and kind, limits, shaders from GLSL and SPIR-V."""
 
-from __future__ import annotations
-
 import re
 
 import numpy

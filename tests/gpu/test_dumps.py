@@ -1,7 +1,5 @@
 """Dumps: what resources held after each command, against what NumPy computes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -14,7 +12,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import FileError, UnsupportedError, UsageError
+from scenario_runner.errors import FileError, NoDeviceError, UnsupportedError, UsageError
 from scenario_runner.plan.dumps import DumpTarget
 from scenario_runner.run.dump_files import DumpRequest
 from tests.gpu import flow_scenes, fragment_scenes
@@ -138,13 +136,6 @@ def test_repeated_runs(scene: Scene, runner: Runner, tmp_path: Path, keep_state:
         for number in range(3)
     ]
     assert last == ([plus(3), plus(6), plus(9)] if keep_state else [plus(3)] * 3)
-
-
-def test_a_scenario_without_commands(scene: Scene, runner: Runner, tmp_path: Path) -> None:
-    """What there is is dumped at the start."""
-    scene.buffer("x", START)
-    runner.run_to_files(scene.write(), **everything(tmp_path / "dump"))
-    assert contents(tmp_path / "dump") == [(None, "x", plus(0))]
 
 
 def test_values_between_segments(ml: Runner, scene: Scene, tmp_path: Path) -> None:
@@ -326,12 +317,22 @@ def test_files_that_are_in_the_way(scene: Scene, runner: Runner, tmp_path: Path)
         runner.run_to_files(scene.write(), **everything(tmp_path / "dump"))
     assert (tmp_path / "dump" / "index.json").read_text() == "{}"
     scene.resources[2]["buffer"]["dst"] = str(tmp_path / "other" / "start" / "x.npy")
-    with pytest.raises(FileError, match="is where the dump would be written, but the scenario has as a dst"):
+    with pytest.raises(FileError, match="is where the dump would be written, but the scenario writes"):
         runner.run_to_files(scene.write(), **everything(tmp_path / "other"))
     assert not (tmp_path / "other").exists()
     for _ in range(2):
         runner.run_to_files(scene.write(), **everything(tmp_path / "third"))
     assert len(entries(tmp_path / "third")) == 6
+    with pytest.raises(NoDeviceError), Runner("none") as other:
+        other.run_to_files(scene.write(), **everything(tmp_path / "third"))
+    assert not (tmp_path / "third" / "index.json").exists()  # nobody takes the earlier dump for that of the failed run
+
+
+def test_a_scenario_without_commands(scene: Scene, runner: Runner, tmp_path: Path) -> None:
+    """What there is is dumped at the start."""
+    scene.buffer("x", START)
+    runner.run_to_files(scene.write(), **everything(tmp_path / "dump"))
+    assert contents(tmp_path / "dump") == [(None, "x", START.tolist())]
 
 
 def test_a_dry_run_writes_nothing(scene: Scene, runner: Runner, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Features: those that depend on others are enabled together with them; robustness is what Vulkan says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

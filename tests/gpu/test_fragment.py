@@ -4,8 +4,6 @@ Which texels are touched: Vulkan specification, "Rasterization", section "Basic 
 where its center lies inside the triangle; of two triangles that share an edge one draws a center on it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy
@@ -290,19 +288,6 @@ def test_a_triangle_covers_the_centers_inside(scene: Scene, both: Runner, corner
     assert (got == numpy.where(inside(corners), 7, before)).all()
 
 
-def test_a_shared_edge_is_drawn_once(scene: Scene, both: Runner) -> None:
-    """Two triangles that make up a square draw each of its texels once, those on the diagonal as well."""
-    corners = ([(4, 4), (28, 4), (4, 28)], [(28, 28), (28, 4), (4, 28)])
-    fragment(scene, "imageAtomicAdd(count, p, 1u);", "layout(binding = 0, r32ui) uniform uimage2D count;\n")
-    target(scene, "x", size=(SIZE, SIZE))
-    for number, each in enumerate(corners):
-        triangle(scene, each, f"v{number}")
-        draw(scene, [], ["x"], vertex_shader_ref=f"v{number}", render_extent=[SIZE, SIZE])
-    x, y = grid(SIZE, SIZE)
-    expected = (x >= 4) & (x < 28) & (y >= 4) & (y < 28)
-    assert (both.run(scene.write(), outputs=["x"])["x"][..., 0] == expected).all()
-
-
 def test_a_discarded_texel_stays(scene: Scene, both: Runner) -> None:
     """What a fragment shader discards keeps what the drawing before gave it."""
     vertex(scene)
@@ -314,28 +299,3 @@ def test_a_discarded_texel_stays(scene: Scene, both: Runner) -> None:
     x, y = grid(SIZE, SIZE)
     expected = numpy.where((x + y) % 3 == 0, x, 100)
     assert (both.run(scene.write())["x"][..., 0] == expected).all()
-
-
-def test_depths_outside_are_clipped(scene: Scene, both: Runner) -> None:
-    """What lies behind the far plane or before the near one is not drawn."""
-    body = "gl_Position = vec4(gl_VertexIndex == 1 ? 3 : -1, gl_VertexIndex == 2 ? 3 : -1, {}, 1);"
-    fragment(scene, "color = 5u;", output("uint"))
-    for uid, depth in (("near", "-0.5"), ("inside", "1.0"), ("far", "1.5")):
-        vertex(scene, body.format(depth), uid=f"v_{uid}")
-        target(scene, uid, size=(4, 4))
-        draw(scene, [uid], vertex_shader_ref=f"v_{uid}")
-    result = both.run(scene.write())
-    assert [int(result[uid].max()) for uid in ("near", "inside", "far")] == [0, 5, 0]
-
-
-def test_one_texel_and_long_rows(scene: Scene, both: Runner) -> None:
-    """The smallest image and very long ones are drawn to their last texel."""
-    vertex(scene)
-    fragment(scene, "color = uint(p.x + p.y) + 1u;", output("uint"))
-    for uid, size in (("one", (1, 1)), ("wide", (4096, 1)), ("high", (1, 4096))):
-        target(scene, uid, size=size)
-        draw(scene, [uid])
-    result = both.run(scene.write())
-    assert result["one"].tolist() == [[[1]]]
-    assert (result["wide"].ravel() == numpy.arange(1, 4097)).all()
-    assert (result["high"].ravel() == numpy.arange(1, 4097)).all()

@@ -1,8 +1,6 @@
 """Drawings among other commands: barriers, frames, memory that is shared, what a Runner keeps; and drawings that no run
 begins with: each way to write one wrong has its code and its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Frame boundaries: what they capture, and when; the files of --capture-dir, and what is left after failures."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -215,7 +213,7 @@ def test_a_file_that_cannot_be_written(scene: Scene, runner: Runner, monkeypatch
     path = adding(scene, 6).write()
     folder = scene.folder / "captured"
     (folder / "frame_3" / "x.npy").mkdir(parents=True)
-    monkeypatch.setattr("scenario_runner.run.capture_files.check_captures", nothing_in_the_way)
+    monkeypatch.setattr("scenario_runner.run.capture_files.CaptureFiles.check", nothing_in_the_way)
     with pytest.raises(
         FileError, match=r"scenario\.json:\d+:\d+: /resources/1/buffer: .*x\.npy: is a folder"
     ) as caught:
@@ -271,18 +269,6 @@ def test_a_folder_that_cannot_be_written_to(scene: Scene, program: Program) -> N
     assert not (scene.folder / "x.out.npy").exists()
 
 
-def test_duplicate_frame_ids(scene: Scene, program: Program) -> None:
-    """Two frames with one id are a warning that names the folder of the second one, and an error with --strict."""
-    scene.buffer("x", numpy.zeros(4, numpy.uint32))
-    scene.command("mark_boundary", resources=["x"], frame_id=1).command("mark_boundary", resources=["x"]).write()
-    ended = program("scenario.json", "--capture-dir", "captured")
-    assert ended.code == 0
-    assert "/commands/1/mark_boundary: the frame id 1 is that of /commands/0/mark_boundary as well" in ended.err
-    assert "'frame_1_2'" in ended.err
-    assert (scene.folder / "captured" / "frame_1_2" / "x.npy").is_file()
-    assert program("scenario.json", "--strict").code == 3
-
-
 def test_one_of_several_files_that_cannot_be_written(
     scene: Scene, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,7 +276,7 @@ def test_one_of_several_files_that_cannot_be_written(
     keys = {"dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8G8B8A8_UNORM", "shader_access": "readwrite"}
     scene.resource("image", uid="picture", **keys).command("mark_boundary", resources=["picture"])
     (scene.folder / "captured/frame_0/picture.png").mkdir(parents=True)
-    monkeypatch.setattr("scenario_runner.run.capture_files.check_captures", nothing_in_the_way)
+    monkeypatch.setattr("scenario_runner.run.capture_files.CaptureFiles.check", nothing_in_the_way)
     with pytest.raises(FileError, match=r"picture\.png: is a folder"):
         runner.run_to_files(scene.write(), capture_dir=scene.folder / "captured")
     assert [path.name for path in (scene.folder / "captured/frame_0").iterdir()] == ["picture.png"]

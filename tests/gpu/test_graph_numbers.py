@@ -1,7 +1,5 @@
 """Models whose segments number values unlike the converter does: what is bound from outside is found all the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

@@ -1,7 +1,5 @@
 """Files about graphs: the memory of sessions, profiles of the emulation layers, statistics of neural accelerators."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

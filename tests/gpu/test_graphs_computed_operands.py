@@ -1,7 +1,5 @@
 """Operands that TOSA lets a model compute (EXT-DYNAMIC) and the emulation layers look up among its constants."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

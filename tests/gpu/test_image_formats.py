@@ -1,8 +1,6 @@
 """HLSL on the device, compared with NumPy; storage images of another format than the shader declares, where what comes
 out is what the image's own format says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

@@ -1,7 +1,5 @@
 """Samplers: filters, address modes and border colors, against what the Vulkan specification computes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

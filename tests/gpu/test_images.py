@@ -1,7 +1,5 @@
 """Images: every format through the device, shaders that read and write them, arrays in and out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy
@@ -90,20 +88,6 @@ def test_sampled_texels(scene: Scene, both: Runner, name: str, shader_type: str,
     numpy.testing.assert_allclose(got, convert(content), rtol=1e-6)
 
 
-def test_srgb_is_decoded(scene: Scene, both: Runner) -> None:
-    """Texels of an sRGB format are linear light in the shader, alpha excepted.
-
-    The Vulkan specification ("Texel Input Operations, Format Conversion") names the curve, the "sRGB EOTF" of the
-    Khronos Data Format Specification, but no precision. Devices keep what Direct3D 11 asks of them (half a step of the
-    stored value, seen on the sRGB side): encoded again and rounded, each texel is the stored one.
-    """
-    content = numpy.arange(256, dtype=numpy.uint8).reshape(8, 8, 4)
-    got = fetched(scene, both, "R8G8B8A8_SRGB", content).astype(numpy.float64)
-    encoded = numpy.where(got <= 0.0031308, got * 12.92, 1.055 * numpy.maximum(got, 0) ** (1 / 2.4) - 0.055)
-    assert numpy.abs(encoded[..., :3] * 255 - content[..., :3]).max() <= 0.5
-    numpy.testing.assert_allclose(got[..., 3], content[..., 3] / 255.0, rtol=1e-6)
-
-
 def test_depth_is_sampled(scene: Scene, both: Runner) -> None:
     """A depth image is sampled as its depths."""
     content = (numpy.arange(35, dtype=numpy.float32).reshape(5, 7, 1)) / 64
@@ -174,7 +158,7 @@ def test_dims_are_one_width_height_one(scene: Scene, runner: Runner, dims: list[
     """Any other dims are an error that says what is expected."""
     scene.resource("image", uid="x", format="VK_FORMAT_R8_UNORM", dims=dims, shader_access="readonly")
     problem = scene.refusal(runner.run)
-    expected = f"image 'x' has dims {dims}, expected [1, width, height, 1] with at least one texel"
+    expected = f"image 'x' has dims {dims}, expected [1, width, height, 1] of a texel or more"
     assert expected in problem.message
     assert problem.pointer == "/resources/0/image/dims"
 

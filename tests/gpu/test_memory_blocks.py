@@ -1,7 +1,5 @@
 """Memory that a device keeps between runs, and pages of memory that are provided before they are touched."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Buffers and images that share memory, with each other and among themselves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

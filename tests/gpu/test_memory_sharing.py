@@ -4,8 +4,6 @@ Filled by whom x changed in between by whom x read how. Expected values are NumP
 their own may keep a compressed form of it, so that only a run on the real device tells.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy
@@ -13,7 +11,7 @@ import pytest
 
 from scenario_runner import Runner
 from tests.gpu.fragment_scenes import draw, fragment, grid, output, vertex
-from tests.gpu.sharing_scenes import KINDS, add_group, add_member, add_one, fill, read, values
+from tests.gpu.sharing_scenes import KINDS, add_group, add_one, read, values
 from tests.scenes import Scene
 
 MEMBERS = ("image", "buffer", "tensor")
@@ -22,24 +20,18 @@ READERS = ("storage", "sampled", "buffer", "tensor")
 SIZE = (64, 5)
 
 
-def shown(runner: Runner, scene: Scene, name: str, size: tuple[int, int], readers: Any, **keys: Any) -> dict[str, Any]:
-    """What each reader and each readback of a member saw, as (height, width, items)."""
-    kind = KINDS[name]
-    members = [uid for resource in scene.resources for uid in [next(iter(resource.values()))["uid"]] if uid in MEMBERS]
-    uids = [*members, *(f"by_{how}" for how in readers)]
-    result = runner.run(scene.write(), outputs=uids, **keys)
-    shape = (size[1], size[0], kind.items)
-    return {uid: numpy.frombuffer(result[uid].tobytes(), kind.dtype).reshape(shape) for uid in uids}
-
-
 def all_show(
     runner: Runner, scene: Scene, name: str, size: tuple[int, int], readers: Any, expected: Any, **keys: Any
 ) -> None:
-    """Let shaders read; they and every member's readback see the expected values."""
+    """Let shaders read; they and every member's readback see the expected values: (height, width, items)."""
     for how in readers:
         read(scene, name, size, how)
-    for uid, got in shown(runner, scene, name, size, readers, **keys).items():
-        numpy.testing.assert_array_equal(got, expected, uid)
+    members = [uid for resource in scene.resources for uid in [next(iter(resource.values()))["uid"]] if uid in MEMBERS]
+    uids = [*members, *(f"by_{how}" for how in readers)]
+    result = runner.run(scene.write(), outputs=uids, **keys)
+    for uid in uids:
+        seen = numpy.frombuffer(result[uid].tobytes(), KINDS[name].dtype).reshape(size[1], size[0], KINDS[name].items)
+        numpy.testing.assert_array_equal(seen, expected, uid)
 
 
 def drawn(scene: Scene, name: str, before: Any) -> Any:
@@ -88,20 +80,6 @@ def test_one_reader(ml: Runner, scene: Scene, filled_by: str | None, how: str) -
     all_show(ml, scene, name, SIZE, [how], expected, repeat=2)
 
 
-@pytest.mark.parametrize("changed_by", MEMBERS)
-def test_every_run_starts_anew(ml: Runner, scene: Scene, changed_by: str) -> None:
-    """A repeated run begins with the file's bytes, whoever changed them in the one before."""
-    name = "R32_UINT"
-    add_group(scene, name, SIZE, MEMBERS, "buffer's file")
-    for how in READERS:
-        read(scene, name, SIZE, how)
-    add_one(scene, name, SIZE, changed_by)
-    expected = values(KINDS[name], *SIZE)
-    got = shown(ml, scene, name, SIZE, READERS, repeat=3)
-    for uid, array in got.items():
-        numpy.testing.assert_array_equal(array, expected + 1 if uid in MEMBERS else expected, uid)
-
-
 @pytest.mark.parametrize("filled_by", ["image's file", "tensor's file", "image", "tensor"])
 @pytest.mark.parametrize("size", [(7, 5), (100, 3), (1, 1)])
 def test_rows_that_devices_pad(ml: Runner, scene: Scene, size: tuple[int, int], filled_by: str) -> None:
@@ -120,21 +98,3 @@ def test_large_members(both: Runner, scene: Scene, filled_by: str) -> None:
     for member in members:
         add_one(scene, name, size, member)
     all_show(both, scene, name, size, ["storage", "sampled", "buffer"], values(KINDS[name], *size) + 2)
-
-
-@pytest.mark.parametrize("changed", [False, True])
-@pytest.mark.parametrize("filled_by", [None, "file", "shader"])
-@pytest.mark.parametrize("tiling", ["OPTIMAL", "LINEAR"])
-@pytest.mark.parametrize("member, readers", [("image", ["storage", "sampled"]), ("tensor", ["tensor"])])
-def test_alone(
-    ml: Runner, scene: Scene, member: str, readers: list[str], tiling: str, filled_by: str | None, changed: bool
-) -> None:
-    """The same for an image and a tensor with memory of their own, in each tiling."""
-    name, size = "R32_UINT", (37, 5)
-    add_member(scene, name, size, member, sourced=filled_by == "file", tiling=tiling)
-    if filled_by == "shader":
-        fill(scene, name, size, member)
-    if changed:
-        add_one(scene, name, size, member)
-    expected = values(KINDS[name], *size) * (0 if filled_by is None else 1) + changed
-    all_show(ml, scene, name, size, readers, expected)

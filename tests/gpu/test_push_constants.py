@@ -1,8 +1,6 @@
 """Push constants: their size in the scenario, the shader, the data and the device; specialization constants of every
 type, as a real device sees them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy
@@ -29,7 +27,7 @@ def test_data_reaches_the_shader(scene: Scene, runner: Runner) -> None:
     result = runner.run(scene.write())
     assert [float(result.array(f"b{number}", "f4")[0]) for number in range(5)] == [3.5, 10.25, 10.25, 3.5, 1.0]
     assert [warning.message for warning in result.warnings] == [
-        "shader 's' reads push constants, but the command has no push_data_ref; zeros are used"
+        "shader 's' reads push constants, but the command gives it none; zeros are used"
     ]
 
 
@@ -147,18 +145,12 @@ def specialized(scene: Scene, kind: str, value: Any, default: str = "1") -> None
     [
         ("float", 4),
         ("float", 2.5),
-        ("float", -7),
-        ("float", 1e-30),
-        ("double", 3),
         ("double", 0.1),
-        ("float16_t", 2),
         ("float16_t", -0.333),
-        ("int", -5),
         ("int", 2**31 - 1),
         ("int", 6.0),
         ("uint", 2**32 - 1),
         ("int64_t", -(2**63)),
-        ("int64_t", 2**40 + 1),
         ("uint64_t", 2**64 - 1),
         ("int16_t", -32768),
         ("uint16_t", 65535),
@@ -166,9 +158,6 @@ def specialized(scene: Scene, kind: str, value: Any, default: str = "1") -> None
         ("uint8_t", 255),
         ("bool", True),
         ("bool", False),
-        ("bool", 1),
-        ("bool", 0),
-        ("float16_t", False),
         ("uint", True),
     ],
 )

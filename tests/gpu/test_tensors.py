@@ -1,7 +1,5 @@
 """Tensors: every format, rank and tiling in and out, in compute shaders of GLSL and SPIR-V, and what does not fit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -10,7 +8,6 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioError, UnsupportedError, UsageError
-from scenario_runner.vulkan.structs import chain, new
 from tests.gpu.ml_scenes import HEAD, SPIRV, random
 from tests.program import Program
 from tests.scenes import Scene
@@ -158,9 +155,7 @@ def test_more_elements_than_the_device_takes_are_refused(ml: Runner, scene: Scen
     """So is the number of elements."""
     ml.run(Scene(scene.folder).tensor("t", dims=[1]).write())  # now the device is one that has tensors
     physical = ml.physical_device
-    limits = new("VkPhysicalDeviceTensorPropertiesARM")
-    physical.fn.vkGetPhysicalDeviceProperties2(physical.handle, chain(new("VkPhysicalDeviceProperties2"), limits))
-    limit = int(limits.maxTensorElements)
+    limit = int(physical.properties_of("VkPhysicalDeviceTensorPropertiesARM").maxTensorElements)
     if limit >= 1 << 47:
         pytest.skip(f"maxTensorElements is {limit}: no address space holds more, so that no scenario can ask for it")
     scene.tensor("t", dims=[limit // 4096 + 1, 4096], format="VK_FORMAT_R8_UINT")

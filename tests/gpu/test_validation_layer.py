@@ -1,7 +1,5 @@
 """What the validation layer reports ends a run, unless it is asked to report only."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import ValidationLayerError
+from scenario_runner.errors import FenceTimeoutError, ValidationLayerError
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -78,3 +76,12 @@ def test_runner_that_reports_keeps_the_messages(hazard: Path) -> None:
     with Runner(validation="report", sync_validation=True) as runner:
         runner.run(hazard, write_files=False)
         assert any("READ_AFTER_WRITE" in message for message in runner.validation_messages)
+
+
+def test_errors_before_a_loss_fail_no_later_run(hazard: Path, clean: Path) -> None:
+    """What the layer said before a timeout is not raised by the next run, which opens the device again."""
+    with Runner(validation=True, sync_validation=True, timeout_s=0) as runner:
+        with pytest.raises((FenceTimeoutError, ValidationLayerError)):  # the latter where the device was as fast
+            runner.run(hazard, write_files=False)
+        runner.timeout_s = None
+        assert runner.run(clean, write_files=False)["z"].view(np.uint32).tolist() == [1, 2, 3, 4]

@@ -1,7 +1,5 @@
 """Graph modules as lists of instructions, to be changed and written again."""
 
-from __future__ import annotations
-
 import random
 import struct
 from pathlib import Path

@@ -3,8 +3,6 @@
 The tables are decoded by a C++ library, so the mutants are read in a child process: a crash there is a failure here.
 """
 
-from __future__ import annotations
-
 import random
 import struct
 import subprocess
@@ -24,9 +22,11 @@ from vgf_samples import (
 )
 
 from scenario_runner.errors import FileError
-from scenario_runner.graphs import GraphConstant, Slot, Vgf, find_problems, parse_vgf, read_vgf, unwritten_inputs
+from scenario_runner.graphs.check import find_problems, unwritten_inputs
 from scenario_runner.graphs.describe import describe
+from scenario_runner.graphs.model import GraphConstant, Slot, Vgf
 from scenario_runner.graphs.scenario_template import scenario_for
+from scenario_runner.graphs.vgf_file import parse_vgf, read_vgf
 
 SOUND = parse_vgf(everything())
 
@@ -65,10 +65,6 @@ def test_sound_files_have_no_problems() -> None:
             "/segments/3/inputs/0: the resource index is 4294967295, but the file has 8 of them",
         ),
         (
-            changed("segments", 3, outputs=(Slot(0, 9),)),
-            "/segments/3/outputs/0: the resource index is 9, but the file has 8 of them",
-        ),
-        (
             changed("segments", 0, constants=(GraphConstant(0, 2),)),
             "/segments/0/constants/0: the constant index is 2, but the file has 2 of them",
         ),
@@ -77,20 +73,8 @@ def test_sound_files_have_no_problems() -> None:
             "/resources/2: has the shape [4, 0]; a dimension is 1 or more, or -1 when dynamic",
         ),
         (
-            changed("resources", 2, shape=(2**63 - 1, -2)),
-            "/resources/2: has the shape [9223372036854775807, -2]; a dimension is 1 or more, or -1 when dynamic",
-        ),
-        (
             changed("resources", 4, shape=(4, 4)),
             "/resources/4: is an image of the shape [4, 4], expected [H, W, components] or [1, H, W, components]",
-        ),
-        (
-            changed("resources", 4, shape=()),
-            "/resources/4: is an image of the shape [], expected [H, W, components] or [1, H, W, components]",
-        ),
-        (
-            changed("resources", 4, shape=(2, 4, 4, 4)),
-            "/resources/4: is an image of the shape [2, 4, 4, 4], expected [H, W, components] or [1, H, W, components]",
         ),
         (
             changed("resources", 4, shape=(4, 4, 3)),
@@ -110,20 +94,12 @@ def test_sound_files_have_no_problems() -> None:
             "/constants/0: has 24 bytes of data, but shape [3, 8] of VK_FORMAT_R32_SFLOAT takes 96",
         ),
         (
-            changed("constants", 1, size_bytes=19),
-            "/constants/1: has 19 bytes of data, but shape [5] of VK_FORMAT_R32_SFLOAT takes 20",
-        ),
-        (
             changed("segments", 1, module_index=0),
             "/segments/1: is a compute segment, but its module 'graph_0' is a graph module",
         ),
         (
             changed("modules", 0, language=None, code=None),
             "/segments/0: is a graph, but its module 'graph_0' has no code, expected SPIR-V",
-        ),
-        (
-            changed("modules", 0, language="GLSL", code="x"),
-            "/segments/0: is a graph, but its module 'graph_0' has GLSL code, expected SPIR-V",
         ),
         (
             changed("resources", 5, descriptor_type=None),

@@ -1,6 +1,4 @@
-"""What is made of a model that was read: the JSON of ``vgf show --json``, its ports, and ``vgf scenario FILE``."""
-
-from __future__ import annotations
+"""Descriptions of a model that was read: the JSON of ``vgf show --json``, its ports, and ``vgf scenario FILE``."""
 
 import json
 from typing import Any
@@ -9,9 +7,11 @@ import pytest
 from vgf_samples import FIXTURES, SOUND_FILES, everything
 
 from scenario_runner.errors import FileError
-from scenario_runner.graphs import Vgf, find_port, find_problems, input_ports, output_ports, parse_vgf, read_vgf
+from scenario_runner.graphs.check import find_problems
 from scenario_runner.graphs.describe import describe
+from scenario_runner.graphs.model import Vgf, find_port
 from scenario_runner.graphs.scenario_template import scenario_for
+from scenario_runner.graphs.vgf_file import parse_vgf, read_vgf
 
 
 @pytest.mark.parametrize("name", SOUND_FILES)
@@ -81,7 +81,7 @@ def model(name: str) -> Vgf:
 def test_one_input_has_all_its_views() -> None:
     """An input seen as tensor and as buffer is one port with both rows, the model's own first."""
     vgf = model("mixed")
-    x, y = input_ports(vgf)
+    x, y = vgf.input_ports
     assert (x.binding, x.name, y.binding, y.name) == (0, "x", 1, "y")
     assert x.view_indices[0] == x.resource_index == vgf.inputs[0].resource_index
     assert {vgf.resources[i].alias_group for i in x.view_indices} == {vgf.resources[x.resource_index].alias_group}
@@ -93,13 +93,13 @@ def test_one_input_has_all_its_views() -> None:
 def test_an_output_that_a_later_segment_reads_has_both_rows() -> None:
     """An output and the intermediate that shares its memory are views of one port."""
     vgf = model("placeholder")
-    shaded = output_ports(vgf)[0]
+    shaded = vgf.output_ports[0]
     assert [vgf.resources[i].category for i in shaded.view_indices] == ["output", "intermediate"]
 
 
 def test_a_result_returned_twice_is_one_port_with_two_names() -> None:
     """Equal slots are one port, which answers to each of its names."""
-    ports = output_ports(model("ends"))
+    ports = model("ends").output_ports
     assert [(port.binding, port.names) for port in ports] == [
         (2, ("sum", "sum_again")),
         (3, ("difference",)),
@@ -110,7 +110,7 @@ def test_a_result_returned_twice_is_one_port_with_two_names() -> None:
 
 def test_names_are_not_trusted_when_they_do_not_match_the_slots() -> None:
     """With more names than slots a port has a number only, and can be found by that."""
-    ports = input_ports(model("unused"))
+    ports = model("unused").input_ports
     assert [(port.binding, port.names) for port in ports] == [(1, ()), (2, ())]
     assert find_port(ports, "2") is ports[1]
     with pytest.raises(FileError, match=r"^the model has no 'z' here; it has: binding 1, binding 2$"):
@@ -119,7 +119,7 @@ def test_names_are_not_trusted_when_they_do_not_match_the_slots() -> None:
 
 def test_a_name_that_several_inputs_have_must_be_a_number() -> None:
     """Two inputs of one name are told apart by their bindings."""
-    ports = input_ports(model("ends")._replace(input_names=("x", "x")))
+    ports = model("ends")._replace(input_names=("x", "x")).input_ports
     with pytest.raises(FileError, match=r"^several are called 'x': 'x' \(binding 0\), 'x' \(binding 1\)$"):
         find_port(ports, "x")
     assert find_port(ports, "1") is ports[1]
@@ -129,7 +129,7 @@ def test_an_absurd_number_is_no_port() -> None:
     """A key of thousands of digits is refused in no time, and so is a digit of another script."""
     for key in ("9" * 5000, "\u0661"):
         with pytest.raises(FileError, match="the model has no"):
-            find_port(input_ports(model("ends")), key)
+            find_port(model("ends").input_ports, key)
 
 
 def made(name: str) -> dict[str, Any]:
@@ -197,19 +197,6 @@ def test_an_image_has_width_before_height_and_the_sampler_of_the_file() -> None:
         },
     )
     assert found["mirrored"][1]["dst"] == "mirrored.dds"
-
-
-def test_ports_without_trusted_names_are_called_by_their_numbers() -> None:
-    """Where names and slots do not line up, numbers are used."""
-    scenario = made("unused")
-    # y is read by the shader alone, so it is a buffer.
-    assert {uid: kind for uid, (kind, _) in resources(scenario).items()} == {
-        "graph": "graph",
-        "input_1": "buffer",
-        "input_2": "tensor",
-        "sum": "tensor",
-        "graph_partition_0": "shader",
-    }
 
 
 def test_an_input_that_is_returned_is_one_resource() -> None:

@@ -1,7 +1,5 @@
 """VGF files for the tests: the committed fixtures, and files that ``vgfpy`` encodes with every field in use."""
 
-from __future__ import annotations
-
 import io
 import struct
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """--shader-instrumentation against a layer that counts what it is told, over the real loader and driver."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -128,28 +126,25 @@ def test_several_scenarios_share_a_file(counting: Scene, run: Run) -> None:
     assert [len(each["results"]) for each in runs] == [6, 6]
 
 
-def test_a_lost_device_keeps_what_was_measured(counting: Scene, run: Run) -> None:
-    """The scenarios before and after one that loses its device are in the file; that one is not."""
-    counting.write("second.json")
-    counting.write("third.json")
-    ended = run("scenario.json", "second.json", "third.json", *FOLDERS, *OPTION, INSTRUMENTATION_LIES="lost")
-    assert ended.code == 11
-    assert "vkGetShaderInstrumentationValuesARM failed with VK_ERROR_DEVICE_LOST" in ended.err
-    runs = written(counting)["runs"]
-    assert [Path(each["scenario"]).name for each in runs] == ["scenario.json", "third.json"]
-    assert [len(each["results"]) for each in runs] == [6, 6]
-
-
-def test_a_crash_keeps_what_was_measured(counting: Scene, run: Run) -> None:
-    """The scenarios before and after one that crashes the driver are in the file, and nothing of an older file."""
+@pytest.mark.parametrize(
+    "lie, code, message",
+    [
+        ("lost", 11, "vkGetShaderInstrumentationValuesARM failed with VK_ERROR_DEVICE_LOST"),
+        ("crash", 12, "second.json: the process that ran it was ended by SIGSEGV while reading results back"),
+    ],
+)
+def test_a_failure_keeps_what_was_measured(counting: Scene, run: Run, lie: str, code: int, message: str) -> None:
+    """The scenarios before and after one that loses its device, or crashes the driver, are in the file, and nothing of
+    an older file."""
     counting.write("second.json")
     counting.write("third.json")
     (counting.folder / "m.json").write_text('{"runs": [1, 2, 3]}')
-    ended = run("scenario.json", "second.json", "third.json", *FOLDERS, *OPTION, INSTRUMENTATION_LIES="crash")
-    assert ended.code == 12
-    assert "error: second.json: the process that ran it was ended by SIGSEGV while reading results back" in ended.err
+    ended = run("scenario.json", "second.json", "third.json", *FOLDERS, *OPTION, INSTRUMENTATION_LIES=lie)
+    assert ended.code == code
+    assert message in ended.err
     runs = written(counting)["runs"]
     assert [Path(each["scenario"]).name for each in runs] == ["scenario.json", "third.json"]
+    assert [len(each["results"]) for each in runs] == [6, 6]
 
 
 def test_a_plain_run_is_not_instrumented(counting: Scene, run: Run) -> None:

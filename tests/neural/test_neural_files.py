@@ -1,7 +1,5 @@
 """Statistics and debug databases of neural accelerators, against a layer that brings the extension."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Output files: what they must not be, told by ``validate`` and by a run before it begins."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -87,10 +85,7 @@ def test_files_that_are_not_written_are_not_refused(shader_cache: Path, adding: 
     "dst, message",
     [
         ("o.png", "has the extension '.png', expected '.npy' for a buffer"),
-        ("o.DDS", "has the extension '.DDS', expected '.npy' for a buffer"),
-        ("o.txt", "has the extension '.txt', expected '.npy' for a buffer"),
         ("folder", "is a folder, expected the name of a file to write"),
-        ("/dev/null", "is a pipe, a device or a socket, expected the name of a file to write"),
         ("fifo.npy", "is a pipe, a device or a socket, expected the name of a file to write"),
         ("x" * 252 + ".npy", "cannot be created: file name too long"),
         ("new/" + "x" * 252 + ".npy", "cannot be created: file name too long"),
@@ -169,10 +164,9 @@ def test_outputs_of_two_runs(program: Program, scene: Scene) -> None:
     marker = marker_path([str(scene.folder / "x.out.npy"), str(scene.folder / "y.out.npy")])
     assert marker is not None
     Path(marker).touch()
-    ended = program("validate", "scenario.json")
-    assert ended.code == 0
-    assert "warning: scenario.json:" in ended.err
-    assert "the output files are of two runs: a run was killed while it put them in place" in ended.err
+    (finding,) = validate_file(scene.folder / "scenario.json").findings
+    assert (finding.code, finding.severity) == ("SR-FILE-005", "warning")
+    assert finding.message.startswith("the output files are of two runs: a run was killed while it put them in place")
     ended = program("scenario.json")
     assert ended.code == 0
     assert "the output files are of two runs" in ended.err

@@ -1,7 +1,5 @@
 """Plans of graphs that are kept for the next run: found again, and dropped when the model changes."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable
@@ -10,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.files.source import file_identity
-from scenario_runner.graphs import Port, input_ports, output_ports, read_vgf
+from scenario_runner.graphs.model import Port
+from scenario_runner.graphs.vgf_file import read_vgf
 from scenario_runner.plan.plan_cache import PlanCache, resolve_to_keep
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import in_memory
@@ -93,7 +92,7 @@ def module(scene: Scene) -> Path:
 def model_ports(path: Path) -> list[Port]:
     """The inputs and outputs of a model."""
     vgf = read_vgf(path)
-    return [*input_ports(vgf), *output_ports(vgf)]
+    return [*vgf.input_ports, *vgf.output_ports]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Kept plans of scenarios with images and drawings: the same plan again, and none where a file or shader changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy

@@ -1,7 +1,5 @@
 """From a scenario to a plan, without a device."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy

@@ -4,8 +4,6 @@ Usage: fault_walk.py SCENARIO LOG. Environment as fault_layer.c wants it, but fo
 each run; in the first one no call fails, which tells how many there are.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

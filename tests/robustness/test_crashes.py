@@ -1,7 +1,5 @@
 """A driver that crashes: the scenario that it crashed with is named, and the others run."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -87,8 +85,7 @@ def test_what_was_being_done(
     line, *help = [line for line in ended.err.splitlines() if "empty.json" not in line]
     assert line.startswith("error: scenario.json")
     if what != "while starting the driver":  # it starts on a thread, while arguments and scenario are read
-        command = "" if alone or "pipeline" not in what else " for /commands/0/dispatch_compute"
-        assert line.endswith(f"{place}the process that ran it was ended by {by.name} {what}{command}")
+        assert line.endswith(f"{place}the process that ran it was ended by {by.name} {what}")
     assert bool(help) is not alone
     assert not list(scene.folder.glob("*.out.npy"))
     assert scene.leftovers() == []

@@ -1,7 +1,5 @@
 """Drawings on a device that fails or lacks graphics, and how often the driver is asked for their pipelines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy

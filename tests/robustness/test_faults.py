@@ -1,7 +1,5 @@
 """Every Vulkan call that can fail fails once: an error of ours each time, and nothing is left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -122,20 +120,13 @@ OUT_OF_BOUNDS = "a shader that reads or writes out of bounds is the usual cause;
 DOCTOR = "'scenario-runner doctor' shows which loader and drivers are found"
 # The exit code, message and help of a call that fails. <place> is a line and a column, <device> the device's name.
 FAILURES = [
-    ("vkQueueSubmit", DEVICE_LOST, 11,
-     ":<place>: /commands/1/mark_boundary: vkQueueSubmit failed with VK_ERROR_DEVICE_LOST", OUT_OF_BOUNDS),
     ("vkWaitForFences", DEVICE_LOST, 11,
      ":<place>: /commands: vkWaitForFences failed with VK_ERROR_DEVICE_LOST (waiting for the submitted commands)",
      OUT_OF_BOUNDS),
     ("vkCreateInstance", "-9", 8, ": vkCreateInstance failed with VK_ERROR_INCOMPATIBLE_DRIVER", DOCTOR),
-    ("vkCreateInstance", "-3", 8, ": vkCreateInstance failed with VK_ERROR_INITIALIZATION_FAILED", DOCTOR),
-    ("vkCreateDevice", "-3", 7, ": vkCreateDevice failed with VK_ERROR_INITIALIZATION_FAILED ('<device>')", None),
     ("vkCreateDevice", "-8", 6, ": vkCreateDevice failed with VK_ERROR_FEATURE_NOT_PRESENT ('<device>')", None),
     ("vkCreateComputePipelines", "-13", 7,
      ":<place>: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_UNKNOWN (shader 'add')", None),
-    ("vkCreateComputePipelines", DEVICE_MEMORY, 9,
-     ":<place>: /resources/0/shader: vkCreateComputePipelines failed with VK_ERROR_OUT_OF_DEVICE_MEMORY (shader 'add')",
-     None),
 ]  # fmt: skip
 
 

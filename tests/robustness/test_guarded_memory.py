@@ -1,7 +1,5 @@
 """Mapped memory that a capture tool guards: system calls cannot reach it, and runs give the same results."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

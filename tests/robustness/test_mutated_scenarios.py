@@ -1,7 +1,5 @@
 """Mutated scenarios, end to end: only errors of ours come out, and files are whole or absent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """VkResult: every negative one of the registry has its name and a class of ours."""
 
-from __future__ import annotations
-
 import pytest
 
 from scenario_runner import errors

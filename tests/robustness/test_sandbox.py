@@ -1,7 +1,5 @@
 """--sandbox: whatever a scenario names, by whatever way, nothing outside of its folder is read or written."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A system that gives no more threads or processes: one error that names the limit that was met."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Paths that lead to pipes and endless devices, that no file can have, or to places that cannot be used."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

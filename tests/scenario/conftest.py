@@ -1,7 +1,5 @@
 """Scenarios from JSON data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

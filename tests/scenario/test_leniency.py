@@ -1,7 +1,5 @@
 """Keys without effect, where they are not misspellings, and numbers with a clear meaning: warnings with their place."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -14,7 +12,6 @@ from scenario_runner.scenario.loader import from_dict
 BUFFER = {"uid": "b", "size": 16, "shader_access": "readwrite"}
 IMAGE = {"uid": "i", "dims": [1, 4, 4, 1], "format": "VK_FORMAT_R8_UNORM", "shader_access": "readonly"}
 TENSOR = {"uid": "t", "dims": [4], "format": "VK_FORMAT_R8_SINT", "shader_access": "readonly"}
-RAW = {"uid": "r", "src": "r.npy"}
 SHADER = {"uid": "s", "src": "s.comp"}
 ACCESS = {"src_access": "memory_write", "dst_access": "memory_read"}
 PART = {"base_mip_level": 0, "level_count": 1, "base_array_layer": 0, "layer_count": 1}
@@ -47,26 +44,15 @@ def dispatched(**keys: Any) -> dict[str, Any]:
     return scenario({"buffer": BUFFER}, {"shader": SHADER}, commands=(dispatch(**keys),))
 
 
-CONSTANT = {"id": 0, "value": 1, "size": 4}
 RANGE = "/resources/1/image_barrier/subresource_range"
 DISPATCH = "/commands/0/dispatch_compute"
 IGNORED = [
     (buffer(format="VK_FORMAT_R32_SFLOAT"), "/resources/0/buffer/format", "buffer"),
     (scenario({"tensor": TENSOR | {"data_type": "VK_FORMAT_R8_SINT"}}), "/resources/0/tensor/data_type", "tensor"),
-    (scenario({"raw_data": RAW | {"dst": "x.npy"}}), "/resources/0/raw_data/dst", "raw_data"),
     (scenario({"shader": SHADER | {"_comment": "adds"}}), "/resources/0/shader/_comment", "shader"),
     (ranges(**PART, aspect=1), f"{RANGE}/aspect", "subr"),
-    (buffer(memory_group={"id": "g", "label": 1}), "/resources/0/buffer/memory_group/label", "m"),
-    (
-        scenario({"shader": SHADER | {"specialization_constants": [CONSTANT]}}),
-        "/resources/0/shader/specialization_constants/0/size",
-        "specialization constant",
-    ),
     (dispatched(bindings=[BINDING | {"type": "buffer"}]), f"{DISPATCH}/bindings/0/type", "binding"),
-    (dispatched(debug_name="add"), f"{DISPATCH}/debug_name", "dispatch_compute"),
-    (scenario({"buffer": BUFFER, "description": "sums"}), "/resources/0/description", "resource"),
     (scenario({"buffer": BUFFER, "origin": {"tool": 1}}), "/resources/0/origin", "resource"),
-    (scenario(version=1), "/version", "scenario"),
     (scenario(description="all of it", comment=None), "/description", "scenario"),
 ]
 
@@ -99,14 +85,11 @@ def test_the_help_names_the_kinds_that_have_the_key() -> None:
         (buffer(siz=4), "unknown key 'siz' (did you mean 'size'?)"),
         (scenario({"tensor": TENSOR | {"alias_target": {}}}), "'alias_target' is no longer supported"),
         (buffer(data=[1]), "unknown key 'data'"),
-        (ranges(level_counts=1), "unknown key 'level_counts' (did you mean 'level_count'?)"),
         (buffer(memory_group={"label": "g", "uid": 3}), "expected a string, got 3"),
-        (dispatched(implict_barrier=False), "unknown key 'implict_barrier' (did"),
         (
             scenario({"buffer": BUFFER, "dst": "b.npy"}),
             "expected one key, the kind of the resource, got 2: 'buffer', 'dst'",
         ),
-        (scenario({"buffer": BUFFER, "tensr": {}}), "expected one key, the kind of the resource, got 2"),
         (scenario({"buffer": BUFFER, "dispatch_barrier": {}}), "expected one key, the kind of the resource, got 2"),
     ],
 )
@@ -115,12 +98,6 @@ def test_a_misspelling_is_an_error(tree: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         loads(json.dumps(tree))
     assert [problem.message[: len(message)] for problem in caught.value.problems] == [message]
-
-
-def test_the_message_has_the_right_article() -> None:
-    """A kind that begins with a vowel is an image, not a image."""
-    (warning,) = loads(json.dumps(scenario({"image": IMAGE | {"size": 4}}))).warnings
-    assert warning.message == "the key 'size' is ignored: an image does not have it"
 
 
 def test_a_key_may_be_the_missing_one() -> None:
@@ -155,9 +132,7 @@ def test_the_given_tree_is_not_changed(tmp_path: Any) -> None:
 
 NUMBERS = [
     (buffer(size=16.0), "/resources/0/buffer/size", "16.0 is taken as the integer 16"),
-    (buffer(size=1e3), "/resources/0/buffer/size", "1000.0 is taken as the integer 1000"),
     (scenario({"image": IMAGE | {"mips": 2.0}}), "/resources/0/image/mips", "2.0 is taken as the integer 2"),
-    (dispatched(bindings=[BINDING | {"id": 0.0}]), f"{DISPATCH}/bindings/0/id", "0.0 is taken as the integer 0"),
     (
         dispatched(rangeND=[4, 2, 1, 1, 1.0]),
         f"{DISPATCH}/rangeND",

@@ -1,7 +1,5 @@
 """The models as people meet them in an editor or a notebook: signatures, docstrings, types."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import subprocess
@@ -121,9 +119,7 @@ def test_a_type_checker_sees_the_types(tmp_path: Path) -> None:
     [
         (numpy.zeros((3, 5), "f8"), 120),
         (numpy.zeros((4, 4), "u2")[:, ::2], 16),
-        (numpy.float32(1), 4),
         (b"12345", 5),
-        (bytearray(7), 7),
         (memoryview(numpy.zeros(3, "u4")), 12),
     ],
 )

@@ -1,7 +1,5 @@
 """Scenario files that were damaged by chance."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

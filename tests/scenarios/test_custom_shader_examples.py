@@ -1,7 +1,5 @@
 """The examples of models with shaders: their scripts build the committed models, and find NumPy's results."""
 
-from __future__ import annotations
-
 import runpy
 import shutil
 from pathlib import Path

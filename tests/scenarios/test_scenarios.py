@@ -1,7 +1,5 @@
 """Every folder under scenarios/ runs on the real driver and gives what NumPy says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The demo suite shows each verdict, with real crashes, hangs and flakes."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

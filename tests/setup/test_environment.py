@@ -1,7 +1,5 @@
 """The environment's book-keeping, the lock, and what a failed step says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

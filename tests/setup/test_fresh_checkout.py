@@ -1,7 +1,5 @@
 """The README's two commands in a fresh checkout, for real: downloads packages, takes about a minute."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The wheel that pip builds from this checkout: its files, with the mark that a type checker looks for."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The set-up's use of doctor's report: what is missing, the command that brings it, and what it keeps."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

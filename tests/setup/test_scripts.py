@@ -1,7 +1,5 @@
 """tools/run and tools/test before Python takes over: an interpreter, and what is due."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Shaders are compiled by the real glslangValidator, with a cache of the test's own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

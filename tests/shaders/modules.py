@@ -1,7 +1,5 @@
 """The content of compiled modules, and the problem of what does not compile."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

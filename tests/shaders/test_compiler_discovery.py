@@ -1,7 +1,5 @@
 """Which compilers are found, in which order, and what is remembered about them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat
@@ -59,10 +57,8 @@ def test_the_installed_one(glslang: str) -> None:
 @pytest.mark.parametrize(
     "says, flavour, version, tensors",
     [
-        ("Glslang Version: 11:12.0.0\nESSL Version: x", "glslang", "12.0.0", False),
         ("Glslang Version: 11:15.3.9", "glslang", "15.3.9", False),
-        ("Glslang Version: 11:15.4.0", "glslang", "15.4.0", True),
-        ("Glslang Version: 11:16.0.0", "glslang", "16.0.0", True),
+        ("Glslang Version: 11:15.4.0\nESSL Version: x", "glslang", "15.4.0", True),
         (
             '{\n  "version": "0.11.0",\n  "dependencies": [\n    "glslang=vulkan-sdk-1.4.357.0"\n  ]\n}',
             "arm-glslc",

@@ -1,7 +1,5 @@
 """HLSL by dxc's library, in a process of its own: modules, messages, batches, crashes."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import sys
@@ -212,14 +210,6 @@ def test_a_crash_of_the_library_is_one_error() -> None:
     assert isinstance(made[1], CompileError)
     assert "shader 'c': the shader compiler" in str(made[1])
     assert "was ended by SIG" in str(made[1])
-
-
-def test_a_source_that_is_not_utf_8(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 in a comment are accepted or an error, never a traceback."""
-    path = tmp_path / "a.hlsl"
-    path.write_bytes(b"// caf\xe9\n" + source(1.25).encode())
-    (made,) = compile_each([CompileRequest(language="HLSL", path=str(path))])
-    assert isinstance(made, Compiled | CompileError)
 
 
 def test_options_of_a_shader_are_no_options_of_the_process() -> None:

@@ -1,7 +1,5 @@
 """Many shaders at a time by Google's glslc: only ever a matter of speed."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -157,7 +155,7 @@ def test_what_glslc_warns_about_is_compiled_alone(sizes: Sizes, caplog: pytest.L
         "time.sleep(600)",
         "print('words ' * 500000)",
         # ended while it writes: what is there looks like a module and is not one
-        "os.truncate(words[at - 1] + '.spv', 200); os.kill(os.getpid(), signal.SIGKILL)",
+        "os.truncate(words[at - 2] + '.spv', 200); os.kill(os.getpid(), signal.SIGKILL)",
     ],
 )
 def test_a_compiler_that_fails_at_one_shader(counted: Counted, trouble: str) -> None:

@@ -1,7 +1,5 @@
 """The cache: sound, bounded, and safe when its files are damaged or shared."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

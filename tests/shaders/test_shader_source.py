@@ -1,8 +1,6 @@
 """The text that the compiler sees, the places in what it says about it, checked with the real compiler, and
 build_options as a compiler would take them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SPIR-V files go through spirv-val where it is installed: once for each content, and only as far as it can judge."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import UsageError
+from scenario_runner.program import Processes
 from scenario_runner.shaders.spirv_val import VARIABLE, Validator, complaint, find_validator
 from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel
@@ -174,21 +173,21 @@ def test_what_it_does_not_know_is_not_refused(validator: Validator, tmp_path: Pa
     """Modules of extensions that may be newer than the validator: it finds nothing, or cannot tell."""
     for number, path in enumerate(sorted(FIXTURES.glob("*.spv"))):
         folder = str(tmp_path / str(number))
-        assert not complaint(validator, path.read_bytes(), has_extensions=True, folder=folder)
+        assert not complaint(validator, path.read_bytes(), Processes(), folder, has_extensions=True)
 
 
 @pytest.mark.parametrize("has_extensions, refused", [(False, True), (True, False)])
 def test_an_unknown_number(validator: Validator, tmp_path: Path, has_extensions: bool, refused: bool) -> None:
     """An opcode that the validator does not know may be of a newer extension, where there is an extension at all."""
     code = assemble(RIGHT).replace((1 << 16 | 253).to_bytes(4, "little"), (1 << 16 | 6999).to_bytes(4, "little"))
-    found = complaint(validator, code, has_extensions=has_extensions, folder=str(tmp_path / "f"))
-    assert found == ("Invalid opcode: 6999" if refused else None)
+    found = complaint(validator, code, Processes(), str(tmp_path / "f"), has_extensions=has_extensions)
+    assert found == ("Invalid opcode: 6999" if refused else "")
 
 
 def test_a_validator_that_fails(validator: Validator, tmp_path: Path) -> None:
     """One that ends with an error without saying what is wrong, has no say."""
     silent = validator._replace(path=shutil.which("false") or "")
-    assert complaint(silent, assemble(RIGHT), has_extensions=False, folder=str(tmp_path / "f")) is None
+    assert complaint(silent, assemble(RIGHT), Processes(), str(tmp_path / "f"), has_extensions=False) == ""
     missing = validator._replace(path=str(tmp_path / "missing"))
     with pytest.raises(OSError, match="missing"):
-        complaint(missing, assemble(RIGHT), has_extensions=False, folder=str(tmp_path / "g"))
+        complaint(missing, assemble(RIGHT), Processes(), str(tmp_path / "g"), has_extensions=False)

@@ -1,7 +1,5 @@
 """SPIR-V made by the real compiler and assembler, while the tests run."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -24,14 +22,3 @@ def glsl(tmp_path: Path) -> Compile:
         return binary.read_bytes()
 
     return compile
-
-
-@pytest.fixture
-def disassemble() -> Callable[[bytes], str]:
-    """``disassemble(data)`` gives the text that spirv-dis prints, with plain numbers for ids."""
-
-    def run(data: bytes) -> str:
-        command = ["spirv-dis", "--raw-id", "--no-header", "--no-indent", "-"]
-        return subprocess.run(command, input=data, capture_output=True, timeout=60, check=True).stdout.decode()
-
-    return run

@@ -1,7 +1,5 @@
 """Modules whose storage images get other formats, checked by spirv-val and by reading them again."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Static use: which variables an entry point's call tree names, and what it does with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Any bytes at all: a reading or an error of ours, in bounded time and memory; large modules are read in bulk."""
 
-from __future__ import annotations
-
 import struct
 import subprocess
 import tracemalloc
@@ -16,7 +14,7 @@ from scenario_runner.errors import SpirvError
 from scenario_runner.spirv import Module, read_module
 from scenario_runner.spirv.describe import describe
 from scenario_runner.spirv.image_formats import change_formats
-from scenario_runner.spirv.layout import RELAXED, RELAXED_STD140, SCALAR, check_layout
+from scenario_runner.spirv.layout import check_layout
 from tests.effort import calls_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -91,8 +89,7 @@ def look_at_everything(data: bytes) -> Module | None:
                 interface.local_size()
                 for binding in interface.bindings:
                     if binding.block is not None:
-                        for rules in (RELAXED, RELAXED_STD140, SCALAR):
-                            check_layout(binding.block, rules)
+                        check_layout(binding.block)
                     if binding.kind == "storage_image":
                         change_formats(module.source, {binding.variable: "Rgba16"})
         describe(module)
@@ -225,8 +222,12 @@ def test_types_may_nest_100_levels(data: bytes) -> None:
         (nested(101), "nested deeper than 100 levels"),
         (nested(20_000), "nested deeper than 100 levels"),
         (module_of(op(30, 100, 101) + op(30, 101, 100), 101), "uses the type 101 before its declaration"),
+        (
+            module_of(op(30, 70, 77) + op(21, 77, 32, 1) + op(71, 78, 1, 0) + op(50, 77, 78, 5), 70),
+            "uses the type 77 before its declaration",
+        ),
     ],
-    ids=["101 levels", "20,000 levels", "a structure that contains itself"],
+    ids=["101 levels", "20,000 levels", "a structure that contains itself", "a later type that a constant has"],
 )
 def test_types_without_an_end_are_refused(data: bytes, message: str) -> None:
     """Deeper nesting and cycles are errors of the interface, not a RecursionError."""
@@ -234,6 +235,13 @@ def test_types_without_an_end_are_refused(data: bytes, message: str) -> None:
     assert module is not None
     with pytest.raises(SpirvError, match=message):
         module.entry_points[0].interface  # noqa: B018
+
+
+def test_declarations_are_read_up_to_the_first_function() -> None:
+    """The end of a function that has not begun does not end the declarations."""
+    module = look_at_everything(module_of(op(56) + op(30, 70, 6), 70))
+    assert module is not None
+    assert len(module.entry_points[0].interface.bindings) == 1
 
 
 def test_a_gigantic_array_costs_nothing() -> None:

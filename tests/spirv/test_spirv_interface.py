@@ -1,9 +1,7 @@
-"""What an entry point wants from outside, by static use; tensors of GL_ARM_tensors and graphs of SPV_ARM_graph.
+"""The interface of an entry point, by static use; tensors of GL_ARM_tensors and graphs of SPV_ARM_graph.
 
 fixtures/README.md says how the modules with tensors and graphs were made.
 """
-
-from __future__ import annotations
 
 import struct
 from collections.abc import Callable
@@ -194,23 +192,6 @@ def test_the_workgroup_size_follows_the_specialization(glsl: Glsl, target: str) 
         entry_point.specialized({4: -1}).local_size()
 
 
-def test_local_size_id_is_read() -> None:
-    """The execution mode LocalSizeId names constants that the specialization may set."""
-    module = read_module(
-        assemble(
-            kernel("""
-                OpExecutionModeId %main LocalSizeId %10 %11 %11
-                OpDecorate %10 SpecId 2
-                %10 = OpSpecConstant %uint 8
-                %11 = OpConstant %uint 2
-            """),
-            "spv1.5",
-        )
-    )
-    assert module.entry_points[0].interface.local_size() == (8, 2, 2)
-    assert module.entry_points[0].specialized({2: 32}).local_size() == (32, 2, 2)
-
-
 def test_workgroup_memory_is_counted_like_std430(glsl: Glsl) -> None:
     """Shared variables that are used count with std430 padding, Booleans with 4 bytes, others not at all."""
     interface = interface_of(
@@ -302,31 +283,6 @@ def test_decoration_groups_count() -> None:
         )
     ).bindings
     assert (binding.set, binding.binding, binding.kind, binding.reads) == (3, 9, "sampler", False)
-
-
-def test_narrow_types(glsl: Glsl) -> None:
-    """Members of 8, 16 and 64 bits have their types and sizes."""
-    bindings = by_name(
-        glsl("""
-        #version 450
-        #extension GL_EXT_shader_explicit_arithmetic_types : require
-        #extension GL_EXT_shader_16bit_storage : require
-        #extension GL_EXT_shader_8bit_storage : require
-        layout(local_size_x = 1) in;
-        layout(binding = 0) buffer N { int8_t a; float16_t b; f16vec3 c; uint64_t d; double e; } n;
-        void main() { n.a = int8_t(1); }
-        """)
-    )
-    block = bindings["n"].block
-    assert block is not None
-    assert [(str(item.type), item.offset_bytes, item.size_bytes) for item in block.members] == [
-        ("int8", 0, 1),
-        ("float16", 2, 2),
-        ("float16x3", 8, 6),
-        ("uint64", 16, 8),
-        ("float64", 24, 8),
-    ]
-    assert block.members[0].type == Scalar("int", 8)
 
 
 FIXTURES = Path(__file__).parent / "fixtures"

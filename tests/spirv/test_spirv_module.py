@@ -1,7 +1,5 @@
 """Reading the head of a module, refusing bytes that are not a module, and modules as JSON."""
 
-from __future__ import annotations
-
 import json
 import struct
 import subprocess
@@ -113,7 +111,7 @@ def test_big_endian_modules_are_read(glsl: Callable[..., bytes]) -> None:
         (words(*HEADER, 0x00020013, 0), "the instruction at word 5 defines the id 0, the id bound is 10"),
         (words(*HEADER, 0x00020013, 3, 0x00020014, 3), "the id 3 is defined at word 5 and again at word 7"),
         (
-            words(*HEADER, *MEMORY_MODEL, 0x00050036, 1, 4, 0, 2, 0x00090038),
+            words(*HEADER, *MEMORY_MODEL, 0x00050036, 1, 4, 0, 2, 0x000900FD),
             "the last instruction reaches 8 words past the end of the module",
         ),
         (

@@ -1,7 +1,5 @@
 """Specialization constants: what they are, and the bytes that set them."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable
@@ -54,6 +52,16 @@ def test_constants_have_type_size_and_default(constants: dict[str, SpecConstant]
         (7, "ENABLED", "bool", 4, True),
         (8, "BYTE", "int8", 1, -1),
     ]
+
+
+@pytest.mark.parametrize("value", [True, 1, 1.0])
+def test_a_boolean_takes_numbers(value: float) -> None:
+    """0 and 1 are Booleans, also as floating-point numbers."""
+    constant = SpecConstant(0, "", Scalar("bool", 32), False)
+    assert constant.encode(value) == struct.pack("=I", 1)
+    assert constant.encode(type(value)(0)) == struct.pack("=I", 0)
+    with pytest.raises(SpirvError, match="a Boolean is true, false, 1 or 0"):
+        constant.encode(0.5)
 
 
 def test_bfloat16_rounds_to_nearest_even() -> None:

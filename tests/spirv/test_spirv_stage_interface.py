@@ -1,7 +1,5 @@
 """Inputs and outputs by location, from what the real compiler and assembler make."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Problems of suites, collected for the tests that look at them."""
 
-from __future__ import annotations
-
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.suite.problems import SuiteProblems
 

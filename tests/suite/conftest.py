@@ -1,7 +1,5 @@
 """An item that is run, and compared, in this process."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

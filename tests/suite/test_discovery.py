@@ -1,7 +1,5 @@
 """suite/discovery.py: which items the paths of a command line lead to."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

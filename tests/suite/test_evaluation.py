@@ -1,7 +1,5 @@
 """Items that run on the device of this machine, and their outcomes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files about outputs that fail: pictures of what was expected, what came instead, and the error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -83,7 +81,7 @@ def test_what_a_mask_covers_has_its_own_colour(scene: Scene, run: Run) -> None:
     mask[0, 0] = mask[1, 3, 0] = True  # all of a texel, and the blue of another one
     scene.npy("mask.npy", mask)
     outcome = run(outputs={"i": {"mask": "mask.npy"}})
-    assert outcome.reason.startswith("i: 2 of 27 elements that count (7.41 %) are wrong at [1, 2, 1]")
+    assert outcome.reason.startswith("i: 2 of 27 compared elements (7.41 %) are wrong at [1, 2, 1]")
     with Image.open(scene.folder / "results" / outcome.outputs[0].files["error"]) as found:
         colors = {place: found.getpixel(place) for place in ((0, 0), (2, 1), (3, 1), (1, 0))}
     assert colors == {(0, 0): IGNORED_COLOR, (2, 1): (255, 255, 255), (3, 1): (255, 0, 0), (1, 0): (0, 0, 0)}

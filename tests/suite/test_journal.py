@@ -1,6 +1,4 @@
-"""suite/journal.py and suite/merging.py: results that are written as they come, and read again."""
-
-from __future__ import annotations
+"""suite/journal.py: results that are written as they come, and read again."""
 
 import json
 import os
@@ -13,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, header
-from scenario_runner.suite.merging import MergedJournals
+from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, MergedJournals, header
 from scenario_runner.suite.records import Hashes, Item, Outcome, OutputCheck, Result
 from tests.suite.collected import Collected
 
@@ -26,11 +23,11 @@ def result(id: str, verdict: str = "Pass", reason: str = "") -> Result:
 
 def write(folder: Path, *results: Result, resume: bool = False, end: Ended | None = "complete") -> Path:
     with Journal(str(folder), resume=resume) as journal:
-        journal.begin(header("hash", command=["x"]))
+        journal.write(header("hash", command=["x"]))
         for each in results:
-            journal.add(each)
+            journal.write(each)
         if end is not None:
-            journal.end(End(end))
+            journal.write(End(end))
     return folder / FILE_NAME
 
 
@@ -112,11 +109,8 @@ def test_a_shard_that_did_not_end(tmp_path: Path) -> None:
     "change, message",
     [
         ({"verdict": "Passed"}, "verdict: 'Passed' is no verdict"),
-        ({"verdict": "UnexpectedImprovement(Bad)"}, "verdict: 'UnexpectedImprovement(Bad)' is no verdict"),
-        ({"verdict": None}, "verdict: Input should be a valid string"),
         ({"more": 1}, "more: Extra inputs are not permitted"),
         ({"item": {"id": "a"}}, "item/path: Field required"),
-        ({"attempts": [{"status": "Good"}]}, "attempts/0/status: Input should be 'Pass', 'Warn', "),
         ({"attempts": [{"status": "Pass", "seconds": "1"}]}, "attempts/0/seconds: Input should be a valid number"),
         ({"attempts": [{"status": "Pass", "seconds": float("nan")}]}, "attempts/0: seconds: nan is no time"),
         ({"attempts": [{"status": "Fail", "diagnostics": [{"message": 1}]}]}, "attempts/0: diagnostics: a message is"),
@@ -144,12 +138,11 @@ def test_a_line_that_no_suite_writes(tmp_path: Path, change: dict[str, object], 
     "text, message",
     [
         ("", "the journal is empty"),
-        ("{}\n", "this is no journal"),
         ("\0\n", "this is no journal"),
         ("[" * 100_000, "this is no journal"),
-        ('{"item": {}}\n', "this is no journal"),
         ('{"journal": 1}\n', "the journal has version 1, expected 2"),
         ('{"journal": 2}\n', "the header of the journal is wrong: program: Field required"),
+        (' {"journal": 2}\n', "the header of the journal is wrong: program: Field required"),
     ],
 )
 def test_files_that_are_no_journals(tmp_path: Path, text: str, message: str) -> None:
@@ -186,7 +179,7 @@ HOLD = """
 import os, sys, time
 from scenario_runner.suite.journal import Journal, header
 journal = Journal(sys.argv[1])
-journal.begin(header("h"))
+journal.write(header("h"))
 if not os.fork():
     time.sleep(60)  # a worker that outlives its supervisor
     os._exit(0)

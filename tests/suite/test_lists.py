@@ -1,6 +1,4 @@
-"""suite/lists.py: skips, flakes, included tests and baselines."""
-
-from __future__ import annotations
+"""suite/session.py: skips, flakes, included tests and baselines."""
 
 import json
 from pathlib import Path
@@ -8,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.suite.lists import Lists, Patterns, given_patterns, read_baselines, read_patterns
+from scenario_runner.suite.session import Lists, Patterns, given_patterns, read_baselines, read_patterns
 from tests.suite.collected import Collected
 from tests.tables import cases
 

@@ -1,9 +1,7 @@
-"""suite/session.py and suite/lists.py: which items run, and what becomes of their results."""
-
-from __future__ import annotations
+"""suite/session.py and suite/session.py: which items run, and what becomes of their results."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -12,13 +10,10 @@ from typing import Any
 import pytest
 
 from scenario_runner.suite.discovery import expectations_file
-from scenario_runner.suite.journal import FILE_NAME, Journal, header
-from scenario_runner.suite.lists import Lists, Selection, given_patterns
-from scenario_runner.suite.merging import EarlierResults, MergedJournals
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.options import Again, Finished
-from scenario_runner.suite.session import Limits, Session
-from scenario_runner.suite.verdicts import Rules
+from scenario_runner.suite.journal import FILE_NAME, Journal, MergedJournals, header
+from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.session import Limits, Lists, Selection, Session, given_patterns
+from scenario_runner.suite.verdicts import Expected, Rules
 from tests.suite.collected import Collected
 
 
@@ -29,13 +24,14 @@ class Workers:
         self.failing = failing
         self.ran: list[str] = []
 
-    def run(self, items: Iterable[Item], *, again: Again) -> Iterator[Finished]:
+    def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
+        rules = Rules()
         for item in items:
             attempts: tuple[Outcome, ...] = ()
-            while not attempts or again(item, attempts):
+            while not attempts or rules.again(expected(item.id), attempts):
                 self.ran.append(item.id)
                 attempts = (*attempts, Outcome("Fail" if item.id in self.failing else "Pass", 0.5))
-            yield Finished(item, attempts, "uuid", "driver")
+            yield Result(item, rules.verdict(expected(item.id), attempts), attempts, "uuid", "driver")
 
     def stop(self) -> None:
         """Nothing that runs goes on after an item."""
@@ -61,13 +57,14 @@ class Suite:
         (folder / "common.h").touch()
 
     def run(self, workers: Workers, given: Lists | None = None) -> None:
-        earlier = None
+        earlier = {}
         if (self.folder / FILE_NAME).exists():
-            earlier = EarlierResults(MergedJournals([str(self.folder)], Collected()))
-            earlier.compare(header("1"), None)
+            journals = MergedJournals([str(self.folder)], Collected())
+            journals.forget_void(header("1"), None)
+            earlier = journals.results
         with Journal(str(self.folder), resume=True) as journal:
-            journal.begin(header("1"))
-            kept = {"journal": journal, "program_hash": "1", "earlier": earlier and earlier.result}
+            journal.write(header("1"))
+            kept = {"journal": journal, "program_hash": "1", "earlier": earlier}
             session = Session(given or lists(), Rules(), Limits(), lambda result: None, **kept)
             paths = {id: str(self.folder / f"{id}.json") for id in self.ids}
             session.run([Item(id, path, expectations_file(path)) for id, path in paths.items()], workers)

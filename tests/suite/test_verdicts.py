@@ -1,7 +1,5 @@
 """suite/verdicts.py: the rules of deqp-runner, and how often an item runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from scenario_runner.suite.records import Outcome

@@ -4,8 +4,6 @@ Scenarios are drawn at random; both must find a hazard of the same kind, or none
 tell (a write behind a write of storage buffers) and what the scenario format cannot say (see `checks.hazards`).
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable

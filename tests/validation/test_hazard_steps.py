@@ -1,7 +1,5 @@
 """Graphs, and commands that cannot be planned, as the rules about barriers see them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

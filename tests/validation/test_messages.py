@@ -1,7 +1,5 @@
 """Frequent mistakes: one finding that says what is wrong and what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy
@@ -102,7 +100,7 @@ def test_dispatch_of_no_workgroups(scene: Scene, groups: list[int]) -> None:
     assert validate_file(scene.write()).exit_code == 0
 
 
-@pytest.mark.parametrize("groups, warns", [([8, 4], False), ([100], False), ([1000], True), ([100, 100], True)])
+@pytest.mark.parametrize("groups, warns", [([100], False), ([100, 100], True)])
 def test_far_more_workgroups_than_texels(scene: Scene, groups: list[int], warns: bool) -> None:
     """Workgroups far beyond the texels of the image are a warning that names both numbers."""
     scene.shader("s", glsl("imageStore(i, ivec2(gl_GlobalInvocationID.xy), uvec4(1));", IMAGE, local_size=8))

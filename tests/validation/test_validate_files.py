@@ -1,7 +1,5 @@
 """validate: no finding on what is right, the three formats, and a device that is not here."""
 
-from __future__ import annotations
-
 import json
 import struct
 import zlib

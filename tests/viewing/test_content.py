@@ -1,7 +1,5 @@
 """Files taken apart into channels, against NumPy and hand-packed texels."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Differences between arrays, against NumPy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

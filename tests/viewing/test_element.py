@@ -1,7 +1,5 @@
 """Kinds of numbers, against ml_dtypes and NumPy's own spacing."""
 
-from __future__ import annotations
-
 import numpy
 import pytest
 

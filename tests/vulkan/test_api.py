@@ -1,7 +1,5 @@
 """Loading the API: types shared with the `vulkan` package, the loader, functions, and features of a real driver."""
 
-from __future__ import annotations
-
 import ctypes.util
 import json
 import os
@@ -13,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.errors import UnsupportedError
 from scenario_runner.vulkan import NULL, ffi, loader
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.physical_device import PhysicalDevice
@@ -47,15 +44,6 @@ def physical_device(instance: Any) -> Any:
     count, devices = ffi.new("uint32_t*", 1), ffi.new("VkPhysicalDevice[1]")
     assert loader.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, count, devices) >= 0
     return devices[0]
-
-
-@pytest.fixture(scope="module")
-def device(instance: Any, physical_device: Any) -> Iterator[Any]:
-    handle = ffi.new("VkDevice*")
-    info = new("VkDeviceCreateInfo", pQueueCreateInfos=[{"queueFamilyIndex": 0, "pQueuePriorities": [1.0]}])
-    assert loader.instance_function(instance, "vkCreateDevice")(physical_device, info, NULL, handle) == 0
-    yield handle[0]
-    loader.device_function(handle[0], "vkDestroyDevice")(handle[0], NULL)
 
 
 def query(instance: Any, physical_device: Any, name: str) -> dict[str, bool]:
@@ -170,13 +158,3 @@ def test_the_first_queue_family_that_does_the_work(
     device.queue_families = [(flags, count, 64) for flags, count in families]
     assert device.queue_family() == computing
     assert device.queue_family(graphics=True) == drawing
-
-
-def test_unknown_and_unavailable_commands_are_told_apart(instance: Any, device: Any) -> None:
-    """A misspelt command is a LookupError; a known one that the device lacks is unsupported."""
-    with pytest.raises(LookupError, match=r"^no C type is called 'PFN_vkCreateBufer'$"):
-        loader.device_function(device, "vkCreateBufer")
-    with pytest.raises(UnsupportedError, match=r"^the Vulkan device has no command 'vkCreateTensorARM': its extension"):
-        loader.device_function(device, "vkCreateTensorARM")
-    with pytest.raises(UnsupportedError, match=r"^the Vulkan instance has no command 'vkCreateXcbSurfaceKHR': "):
-        loader.instance_function(instance, "vkCreateXcbSurfaceKHR")

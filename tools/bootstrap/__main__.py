@@ -7,8 +7,6 @@
 5. The stamp, which lets the next start skip all this. What is still missing stands in it as a path that does not exist.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import sys

@@ -1,7 +1,5 @@
 """The virtual environment in the checkout, and what pip puts into it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Parts that this machine lacks for ``run`` or ``test`` by doctor's report, and their installation where it is ours."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Long steps of the set-up: one line on stderr before each, and the end of its output where it fails."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,3 +1,1 @@
 """Expectations of a scenario: where they stand, reading them, and checking them against the scenario."""
-
-from __future__ import annotations

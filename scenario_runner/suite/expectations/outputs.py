@@ -4,8 +4,8 @@ that is expected of them: bytes of a file or of values, read in pieces."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy
 
@@ -14,18 +14,18 @@ from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import find_format
-from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
+from scenario_runner.plan.plan import Plan, ResourcePlan
 from scenario_runner.plan.records import BufferPlan, Source, image_parts
 from scenario_runner.plan.sources import ImageFileSource, NpySource
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
-from scenario_runner.run.capture_files import FrameFolders
-from scenario_runner.run.resource_files import FileNames, create_resource_file
+from scenario_runner.run.capture_files import FileNames, FrameFolders
+from scenario_runner.run.output_files import create_resource_file
 from scenario_runner.scenario import Scenario
 from scenario_runner.viewing.content import Element, element_of, element_of_format, trimmed
 
-Take: TypeAlias = Callable[[str, memoryview], None]
 MOST_CAPTURES: Final = 100_000
 """Most captured resources of all iterations that can be compared; one takes half a kilobyte of memory."""
+_HUGE: Final = 1 << 1024  # beyond all floats
 
 
 class Output(NamedTuple):
@@ -114,64 +114,17 @@ def _described(resource: Any) -> ResourcePlan | None:
     """A resource as plans have it, as far as the scenario tells; None where it is wrong, or does not tell enough."""
     if resource.kind == "buffer":
         return BufferPlan(resource.uid, "", resource.size)
-    format = find_format(resource.format)
-    if format is None:
+    format, dims = find_format(resource.format), tuple(resource.dims)
+    lengths = dims if resource.kind == "tensor" else dims[1:3]
+    if format is None or not all(length > 0 for length in lengths):
         return None
     if resource.kind == "tensor":
-        shape = tuple(resource.dims)
-        if any(length <= 0 for length in shape) or format.numpy_dtype is None:
-            return None
-        return TensorPlan(resource.uid, "", math.prod(shape) * format.block_size_bytes, format, shape)
-    dims = resource.dims
-    if len(dims) != 4 or not dims[1] or not dims[2]:
+        size = math.prod(dims) * format.block_size_bytes
+        return None if format.numpy_dtype is None else TensorPlan(resource.uid, "", size, format, dims)
+    if len(dims) != 4:
         return None
     parts = image_parts(format, dims[1], dims[2], resource.mips)
     return ImagePlan(resource.uid, "", parts[-1].end_bytes, format, dims[1], dims[2], resource.mips, parts)
-
-
-class ResultsSink:
-    """Sink of a run (`run.output_files.Sink`). ``take`` is called with a name and bytes that are valid during the call.
-
-    ``captures`` tells whether any of the ``expected`` outputs is a captured frame.
-    """
-
-    def __init__(self, plan: Plan, repeat: int, take: Take, expected: Iterable[Output]) -> None:
-        self._plan = plan
-        self._take = take
-        self._frames = FrameFolders(repeat)
-        self.captures = any(output.is_frame for output in expected)
-
-    def frame(self, iteration: int, frame: FramePlan) -> _Receiver:
-        """Open the receiver of the captures of a frame."""
-        folder = self._frames.name(iteration, frame.frame_id) if frame.captures else ""
-        return _Receiver(self._plan, self._take, f"{folder}/")
-
-    def outputs(self) -> _Receiver:
-        """Open the receiver of the outputs."""
-        return _Receiver(self._plan, self._take, "")
-
-
-class _Receiver:
-    """Takes resources in pieces; ``folder`` is what the names of their outputs begin with."""
-
-    def __init__(self, plan: Plan, take: Take, folder: str) -> None:
-        self._plan = plan
-        self._take = take
-        self._folder = folder
-        self._held = bytearray()
-
-    def receive(self, uid: str, view: memoryview) -> None:
-        """The next piece of a resource; most come in one."""
-        size = self._plan.resources[uid].size_bytes
-        if view.nbytes < size:
-            self._held += view
-            if len(self._held) < size:
-                return
-            view, self._held = memoryview(self._held), bytearray()
-        self._take(self._folder + uid, view.cast("B") if size else memoryview(b""))
-
-    def finish(self) -> None:
-        """All is there; nothing to do."""
 
 
 def extension_of(output: Output) -> str:
@@ -213,17 +166,27 @@ def write_output(
 
 def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
     """The content of a file as an output would have it. Raises FileError where it has another type or shape."""
-    if resource.kind != "image":
-        codec_of(path, resource.kind)
-        source = NpySource(path)
-        _check(path, source, resource, size_bytes)
-        return source
-    image = ImageFileSource(path, resource.format, resource.width, resource.height, resource.mips)
-    levels = _levels(resource, size_bytes)
-    if image.levels < levels:
+    if resource.kind == "image":
+        image = ImageFileSource(path, resource.format, resource.width, resource.height, resource.mips)
+        levels = _levels(resource, size_bytes)
+        if image.levels >= levels:
+            return image
         message = f"has {image.levels} of the {levels} mip levels of the output"
         raise file_error(path, message, help="a .dds file holds all of them", code="SR-FILE-002")
-    return image
+    codec_of(path, resource.kind)
+    source = NpySource(path)
+    header, message = source.header, f"holds {source.size_bytes} bytes, but the output has {size_bytes} bytes"
+    fits = source.size_bytes == size_bytes
+    if resource.kind == "tensor":
+        known = element_of_format(resource.format)
+        is_raw = header.kind in "Vui" and header.item_size_bytes == known.size_bytes
+        has_type = is_raw or element_of_source(source) == known
+        if not has_type or trimmed(header.shape) != trimmed(resource.shape):
+            shapes = f"shape {header.shape}, but the output is {known.name} of shape {tuple(resource.shape)}"
+            fits, message = False, f"holds {header.descr!r} of {shapes}"
+    if not fits:
+        raise file_error(path, message, code="SR-FILE-002")
+    return source
 
 
 def element_of_source(source: Source) -> Element | None:
@@ -231,52 +194,30 @@ def element_of_source(source: Source) -> Element | None:
     return element_of(f"{source.header.kind}{source.header.item_size_bytes}") if isinstance(source, NpySource) else None
 
 
-def _check(path: str, source: NpySource, resource: ResourcePlan, size_bytes: int) -> None:
-    header = source.header
-    if resource.kind == "tensor":
-        known = element_of_format(resource.format)
-        fits = element_of_source(source) == known or (
-            header.kind in "Vui" and header.item_size_bytes == known.size_bytes
-        )
-        if not fits or trimmed(header.shape) != trimmed(resource.shape):
-            shapes = f"shape {header.shape}, but the output is {known.name} of shape {tuple(resource.shape)}"
-            raise file_error(path, f"holds {header.descr!r} of {shapes}", code="SR-FILE-002")
-    if source.size_bytes != size_bytes:
-        message = f"holds {source.size_bytes} bytes, but the output has {size_bytes} bytes"
-        raise file_error(path, message, code="SR-FILE-002")
-
-
 def encoded(values: Any, element: Element, count: int) -> bytes:
     """Nested arrays of numbers as the bytes of ``count`` elements; one number stands for all of them.
 
     Raises ValueError with the reason where a value does not fit, or where there is another number of them.
     """
-    flat = numpy.array(values, object).reshape(-1).tolist()
     if not isinstance(values, list):
         return encoded([values], element, 1) * count
-    if len(flat) != count:
-        raise ValueError(f"there are {len(flat)} values, but the output has {count} elements of {element.name}")
-    for number in flat:
-        if isinstance(number, int | float) and not _is_within(number, element):
-            raise ValueError(f"{number!r:.60} is beyond the values of {element.name}")
-    if any(isinstance(number, str) for number in flat):
-        return b"".join(_one(number, element) for number in flat)
-    return element.encoded(flat)
+    entries = numpy.array(values, object).reshape(-1).tolist()
+    if len(entries) != count:
+        raise ValueError(f"there are {len(entries)} values, but the output has {count} elements of {element.name}")
+    texts = {at: entry for at, entry in enumerate(entries) if isinstance(entry, str)}
+    numbers = [0 if at in texts else entry if abs(entry) < _HUGE else math.inf for at, entry in enumerate(entries)]
+    data = bytearray(element.encoded(numbers))
+    is_finite = numpy.isfinite(element.numbers(numpy.frombuffer(data, element.dtype)))
+    if not is_finite.all():  # JSON itself may have said so: 1e999
+        raise ValueError(f"{entries[int(is_finite.argmin())]!r:.60} is beyond the values of {element.name}")
+    for at, text in texts.items():
+        data[at * element.size_bytes : (at + 1) * element.size_bytes] = _special(text, element)
+    return bytes(data)
 
 
-def _is_within(number: float, element: Element) -> bool:
-    """Return whether a number does not become infinity or NaN. That of JSON may be infinite itself: 1e999."""
-    if not element.is_float:
-        return abs(number) < math.inf
-    if abs(number) <= 1:
-        return True
-    if abs(number) >= 1 << 1024:  # of integers, which have no bound
-        return False
-    return bool(numpy.isfinite(element.numbers(numpy.frombuffer(element.encoded([number]), element.dtype)))[0])
-
-
-def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
-    """The inverse of `encoded`: numbers in nested arrays of a shape, or in one array where it does not fit."""
+def decoded(data: memoryview, element: Element, like: Any) -> Any:
+    """The inverse of `encoded`: numbers in nested arrays like other ones, or in one array where these are fewer."""
+    shape = numpy.array(like, object).shape
     raw = numpy.frombuffer(data, element.dtype)
     numbers = element.numbers(raw)
     is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has
@@ -290,15 +231,17 @@ def decoded(data: memoryview, element: Element, shape: tuple[int, ...]) -> Any:
 def _text(value: float, raw: Any, element: Element) -> str:
     """Format a value that JSON cannot represent. A NaN with a non-default payload is written as its bits."""
     text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return text if _one(text, element) == raw.tobytes() else f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
+    bits = f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
+    return text if _special(text, element) == raw.tobytes() else bits
 
 
-def _one(value: Any, element: Element) -> bytes:
-    if isinstance(value, str) and value.startswith("0x"):
-        bits = int(value, 16)
+def _special(text: str, element: Element) -> bytes:
+    """The bytes of a text that stands for a value. Raises ValueError."""
+    if text.startswith("0x"):
+        bits = int(text, 16)
         if bits >> 8 * element.size_bytes:
-            raise ValueError(f"{value!r} has more bits than {element.name}")
+            raise ValueError(f"{text!r} has more bits than {element.name}")
         return bits.to_bytes(element.size_bytes, "little")
-    if isinstance(value, str) and not element.is_float:
-        raise ValueError(f"{value!r} is no value of {element.name}")
-    return element.encoded([float(value) if isinstance(value, str) else value])
+    if not element.is_float:
+        raise ValueError(f"{text!r} is no value of {element.name}")
+    return element.encoded([float(text)])

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,18 +15,16 @@ import pytest
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_scenario
-from scenario_runner.suite.lists import Lists, read_baselines, read_patterns
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import NOT_RUN, EvaluationOptions, Item, Result
 from scenario_runner.suite.reports.text import Repeat, SuiteInfo, details, full_text, headline
 from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.session import Lists, read_baselines, read_patterns
 from scenario_runner.suite.verdicts import Rules
 from scenario_runner.text import one_line, visible
 
 if TYPE_CHECKING:
-    import numpy
-
     from scenario_runner.run.result import Result as RunResult
     from scenario_runner.runner import AnyScenario
 
@@ -42,59 +40,43 @@ class Session:
         device = config.getoption("--scenario-device") or config.getini("scenario_device")
         results = config.getoption("--scenario-results") or config.getini("scenario_results")
         self._config = config
-        self._marks: dict[str, pytest.MarkDecorator] = {}
+        self.mark = cache(self._mark)
         problems = SuiteProblems(lambda problem: None, strict=True)
         with problems.together():
-            self._lists = Lists(
-                read_baselines([str(path) for path in config.getini("scenario_baseline")], problems),
-                read_patterns([str(path) for path in config.getini("scenario_skips")], problems),
-                read_patterns([str(path) for path in config.getini("scenario_flakes")], problems),
+            self.lists = Lists(
+                read_baselines([*map(str, config.getini("scenario_baseline"))], problems),
+                read_patterns([*map(str, config.getini("scenario_skips"))], problems),
+                read_patterns([*map(str, config.getini("scenario_flakes"))], problems),
             )
-        self._rules = Rules()
-        self._discovery = Discovery(str(config.rootpath), problems)
+        self.discovery = Discovery(str(config.rootpath), problems)
         self._results = os.path.abspath(config.rootpath / results) if results else None
         self._timeout_s = _seconds(config.getini("scenario_timeout"))
         self._devices = (str(device),) if device else ()
         is_default = self._timeout_s == WorkerOptions().timeout_s
         options = () if is_default else (f"--timeout={self._timeout_s:.12g}",)
-        repeat = Repeat(options, tuple(_lists(config)), self._devices)
+        lists = [
+            (f"--{name}", str(path)) for name in ("baseline", "flakes") for path in config.getini(f"scenario_{name}")
+        ]
+        repeat = Repeat(options, (*lists, ("--root", str(config.rootpath))), self._devices)
         folder = str(config.invocation_params.dir)
         self.info = SuiteInfo(folder=folder, results=self._results or "", repeat=lambda result: repeat)
 
-    def item(self, path: Path) -> Item | None:
-        """The item of a scenario file; None for one that was found before, or whose name lists cannot hold."""
-        return next(self._discovery.items([str(path)]), None)
-
-    def mark(self, name: str) -> pytest.MarkDecorator:
+    def _mark(self, name: str) -> pytest.MarkDecorator:
         """A mark for items. Each is registered once, as --strict-markers wants it: pytest goes through all of them for
         each that is new to it."""
-        if name not in self._marks:
-            self._config.addinivalue_line("markers", f"{name}: scenarios in a folder of this name")
-            self._marks[name] = getattr(pytest.mark, name)
-        return self._marks[name]
-
-    def is_skipped(self, item: Item) -> bool:
-        """Return whether a list says that it is not run."""
-        return self._lists.skips.match(item.id)
+        self._config.addinivalue_line("markers", f"{name}: scenarios in a folder of this name")
+        mark: pytest.MarkDecorator = getattr(pytest.mark, name)
+        return mark
 
     def run(self, item: Item) -> Result:
         """Run an item, again where its first result is unexpected, and judge it. Raises ScenarioRunnerError."""
-        expected = self._lists.expected(item.id)
-        finished = self._workers.run_one(item, lambda item, attempts: self._rules.again(expected, attempts))
-        verdict = self._rules.verdict(expected, finished.attempts)
-        return Result(item, verdict, finished.attempts, finished.device, finished.driver)
+        return self._workers.run_one(item, self.lists.expected(item.id))
 
     @cached_property
     def _workers(self) -> Workers:
-        return Workers(
-            WorkerOptions(
-                devices=self._devices,
-                jobs=1,
-                timeout_s=self._timeout_s,
-                timeout_origin="scenario_timeout",
-                task_options=EvaluationOptions(self._results),
-            )
-        )
+        task_options = EvaluationOptions(self._results)
+        options = WorkerOptions(devices=self._devices, jobs=1, rules=Rules(), task_options=task_options)
+        return Workers(options._replace(timeout_s=self._timeout_s, timeout_origin="scenario_timeout"))
 
     def close(self) -> None:
         """End the processes."""
@@ -112,17 +94,6 @@ def begin(config: pytest.Config) -> None:
     except ScenarioRunnerError as error:
         raise pytest.UsageError(str(error)) from None
     config.add_cleanup(session.close)
-
-
-def session_of(config: pytest.Config) -> Session:
-    """The session of a run that collects scenarios."""
-    return config.stash[_KEY]
-
-
-def _lists(config: pytest.Config) -> Iterator[tuple[str, str]]:
-    for name in ("baseline", "flakes"):
-        yield from ((f"--{name}", str(path)) for path in config.getini(f"scenario_{name}"))
-    yield "--root", str(config.rootpath)
 
 
 def _seconds(text: str) -> float:
@@ -164,8 +135,8 @@ class ScenarioFile(pytest.File):
 
     def collect(self) -> Iterator[ScenarioItem]:
         """The item, named like the file, or like its folder where the file is a scenario.json."""
-        scenario = session_of(self.config).item(self.path)
-        if scenario is not None:
+        # none where it was found before, or where lists cannot hold its name
+        for scenario in self.config.stash[_KEY].discovery.items([str(self.path)]):
             name = self.path.parent.name if self.path.name == _NAMELESS else self.path.stem
             yield ScenarioItem.from_parent(self, name=one_line(name), scenario=scenario)
 
@@ -173,7 +144,7 @@ class ScenarioFile(pytest.File):
 def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
     """The collector of a file that is a scenario, that cannot be read, or that was named in the command line."""
     is_named = parent.session.isinitpath(file_path)
-    if is_named or (_is_searched(file_path.parent, parent.session) and _may_be_scenario(file_path)):
+    if is_named or (_is_searched(file_path.parent, parent.session) and is_scenario(str(file_path))):
         return ScenarioFile.from_parent(parent, path=file_path)
     return None
 
@@ -188,13 +159,6 @@ def _is_searched(folder: Path, session: pytest.Session) -> bool:
     return True
 
 
-def _may_be_scenario(path: Path) -> bool:
-    try:
-        return is_scenario(str(path))
-    except OSError:
-        return True  # its run says why it cannot be read
-
-
 class ScenarioItem(pytest.Item):
     """A scenario with expectations. Its marks are 'scenario' and the names of the folders that it lies in."""
 
@@ -206,11 +170,11 @@ class ScenarioItem(pytest.Item):
 
     @property
     def _suite(self) -> Session:
-        return session_of(self.config)
+        return self.config.stash[_KEY]
 
     def runtest(self) -> None:
         """Run the scenario in a process of its own, and end as its verdict says."""
-        if self._suite.is_skipped(self.scenario):
+        if self._suite.lists.skips.match(self.scenario.id):
             raise _skipped("scenario_skips names it")
         result = self._suite.run(self.scenario)
         properties = {"verdict": result.verdict, "device": result.device, "driver": result.driver}
@@ -307,18 +271,11 @@ class ScenarioRunner:
         result = self.run(scenario, inputs, outputs=list(expected), **options)
         for uid, value in expected.items():
             reference = numpy.asarray(value)
-            actual = _like(result, uid, reference)
+            actual = result[uid]
+            is_buffer = actual.ndim == 1 and actual.dtype == "int8"
+            if is_buffer and actual.nbytes % reference.dtype.itemsize == 0:  # its bytes are what is expected
+                actual = result.array(uid, reference.dtype)
             assert actual.size == reference.size, f"{uid!r} has {actual.size} elements, expected {reference.size}"
-            numpy.testing.assert_allclose(
-                actual.reshape(reference.shape), reference, rtol=rtol, atol=atol, err_msg=f"output {uid!r}"
-            )
+            actual = actual.reshape(reference.shape)
+            numpy.testing.assert_allclose(actual, reference, rtol=rtol, atol=atol, err_msg=f"output {uid!r}")
         return result
-
-
-def _like(result: RunResult, uid: str, reference: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """An output; the bytes of a buffer as items of the type that is expected."""
-    array = result[uid]
-    is_buffer = array.ndim == 1 and array.dtype == "int8"
-    if is_buffer and array.nbytes % reference.dtype.itemsize == 0:
-        return result.array(uid, reference.dtype)
-    return array

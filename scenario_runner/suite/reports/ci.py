@@ -1,7 +1,5 @@
 """Reports for CI systems: CTRF (JSON) and JUnit (XML)."""
 
-from __future__ import annotations
-
 import json
 import mimetypes
 import os
@@ -10,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
@@ -36,40 +34,25 @@ def write_ctrf(path: str, results: Iterable[Result], info: SuiteInfo) -> list[st
 
     It appears complete or not at all. Raises FileError.
     """
+    devices = [{"uuid": uuid, "name": name} for uuid, name in info.devices]
+    extra = {"host": info.host, "command": info.command[:1000], "devices": devices, "drivers": info.drivers}
+    environment = {"reportName": one_line(info.title), "osPlatform": sys.platform, "extra": extra}
     head = {"reportFormat": "CTRF", "specVersion": SPECIFICATION_VERSION, "generatedBy": "scenario-runner"}
     counts = dict.fromkeys(("tests", "passed", "failed", "skipped", "pending", "other", "flaky"), 0)
     with OutputFile(path) as file:
         start = _text(head)[:-1] + ',"results":{"tool":' + _text({"name": "scenario-runner", "version": info.version})
-        file.write(f'{start},\n"environment":{_text(_environment(info))},\n"tests":['.encode())
-        for test in _tests(results, info):
+        file.write(f'{start},\n"environment":{_text(environment)},\n"tests":['.encode())
+        incomplete = {"name": INCOMPLETE, "status": "failed", "duration": 0, "rawStatus": "Incomplete"}
+        further = [{**incomplete, "message": info.incomplete}] if info.incomplete else []
+        for test in chain((_test(result, info) for result in results), further):
             file.write((",\n" if counts["tests"] else "\n").encode() + _text(test).encode())
             counts["tests"] += 1
             counts[test["status"]] += 1
             counts["flaky"] += test.get("flaky", False)
-        times = {
-            "start": int(info.started * 1000),
-            "stop": int((info.started + info.seconds) * 1000),
-            "duration": int(info.seconds * 1000),
-        }
-        file.write(f'\n],\n"summary":{_text({**counts, **times})}}}}}\n'.encode())
+        times = {"start": info.started, "stop": info.started + info.seconds, "duration": info.seconds}
+        counts |= {name: int(second * 1000) for name, second in times.items()}
+        file.write(f'\n],\n"summary":{_text(counts)}}}}}\n'.encode())
     return [path]
-
-
-def _environment(info: SuiteInfo) -> dict[str, Any]:
-    extra = {
-        "host": info.host,
-        "command": info.command[:1000],
-        "devices": [{"uuid": uuid, "name": name} for uuid, name in info.devices],
-        "drivers": info.drivers,
-    }
-    return {"reportName": one_line(info.title), "osPlatform": sys.platform, "extra": extra}
-
-
-def _tests(results: Iterable[Result], info: SuiteInfo) -> Iterator[dict[str, Any]]:
-    yield from (_test(result, info) for result in results)
-    if info.incomplete:
-        error = {"rawStatus": "Incomplete", "message": info.incomplete}
-        yield {"name": INCOMPLETE, "status": "failed", "duration": 0, **error}
 
 
 def _test(result: Result, info: SuiteInfo) -> dict[str, Any]:
@@ -160,24 +143,22 @@ def write_junit(path: str, results: Iterable[Result], info: SuiteInfo, *, size_m
     Each file appears complete or not at all. Raises FileError.
     """
     written: list[str] = []
-    for number, cases in enumerate(_parts(_unique_cases(results, info), size_max - _HEAD_SIZE), 1):
-        written.append(_numbered(path, number))
-        _write_part(written[-1], number, cases, info)
-    _remove_further(path, len(written) + 1)
-    return written
-
-
-def _parts(cases: Iterable[tuple[bytes, str]], size_max: int) -> Iterator[list[tuple[bytes, str]]]:
-    """The cases of each file, at least one file."""
-    part: list[tuple[bytes, str]] = []
+    part: list[tuple[str, str]] = []
     size = 0
-    for case in cases:
-        if part and size + len(case[0]) > size_max:
-            yield part
+    for text, outcome in _cases(results, info):
+        if part and size + len(text.encode()) > size_max - _HEAD_SIZE:
+            written.append(_write_part(path, len(written) + 1, part, info))
             part, size = [], 0
-        part.append(case)
-        size += len(case[0])
-    yield part
+        part.append((text, outcome))
+        size += len(text.encode())
+    written.append(_write_part(path, len(written) + 1, part, info))
+    with suppress(OSError):  # what an earlier report has left: numbered files that say which part of it they are
+        for number in count(len(written) + 1):
+            with open(_numbered(path, number), "rb") as file:
+                if _part_property(number).encode() not in file.read(_HEAD_SIZE):
+                    break
+            os.remove(_numbered(path, number))
+    return written
 
 
 def _numbered(path: str, number: int) -> str:
@@ -186,81 +167,51 @@ def _numbered(path: str, number: int) -> str:
     return path if number == 1 else f"{stem}-{number}{extension}"
 
 
-def _remove_further(path: str, first: int) -> None:
-    """Remove what an earlier report has left: numbered files that say which part of it they are."""
-    with suppress(OSError):
-        for number in count(first):
-            further = _numbered(path, number)
-            with open(further, "rb") as file:
-                if _part_property(number).encode() not in file.read(_HEAD_SIZE):
-                    return
-            os.remove(further)
-
-
 def _part_property(number: int) -> str:
     return _element("property", name="part", value=str(number))
 
 
-def _write_part(path: str, number: int, cases: Sequence[tuple[bytes, str]], info: SuiteInfo) -> None:
-    outcomes = Counter(outcome for _, outcome in cases)
-    counts = _attributes(
-        name=info.title,
-        tests=str(len(cases)),
-        failures=str(outcomes["failure"]),
-        errors=str(outcomes["error"]),
-        time=f"{info.seconds:.3f}",
-    )
+def _write_part(path: str, number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) -> str:
+    path, outcomes = _numbered(path, number), Counter(outcome for _, outcome in cases)
+    counts = {"name": info.title, "tests": str(len(cases))}
+    counts |= {"failures": str(outcomes["failure"]), "errors": str(outcomes["error"]), "time": f"{info.seconds:.3f}"}
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
-    more = _attributes(skipped=str(outcomes["skipped"]), timestamp=stamp, hostname=info.host)
-    head = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f"<testsuites{counts}>",
-        f"<testsuite{counts}{more}>",
-        "<properties>",
-        _part_property(number),
-        *(_element("property", name=name, value=value) for name, value in _properties(info)),
-        "</properties>\n",
+    properties = [
+        ("version", info.version),
+        ("command", shortened(" ".join(info.command), 4096)),
+        *(("device", f"{name} ({uuid})") for uuid, name in info.devices[:100]),
+        *(("driver", driver) for driver in info.drivers[:100]),
     ]
+    elements = [_part_property(number), *(_element("property", name=name, value=value) for name, value in properties)]
+    content = _element("properties", "\n".join(["", *elements, ""])) + "\n" + "".join(text for text, _ in cases)
+    more = {"skipped": str(outcomes["skipped"]), "timestamp": stamp, "hostname": info.host}
+    suite = _element("testsuite", f"\n{content}", **counts, **more)
+    suites = _element("testsuites", f"\n{suite}\n", **counts)
     with OutputFile(path) as file:
-        file.write("\n".join(head).encode())
-        for text, _ in cases:
-            file.write(text)
-        file.write(b"</testsuite>\n</testsuites>\n")
+        file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n{suites}\n'.encode())
+    return path
 
 
-def _properties(info: SuiteInfo) -> Iterator[tuple[str, str]]:
-    yield "version", info.version
-    yield "command", shortened(" ".join(info.command), 4096)
-    yield from (("device", f"{name} ({uuid})") for uuid, name in info.devices[:100])
-    yield from (("driver", driver) for driver in info.drivers[:100])
-
-
-def _unique_cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[bytes, str]]:
+def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, str]]:
     """The text of each case, and the element that says how it ended ('' where it passed).
 
     A name that was there already gets a number: GitLab would drop the case.
     """
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     for result in results:
-        name = one_line(result.item.id, 4096)
-        count = seen[name] = seen.get(name, 0) + 1
-        while count > 1 and f"{name} ({count})" in seen:
-            count += 1
-        if count > 1:
-            name = f"{name} ({count})"
-            seen[name] = 1
-        yield _case(name, result, info)
+        name = plain = one_line(result.item.id, 4096)
+        numbers = count(2)
+        while name in seen:
+            name = f"{plain} ({next(numbers)})"
+        seen.add(name)
+        outcome, inside = _inside(result, info)
+        # the folder, with the points between its parts that Jenkins takes for packages
+        folder = os.path.dirname(one_line(result.item.id, 4096)).strip("/").replace(".", "_").replace("/", ".")
+        place = {"classname": folder or "suite", "name": name, "time": f"{result.seconds:.3f}"}
+        yield _element("testcase", "\n".join(["", *inside, ""]) if inside else "", **place) + "\n", outcome
     if info.incomplete:
         error = _element("error", escape(info.incomplete), message=_first_line(info.incomplete), type="Incomplete")
-        case = _element("testcase", f"\n{error}\n", classname="suite", name=INCOMPLETE)
-        yield f"{case}\n".encode(), "error"
-
-
-def _case(name: str, result: Result, info: SuiteInfo) -> tuple[bytes, str]:
-    outcome, inside = _inside(result, info)
-    content = "\n".join(["", *inside, ""]) if inside else ""
-    place = {"classname": _class_name(result.item.id), "name": name, "time": f"{result.seconds:.3f}"}
-    return f"{_element('testcase', content, **place)}\n".encode(), outcome
+        yield _element("testcase", f"\n{error}\n", classname="suite", name=INCOMPLETE) + "\n", "error"
 
 
 def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
@@ -305,12 +256,6 @@ def _attachments(result: Result, info: SuiteInfo) -> str:
     return "".join(f"\n[[ATTACHMENT|{path}]]\n" for path in usable[:_ATTACHMENTS_MAX])
 
 
-def _class_name(id: str) -> str:
-    """The folder, with the points between its parts that Jenkins takes for packages."""
-    folder = os.path.dirname(one_line(id, 4096)).strip("/")
-    return folder.replace(".", "_").replace("/", ".") or "suite"
-
-
 def _first_line(text: str) -> str:
     return one_line(text.partition("\n")[0])
 
@@ -321,9 +266,5 @@ def _content(text: str, longest: int) -> str:
 
 def _element(tag: str, content: str = "", **attributes: str) -> str:
     """An XML element; ``content`` is XML."""
-    start = f"{tag}{_attributes(**attributes)}"
+    start = tag + "".join(f" {name}={quoteattr(visible(value))}" for name, value in attributes.items())
     return f"<{start}>{content}</{tag}>" if content else f"<{start}/>"
-
-
-def _attributes(**values: str) -> str:
-    return "".join(f" {name}={quoteattr(visible(value))}" for name, value in values.items())

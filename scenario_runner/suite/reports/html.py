@@ -5,16 +5,17 @@ come the details, an element for each result that has any, and in these the pict
 stays below its limits; larger pictures are links to their files.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from html import escape
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import quote
 
 from scenario_runner.files.output import OutputFile
@@ -22,54 +23,38 @@ from scenario_runner.suite.records import Outcome, OutputCheck, Result
 from scenario_runner.suite.reports.text import SuiteInfo, is_same, printable, seconds_text, shortened
 from scenario_runner.text import one_line, visible
 
-
-class Limits(NamedTuple):
-    """Limits that keep a page small enough to open, in bytes: one picture, all pictures, all details."""
-
-    picture: int = 2 << 20
-    pictures: int = 32 << 20
-    details: int = 64 << 20
-
-
-_LIMITS: Final = Limits()
+# Limits that keep a page small enough to open, in bytes: one picture, all pictures, all details.
+PICTURE_MAX, PICTURES_MAX, DETAILS_MAX = 2 << 20, 32 << 20, 64 << 20
 _COMMAND: Final = "scenario-runner test"
-_PAGE: Final = os.path.join(os.path.dirname(__file__), "page")
 _PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _REASON_MAX: Final = 500
 _ENTRIES_MAX, _ATTEMPTS_MAX = 200, 20
 
 
-def write_html(path: str, results: Iterable[Result], info: SuiteInfo, limits: Limits = _LIMITS) -> list[str]:
+def write_html(path: str, results: Iterable[Result], info: SuiteInfo) -> list[str]:
     """Write the page ``path``, and return the files. It appears complete or not at all. Raises FileError."""
-    page = _Page(info, os.path.dirname(os.path.abspath(path)), limits)
+    page = _Page(info, os.path.dirname(os.path.abspath(path)))
     for result in results:
         page.add(result)
     parts = {
-        b"@TITLE@": escape(visible(page.title)).encode(),
-        b"@STYLE@": _page_file("report.css"),
-        b"@DATA@": page.data().encode(),
-        b"@SCRIPT@": _page_file("report.js"),
-        b"@DETAILS@": "".join(page.details).encode(),
+        "TITLE": escape(visible(info.title)),
+        "STYLE": _page_file("report.css"),
+        "DATA": page.data(),
+        "SCRIPT": _page_file("report.js"),
+        "DETAILS": "".join(page.details),
     }
-    frame = _page_file("report.html")
     with OutputFile(path) as file:
-        for mark, content in parts.items():
-            before, _, frame = frame.partition(mark)
-            file.write(before)
-            file.write(content)
-        file.write(frame)
+        file.write(re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], _page_file("report.html")).encode())
     return [path]
 
 
 class _Page:
     """The content of the page: the rows and the details as JSON texts."""
 
-    def __init__(self, info: SuiteInfo, folder: str, limits: Limits) -> None:
-        self.title = info.title
+    def __init__(self, info: SuiteInfo, folder: str) -> None:
         self.details: list[str] = []
         self._info = info
         self._folder = folder
-        self._limits = limits
         self._rows: list[str] = []
         self._verdicts: dict[str, int] = {}
         self._devices: dict[str, int] = {}
@@ -92,7 +77,7 @@ class _Page:
             int(has_detail),
             "" if command == f"{_COMMAND} {id}" else command,
         ]
-        if has_detail and self._details_size < self._limits.details:
+        if has_detail and self._details_size < DETAILS_MAX:
             text = f'<script type="application/json" id="d{len(self._rows)}">{_json(self._detail(result))}</script>\n'
             self._details_size += len(text)
             self.details.append(text)
@@ -101,30 +86,27 @@ class _Page:
     def data(self) -> str:
         """The JSON text of everything but the details."""
         info = self._info
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(info.started)) + " UTC" if info.started else ""
-        about = ", ".join(
-            part for part in (when, seconds_text(info.seconds) if info.seconds else "", info.host) if part
-        )
+        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(info.started)) if info.started else ""
+        about = ", ".join(filter(None, (when, seconds_text(info.seconds) if info.seconds else "", info.host)))
+        environment = [
+            ("Command", shortened(shlex.join(info.command), 4096)),
+            ("Folder", info.folder),
+            ("Results", "" if info.is_temporary else info.results),
+            *(("Device", f"{name} ({uuid})") for uuid, name in info.devices),
+            *(("Driver", driver) for driver in info.drivers),
+            ("Host", info.host),
+            ("scenario-runner", info.version),
+        ]
         head = {
             "title": visible(info.title),
             "about": visible(about),
             "incomplete": visible(info.incomplete),
-            "environment": [[name, visible(value)] for name, value in self._environment() if value],
+            "environment": [[name, visible(value)] for name, value in environment if value],
             "verdicts": list(self._verdicts),
             "devices": [visible(name) for name in self._devices],
             "command": _COMMAND,
         }
         return _json(head)[:-1] + ',"rows":[' + ",\n".join(self._rows) + "]}"
-
-    def _environment(self) -> Iterator[tuple[str, str]]:
-        info = self._info
-        yield "Command", shortened(shlex.join(info.command), 4096)
-        yield "Folder", info.folder
-        yield "Results", "" if info.is_temporary else info.results
-        yield from (("Device", f"{name} ({uuid})") for uuid, name in info.devices)
-        yield from (("Driver", driver) for driver in info.drivers)
-        yield "Host", info.host
-        yield "scenario-runner", info.version
 
     def _detail(self, result: Result) -> dict[str, Any]:
         shown = result.attempts[-_ATTEMPTS_MAX:]
@@ -159,7 +141,7 @@ class _Page:
 
     def _embedded(self, path: str) -> str | None:
         """A PNG file as a data URI; None where it is too large, the page has enough, or it is not there."""
-        size_max = min(self._limits.picture, self._limits.pictures - self._pictures_size)
+        size_max = min(PICTURE_MAX, PICTURES_MAX - self._pictures_size)
         try:
             with open(path, "rb") as file:
                 data = file.read(size_max + 1)
@@ -173,17 +155,14 @@ class _Page:
 
 def _link(path: str, folder: str) -> str:
     """An address relative to the page."""
-    try:
+    with suppress(ValueError):  # of a path on another drive
         path = os.path.relpath(path, folder)
-    except ValueError:  # on another drive
-        pass
     address = quote(os.fsencode(path.replace(os.sep, "/")))
     return address if address.startswith(("/", "../")) else f"./{address}"
 
 
-def _page_file(name: str) -> bytes:
-    with open(os.path.join(_PAGE, name), "rb") as file:
-        return file.read().rstrip()
+def _page_file(name: str) -> str:
+    return (Path(__file__).parent / "page" / name).read_text(encoding="utf-8").rstrip()
 
 
 def _json(value: Any) -> str:

@@ -18,17 +18,6 @@ INCOMPLETE: Final = "suite is incomplete"
 
 Kind = Literal["passed", "failed", "skipped", "tolerated"]
 
-_KINDS: Final[dict[str, Kind]] = {
-    "Pass": "passed",
-    "Warn": "passed",
-    "Flake": "passed",
-    "KnownFlake": "tolerated",
-    "ExpectedFail": "tolerated",
-    "NotSupported": "skipped",
-    "MissingTool": "skipped",
-    "Skip": "skipped",
-}
-
 
 class SuiteInfo(NamedTuple):
     """A suite that has run.
@@ -67,14 +56,14 @@ class SuiteInfo(NamedTuple):
 
     def files_of(self, output: OutputCheck) -> dict[str, str]:
         """The absolute paths of an output's files, by what they show, in the order in which they are shown."""
-        order = {"expected": 0, "actual": 1, "error": 2}
-        names = sorted(output.files, key=lambda name: order.get(name, len(order)))
-        return {name: os.path.join(self.results, output.files[name]) for name in names}
+        return {name: os.path.join(self.results, path) for name, path in output.files.items()}
 
 
 def kind_of(result: Result) -> Kind:
     """Map a verdict to formats that know fewer: a tolerated result is a failure that lists expect."""
-    return "failed" if result.is_bad else _KINDS.get(result.verdict, "failed")
+    if result.is_bad or result.verdict in NOT_RUN:
+        return "failed" if result.is_bad else "skipped"
+    return "passed" if result.verdict in ("Pass", "Warn", "Flake") else "tolerated"
 
 
 class Repeat(NamedTuple):
@@ -130,8 +119,9 @@ def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
     if not results:
         return None
     lacks: dict[str, str] = {}  # the message of the first item, by what is to be done
-    for problem in (result.last.diagnostics[0] for result in results if result.last is not None):
-        lacks.setdefault(problem.get("help") or "", problem["message"])
+    for last in filter(None, (result.last for result in results)):
+        problem = last.diagnostics[0] if last.diagnostics else {}  # a journal may have been edited
+        lacks.setdefault(str(problem.get("help") or ""), problem.get("message", last.reason))
     messages = "; ".join(list(lacks.values())[:_MOST_SHOWN])
     message = f"{counted(len(results), 'item')} did not run, as this machine lacks a tool: {messages}"
     advice = "; ".join([*filter(None, list(lacks)[:_MOST_SHOWN]), "'scenario-runner doctor' shows all"])
@@ -151,13 +141,13 @@ _BEFORE_MAX: Final = 100  # items that ran before
 class _Limits(NamedTuple):
     """The number of elements of an output, messages and lines that are shown."""
 
-    worst: int
-    messages: int
-    stack: int
-    output: int
+    worst: int = WORST_MAX
+    messages: int = 10
+    stack: int = 12
+    output: int = 5
 
 
-_SHORT: Final = _Limits(WORST_MAX, 10, 12, 5)
+_SHORT: Final = _Limits()
 _EVERYTHING: Final = _Limits(64, 1000, 1000, 1000)
 
 

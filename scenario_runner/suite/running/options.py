@@ -1,22 +1,12 @@
-"""Options for running items in workers, and what comes back. Standard library only."""
+"""Options for running items in workers, and the records that the pool and its user exchange."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.verdicts import Expected, Rules
 
 _NOTHING: Final[Mapping[str, Any]] = {}
-
-Again = Callable[[Item, tuple[Outcome, ...]], bool]
-"""Whether an item runs once more, after the attempts that it had so far."""
-
-OnStart = Callable[[Item, int], None]
-"""Told that a worker (its number) starts with an item."""
-
-Where = Literal["any", "fresh", ""]
-"""Where an item may run: in any process, in one that has run nothing before, or nowhere again."""
 
 
 class WorkerOptions(NamedTuple):
@@ -26,7 +16,7 @@ class WorkerOptions(NamedTuple):
     ``jobs`` is the number of workers for each device, 0 for as many as suit it. ``timeout_s`` bounds each run of an
     item that has no limit of its own, and ``timeout_origin`` says in messages who set it; a worker waits so long for
     the device, and is killed when it takes longer (`progress.ended_after_s`). ``start_timeout_s`` bounds the start of a
-    worker, its driver included.
+    worker, its driver included. ``rules`` decide whether an item runs again.
 
     ``runner`` has arguments of `Runner` by name, without device and timeout. ``task`` is the function that a worker
     calls, as "module:name", with the item, the worker's `Runners` and ``task_options``, which must be picklable; it
@@ -42,6 +32,7 @@ class WorkerOptions(NamedTuple):
     timeout_s: float = 60.0
     timeout_origin: str = "the default of --timeout"
     start_timeout_s: float = 60.0
+    rules: Rules = Rules(retries=0)
     runner: Mapping[str, Any] = _NOTHING
     task: str = "scenario_runner.suite.evaluation:run_item"
     task_options: Any = None
@@ -53,29 +44,22 @@ class WorkerOptions(NamedTuple):
 
 
 class Job(NamedTuple):
-    """An item to run. ``is_repeated`` tells that it has run before."""
+    """An item to run, with its attempts so far. With ``needs_new_process`` it runs in a process that has run nothing
+    before."""
 
     number: int
     item: Item
-    where: Where
-    is_repeated: bool
-
-
-class Finished(NamedTuple):
-    """An item that needs no further attempt: every run of it in order, and the device of the last one: its UUID, its
-    driver's name and version, and the host where it is another one."""
-
-    item: Item
-    attempts: tuple[Outcome, ...]
-    device: str
-    driver: str
-    host: str = ""
+    expected: Expected
+    attempts: tuple[Outcome, ...] = ()
+    needs_new_process: bool = False
 
 
 class Device(NamedTuple):
-    """A device that items run on. ``given_up`` says why it gets no further items."""
+    """A device that items run on; all fields are empty until a worker has opened it. ``given_up`` says why it gets no
+    further items."""
 
-    uuid: str
-    name: str
-    driver: str
+    uuid: str = ""
+    name: str = ""
+    driver: str = ""
+    type: str = ""
     given_up: str = ""

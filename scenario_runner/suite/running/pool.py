@@ -4,19 +4,15 @@ It has imported everything and opened nothing. It is a process of its own, since
 runner with threads and an open driver, which a fork does not survive. A worker that dies, hangs, sends invalid data, or
 cannot be started or ended fails its current item and is replaced.
 
-Messages are pickled; those to the user come in lists, with the number of the list and how many items to have here. The
-user answers each list with "run", so that the pool knows whether an item of that list runs again::
+Messages are pickled; those to the user come in lists, with the number of items to have here::
 
     (options,), first
-    ("run", number of the latest list, [arguments of Job, …])
-                                                    ("began", number, place of the worker)
-                                                    ("done", number, outcome, Where, device's UUID, driver, process id)
+    ("run", [Job, …])                               ("began", number, place of the worker)
+                                                    ("done", number, Result)
     ("stop", now)                                   ("back", number) of an item that will not run
                                                     ("devices", records)
                                                     ("error", why no device can be used), ("note", text)
 """
-
-from __future__ import annotations
 
 import ctypes
 import gc
@@ -27,17 +23,18 @@ from collections import deque
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from itertools import count, starmap
+from itertools import count
 from multiprocessing.connection import Connection
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from scenario_runner.content_cache import program_version
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import error_class
+from scenario_runner.errors import DriverCrashError, error_class
 from scenario_runner.suite.records import Outcome
-from scenario_runner.suite.running.options import Device, Job, Where, WorkerOptions
-from scenario_runner.suite.running.worker_process import UsedDevice, WorkerProcess
+from scenario_runner.suite.running.options import Device, Job, WorkerOptions
+from scenario_runner.suite.running.worker import UsedDevice, WorkerProcess
+from scenario_runner.suite.verdicts import STATUSES
 from scenario_runner.system_limits import refusal
 from scenario_runner.vulkan.structs import prepare
 
@@ -49,6 +46,9 @@ _MOST_REFUSALS: Final = 10  # without any worker: processes that were killed may
 _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
 _CLOSED_S: Final = 5.0  # for a worker to end that has closed its connection
 _END_S: Final = 1.0  # for all workers, when this process ends
+
+# Of messages of a worker whose memory is damaged, however deep they are nested.
+_INVALID: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 _GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: what was imported stays in use
 
@@ -77,8 +77,7 @@ class _Pool:
         self._events: list[tuple[Any, ...]] = []
         self._is_refused = False  # the user knows that no device can be used
         self._loaded: set[str] = set()
-        self._lists = self._answered = 0  # lists of events that the user was sent, and has answered
-        self._awaited = 0  # the latest list with an item that may run again in another process
+        self._is_stopping = False
         self._refusals, self._refused_until = 0, 0.0
         self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
@@ -92,11 +91,12 @@ class _Pool:
                 if self._events and not (ready and self._is_supplied()):
                     self._tell()
                 ready = self._selector.select(_GATHER_S if self._events else _TICK_S)
+                heard = time.monotonic()  # what workers have sent since is not handled yet: gdb may take a minute
                 for key, _ in ready:
                     if key.fileobj in self._selector.get_map():  # a handler before it may have removed it
                         key.data()
-                if time.monotonic() >= self._next_look:
-                    self._look()
+                if heard >= self._next_look:
+                    self._look(heard)
         for worker in self._workers:
             worker.process.signal(signal.SIGKILL)
         until = time.monotonic() + _END_S
@@ -114,18 +114,17 @@ class _Pool:
 
     def _hear_user(self) -> None:
         match self._control.recv():
-            case "run", answered, jobs:
-                self._answered = answered
-                for job in starmap(Job, jobs):
-                    self._waiting.appendleft(job) if job.is_repeated else self._waiting.append(job)
+            case "run", jobs:
+                self._is_stopping = False
+                self._waiting += jobs
             case "stop", now:
                 self._stop(now=now)
 
     def _stop(self, *, now: bool) -> None:
         """End workers after their current items, or ``now`` without outcomes."""
+        self._is_stopping = True
         dropped = list(self._waiting)
         self._waiting.clear()
-        self._awaited = 0
         for worker in self._workers:
             if worker.queue and now:
                 dropped += worker.queue
@@ -140,56 +139,53 @@ class _Pool:
 
     def _hand_out(self) -> None:
         """Give items to free workers, and start workers for the items that wait."""
-        if self._answered < self._awaited:
-            return  # what has crashed may run again, in the process that is ready for that
-        usable = [device for device in self._devices if not device.given_up]
+        usable = [device for device in self._devices if device.error is None]
         if not usable:
             self._refuse()
             return
         for idle in sorted(self._in_state("idle"), key=attrgetter("count"), reverse=True):
-            if idle.device.jobs > sum(map(self._states(idle.device).count, ("busy", "hanging"))):
-                job = next((job for job in self._waiting if job.where == "any" or not idle.count), None)
-                if job is not None and self._give(idle, job):
-                    self._begin(idle)
+            if idle.device.jobs > len(self._in_state("busy", "hanging", device=idle.device)):
+                jobs = [job for job in self._waiting if not (job.needs_new_process and idle.count)]
+                if jobs:
+                    self._give(idle, max(jobs, key=attrgetter("needs_new_process")))
         starting = len(self._in_state("starting"))
-        unknown = sum(not candidate.uuid for candidate in usable)  # one worker finds out, before there are items
+        unknown = sum(not candidate.about.uuid for candidate in usable)  # one worker finds out, before there are items
         missing = max(len(self._waiting), unknown) - starting
         while missing > 0 and (device := self._next_device()) is not None and self._start(device):
             missing -= 1
-        used = [each for each in self._in_state("idle") if each.count]
+        used = [worker for worker in self._in_state("idle") if worker.count]
         if missing > 0 and device is None and not starting and used:
             self._kill(used[0])  # the items that wait need a new process
         # A second item, so that a worker need not wait between two. Nothing is queued behind a repeated item, which may
         # well end its process again. Workers that start get as many items as there are of them.
-        ahead = [job for job in self._waiting if not job.is_repeated][len(self._in_state("starting")) :]
+        ahead = [job for job in self._waiting if not job.attempts][len(self._in_state("starting")) :]
         for busy in self._in_state("busy"):
-            if ahead and busy.is_quick and len(busy.queue) == 1 and not busy.queue[0].is_repeated:
+            if ahead and busy.is_quick and len(busy.queue) == 1 and not busy.queue[0].attempts:
                 self._give(busy, ahead.pop(0))
 
-    def _in_state(self, state: str) -> list[WorkerProcess]:
-        return [worker for worker in self._workers if worker.state == state]
+    def _in_state(self, *states: str, device: UsedDevice | None = None) -> list[WorkerProcess]:
+        """List the workers in these states, of one device or of all."""
+        return [worker for worker in self._workers if worker.state in states and device in (None, worker.device)]
 
     def _next_device(self) -> UsedDevice | None:
         """Choose the device that gets another worker now, if any."""
         lacking = []
         for device in self._devices:
-            states = self._states(device)
-            wanted = device.wanted(len(states) - states.count("starting"))
-            if len(states) < wanted:
-                lacking.append((len(states) / wanted, device))
+            ready = len(self._in_state("idle", "busy", "hanging", device=device))
+            count = ready + len(self._in_state("starting", device=device))
+            limit = device.most_workers(ready)
+            if count < limit:
+                lacking.append((count / limit, device))
         return min(lacking, key=itemgetter(0))[1] if lacking else None
 
-    def _states(self, device: UsedDevice) -> list[str]:
-        """List the states of a device's workers that are or will be usable."""
-        return [worker.state for worker in self._workers if worker.device is device and worker.state != "killed"]
-
-    def _give(self, worker: WorkerProcess, job: Job) -> bool:
+    def _give(self, worker: WorkerProcess, job: Job) -> None:
         try:
             worker.give(job)
         except OSError:  # it has ended, which `_ended` handles
-            return False
+            return
         self._waiting.remove(job)
-        return True
+        if worker.state == "idle":
+            self._begin(worker)
 
     def _begin(self, worker: WorkerProcess) -> None:
         worker.begin(self._options)
@@ -199,7 +195,7 @@ class _Pool:
         """Start a worker; false if the system refuses it, or has just done so."""
         if time.monotonic() < self._refused_until:
             return False
-        place = next(place for place in count(1) if all(each.place != place for each in self._workers))
+        place = next(place for place in count(1) if all(worker.place != place for worker in self._workers))
         try:
             worker = WorkerProcess(self._options, place, device, self.close)
         except OSError as error:
@@ -209,7 +205,8 @@ class _Pool:
                 self._events.append(("error", refusal("process")))
             elif self._refusals == 1:
                 why = error.strerror or str(error)
-                self._note(f"the system refuses another process ({why}); going on with {len(self._workers)}")
+                text = f"the system refuses another process ({why}); going on with {len(self._workers)}"
+                self._events.append(("note", text))
             return False
         self._workers.append(worker)
         self._selector.register(worker.connection, selectors.EVENT_READ, partial(self._hear, worker))
@@ -219,9 +216,10 @@ class _Pool:
     def _refuse(self) -> None:
         """Return the items that wait as Missing when no device is left; an error if none could ever be used."""
         first = self._devices[0]
-        if any(device.uuid for device in self._devices):
+        if any(device.about.uuid for device in self._devices):
             missing = Outcome("Missing", reason="; ".join(device.given_up for device in self._devices))
-            self._events += [("done", job.number, missing, "", first.uuid, first.driver, 0) for job in self._waiting]
+            for job in self._waiting:
+                self._finish(job, missing, first)
         elif self._waiting or not self._is_refused:
             self._events.append(("error", first.error))
         self._waiting.clear()
@@ -230,63 +228,64 @@ class _Pool:
     # Messages to the user
 
     def _tell(self) -> None:
-        self._lists += 1
-        self._control.send((self._lists, self._room(), self._events))
+        self._control.send((self._room(), self._events))
         self._events = []
 
-    def _note(self, text: str) -> None:
-        self._events.append(("note", text))
-
     def _tell_devices(self) -> None:
-        records = tuple(Device(device.uuid, device.name, device.driver, device.given_up) for device in self._devices)
-        self._events.append(("devices", records))
+        self._events.append(
+            ("devices", tuple(device.about._replace(given_up=device.given_up) for device in self._devices))
+        )
 
     def _room(self) -> int:
         """Number of items to have here: one for each worker there may be, and a supply for quick ones."""
-        workers = sum(device.jobs or 1 for device in self._devices if not device.given_up)
+        workers = sum(device.jobs or 1 for device in self._devices if device.error is None)
         return max(1, workers + _SUPPLY * sum(worker.is_quick for worker in self._workers))
 
     def _is_supplied(self) -> bool:
         """Return whether quick workers can go on without further items, so that several outcomes are sent at a time."""
-        return len(self._waiting) >= len(self._workers) and all(each.is_quick for each in self._in_state("busy"))
+        return len(self._waiting) >= len(self._workers) and all(worker.is_quick for worker in self._in_state("busy"))
 
     # Messages of workers
 
     def _hear(self, worker: WorkerProcess) -> None:
         try:
-            for message in worker.received():
-                self._take(worker, message)
+            self._take(worker)
         except EOFError:
             self._selector.unregister(worker.connection)
             if not worker.process.wait(_CLOSED_S) and worker.state != "killed":
                 self._kill(worker, "closed its connection")
-        except (KeyError, TypeError, ValueError) as error:
+        except _INVALID as error:
             if worker.state != "killed":
                 self._kill(worker, f"sent something that is no result ({error})")
 
-    def _take(self, worker: WorkerProcess, message: Any) -> None:
+    def _take(self, worker: WorkerProcess) -> None:
+        """Receive and handle messages of a worker. Raises EOFError, BlockingIOError, or others for invalid data."""
+        for message in worker.received():
+            self._handle(worker, message)
+
+    def _handle(self, worker: WorkerProcess, message: Any) -> None:
         device, state = worker.device, worker.state
         match message:
             case ["done", dict(outcome), "" | "spoiled" | "grown" as end]:
+                if outcome["status"] not in STATUSES:
+                    raise ValueError(outcome["status"])
                 if state == "busy":  # else it has been killed, or is about to be
                     self._done(worker, Outcome.of_json(outcome), end)
             case ["limit", float() | int() as seconds, str(origin)]:
                 if state == "busy":
                     worker.limit(seconds, origin)
-            case ["used", list(names), str(manifest)]:
+            case ["used", list(names)]:
                 self._load(names)
-                device.use_manifest(manifest)
             case ["ready", dict(described)] if state == "starting":
                 self._refusals = 0
-                device.opened(described)
+                device.opened(Device(**described))
                 worker.state = "idle"
                 self._tell_devices()
-            case ["devices", list(found)] if state == "starting":
-                self._devices = [UsedDevice(each, self._options.jobs) for each in found]
+            case ["devices", list(requests)] if state == "starting":
+                self._devices = [UsedDevice(request, self._options.jobs) for request in requests]
                 self._kill(worker)
             case ["failed", bool(for_good), str(code), str(text), help] if state == "starting":
-                error = error_class(code)(Diagnostic(code, "error", None, text, help))
-                device.failed(error, worker.driver, for_good=for_good)
+                device.failed(error_class(code)(Diagnostic(code, "error", None, text, help)), for_good=for_good)
                 self._kill(worker)
             case _:
                 raise ValueError(repr(message)[:40])
@@ -308,32 +307,33 @@ class _Pool:
         gc.freeze()
 
     def _done(self, worker: WorkerProcess, outcome: Outcome, end: str) -> None:
-        self._finish(worker, outcome, "fresh" if end == "spoiled" else "any")
-        if end or worker.is_last or worker.device.given_up:
+        self._finish(*worker.done(outcome), worker.device, is_spoiled=end == "spoiled")
+        if end or worker.is_last or worker.device.error is not None:
             self._kill(worker)
         elif worker.queue:
             self._begin(worker)
         else:
             worker.state = "idle"
 
-    def _finish(self, worker: WorkerProcess, outcome: Outcome, where: Where, crashed: int = 0) -> None:
-        """Report the outcome of a worker's first item. ``crashed`` is the process id if it may have left a core."""
-        job, outcome = worker.done(outcome)
-        device = worker.device
-        self._events.append(("done", job.number, outcome, where, device.uuid, device.driver, crashed))
-        if where == "fresh":
-            self._tell()  # so that it can run again at once
-            self._awaited = self._lists
+    def _finish(self, job: Job, outcome: Outcome, device: UsedDevice, *, is_spoiled: bool = False) -> None:
+        """Run an item again after an attempt, or report its result."""
+        rules = self._options.rules
+        attempts = (*job.attempts, outcome)
+        if not self._is_stopping and rules.again(job.expected, attempts):
+            self._waiting.appendleft(job._replace(attempts=attempts, needs_new_process=is_spoiled))
+            return
+        about = device.about
+        result = rules.result(job.item, job.expected, *attempts)._replace(device=about.uuid, driver=about.driver)
+        self._events.append(("done", job.number, result))
 
     # The end of workers
 
-    def _look(self) -> None:
-        """Act on the deadlines of workers that have passed."""
-        now = time.monotonic()
-        self._next_look = now + _TICK_S
+    def _look(self, heard: float) -> None:
+        """Act on the deadlines of workers that had passed when their messages were ``heard``."""
+        self._next_look = time.monotonic() + _TICK_S
         for worker in list(self._workers):
             worker.bound_output()
-            if now < worker.deadline or worker.state == "idle":
+            if heard < worker.deadline or worker.state == "idle":
                 continue
             if worker.state == "killed":
                 self._cannot_end(worker)
@@ -341,7 +341,7 @@ class _Pool:
                 self._kill(worker, worker.overdue)
             elif worker.state == "busy":
                 worker.state = "hanging"
-                worker.deadline = now + _STACK_S
+                worker.deadline = time.monotonic() + _STACK_S
                 worker.process.ask_for_stack()
             else:
                 self._kill(worker, f"was not ready after {self._options.start_timeout_s:g} s")
@@ -353,52 +353,52 @@ class _Pool:
         Its item ends at once: nothing waits for the end of the process, which may take seconds."""
         worker.process.signal(signal.SIGKILL)
         worker.deadline = time.monotonic() + self._options.kill_wait_s
-        worker.why = why or "was not needed any more"
+        worker.why = why
         self._lose(worker, is_failure=bool(why))
 
-    def _lose(self, worker: WorkerProcess, *, is_failure: bool, crashed: int = 0) -> None:
+    def _lose(self, worker: WorkerProcess, *, is_failure: bool) -> None:
         """End the item of a worker that has ended or was killed, and return the one queued behind it to the others."""
         if is_failure and worker.has_begun:
             worker.device.spares = 1
-            self._finish(worker, worker.crashed(), "fresh", crashed)
+            self._finish(*worker.done(worker.crashed(self._options)), worker.device, is_spoiled=True)
         elif is_failure and not worker.count:
-            worker.device.failed(worker.start_error(), worker.driver)
+            worker.device.failed(worker.start_error())
         elif is_failure and worker.state == "idle":
-            self._note(f"process {worker.place} on {worker.device} {worker.end} while it ran nothing")
+            text = f"process {worker.place} on {worker.device} {worker.end} while it ran nothing"
+            self._events.append(("note", text))
         self._waiting.extendleft(reversed(worker.queue))
         worker.queue.clear()
         worker.state = "killed"
-        if worker.device.given_up:
+        if worker.device.error is not None:
             self._tell_devices()
 
     def _cannot_end(self, worker: WorkerProcess) -> None:
         device = worker.device
-        if not device.given_up:
-            device.given_up = (
+        if device.error is None:
+            text = (
                 f"process {worker.place} on {device} has not ended {self._options.kill_wait_s:g} s after it was killed"
                 " (its driver holds it in the kernel): no further scenario runs on this device"
             )
-            self._note(device.given_up)
+            device.error = DriverCrashError(text)
+            self._events.append(("note", text))
             self._tell_devices()
         self._forget(worker)
-        for each in [*self._in_state("starting"), *self._in_state("idle")]:
-            if each.device is device:
-                self._kill(each)
+        for other in self._in_state("starting", "idle", device=device):
+            self._kill(other)
 
     def _ended(self, worker: WorkerProcess) -> None:
         """Handle the end of a worker's process."""
-        with suppress(EOFError, KeyError, TypeError, ValueError):
-            while messages := worker.received():  # sent before its end
-                for message in messages:
-                    self._take(worker, message)
+        with suppress(EOFError, BlockingIOError, *_INVALID):
+            while True:  # what it sent before its end
+                self._take(worker)
         worker.process.wait()
         if worker.state != "killed":
-            self._lose(worker, is_failure=True, crashed=worker.process.id)
+            self._lose(worker, is_failure=True)
         self._forget(worker)
 
     def _forget(self, worker: WorkerProcess) -> None:
         self._workers.remove(worker)
-        for each in (worker.connection, worker.process.end):
-            if each in self._selector.get_map():
-                self._selector.unregister(each)
+        for source in (worker.connection, worker.process.end):
+            if source in self._selector.get_map():
+                self._selector.unregister(source)
         worker.close()

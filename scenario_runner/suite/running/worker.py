@@ -6,42 +6,48 @@ harm::
 
     [number, id, path, expectations]    ["ready", physical device]
                                         ["limit", seconds, who set it]      where they are not those of the options
-                                        ["used", names, manifest]           what the next workers may begin with
+                                        ["used", names]                     what the next workers may begin with
                                         ["done", outcome, why the process ends now]
                                         ["devices", what to ask for to get each]            instead of "ready"
                                         ["failed", whether for good, code, message, help]   likewise
 """
 
-from __future__ import annotations
-
 import errno
+import fcntl
 import json
 import os
 import resource
+import signal
 import socket
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from scenario_runner import progress
-from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
     DeviceError,
     DeviceLostError,
+    DriverCrashError,
     FenceTimeoutError,
     LimitError,
     NoDeviceError,
     OutOfMemoryError,
     ScenarioRunnerError,
 )
+from scenario_runner.program import signal_name
+from scenario_runner.run.crash import Crash, native_stack
+from scenario_runner.run.isolated_process import IsolatedProcess
 from scenario_runner.runner import Runner
 from scenario_runner.suite.records import BAD, Item, Outcome
-from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.running.options import Device, Job, WorkerOptions
+from scenario_runner.system_limits import processors
 from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.loader import known_types
 from scenario_runner.vulkan.physical_device import choose
@@ -101,20 +107,16 @@ _STANDARD_ERROR: Final = 2
 _MEASURE_EVERY: Final = 64  # items between two measurements of the process
 
 
-def main(
-    options: WorkerOptions, connection: socket.socket, output: int, notes: int, device: DeviceRequest, driver: str
-) -> int:
+def _main(options: WorkerOptions, connection: socket.socket, output: int, notes: int, device: DeviceRequest) -> int:
     """Serve the pool until it closes the socket, or resolve a request for several devices.
 
-    ``output`` and ``notes`` are memory files for standard output and standard error, and for `progress`. ``driver`` is
-    the manifest of the only driver to open, or empty. Returns the exit code of the process."""
+    ``output`` and ``notes`` are memory files for standard output and standard error, and for `progress`. Returns the
+    exit code of the process."""
     most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
     for standard in (1, 2):
         os.dup2(output, standard)
     progress.share(notes)
-    if driver:
-        os.environ.update(dict.fromkeys(DRIVER_OVERRIDES, driver))
 
     def send(*values: Any) -> None:
         connection.sendall(json.dumps(values).encode() + b"\n")
@@ -122,9 +124,9 @@ def main(
     with suppress(ConnectionError):
         try:
             if isinstance(device, tuple):
-                send("devices", chosen(device))
+                send("devices", _chosen(device))
                 return 0
-            worker = _Worker(options, device, driver, send)
+            worker = _Server(options, device, send)
         except ScenarioRunnerError as error:
             first = error.problems[0]
             send("failed", isinstance(error, NoDeviceError), first.code, first.message, first.help)
@@ -134,45 +136,37 @@ def main(
     return 0
 
 
-def end_of(descriptor: int) -> str:
+def _end_of(descriptor: int) -> str:
     """Read the last 16 KiB of a memory file as text."""
     size = os.fstat(descriptor).st_size
     return os.pread(descriptor, _MOST_TEXT_BYTES, max(0, size - _MOST_TEXT_BYTES)).decode("utf-8", "replace")
 
 
-def chosen(names: Sequence[str]) -> list[str]:
+def _chosen(names: Sequence[str]) -> list[str]:
     """Choose devices by their names, each once; "all" are those of the fastest kind. Raises NoDeviceError.
 
     A device is returned as its UUID, or as its index if several have that UUID."""
     devices = Instance().physical_devices
-    chosen_devices = []
-    for name in names:
-        if name == "all":
-            kind = choose(devices, None).type
-            chosen_devices += [
-                device for device in devices if device.type == kind and device.unusable_because() is None
-            ]
-        else:
-            chosen_devices.append(choose(devices, name))
+    named = {choose(devices, name).index for name in names if name != "all"}
+    if "all" in names:
+        kind = choose(devices, None).type
+        named |= {device.index for device in devices if device.type == kind and device.unusable_because() is None}
     uuids = [device.uuid for device in devices]
-    return [
-        device.uuid if uuids.count(device.uuid) == 1 else str(device.index)
-        for device in sorted(set(chosen_devices), key=lambda device: device.index)
-    ]
+    unique = [device.uuid if uuids.count(device.uuid) == 1 else str(device.index) for device in devices]
+    return [unique[index] for index in sorted(named)]
 
 
-class _Worker:
-    """Life cycle: made with the driver started, or a ScenarioRunnerError; then it serves."""
+class _Server:
+    """The inside of a worker. Life cycle: made with the driver started, or a ScenarioRunnerError; then it serves."""
 
-    def __init__(self, options: WorkerOptions, device: str | None, driver: str, send: Callable[..., None]) -> None:
+    def __init__(self, options: WorkerOptions, device: str | None, send: Callable[..., None]) -> None:
         self._options = options
-        self._driver = driver
         self._send = send
         self._runners = Runners(
             {**options.runner, "device": device},
             options.timeout_s,
             options.timeout_origin,
-            lambda seconds, origin: send("limit", seconds, origin),
+            partial(send, "limit"),
         )
         module, _, name = options.task.partition(":")
         self._task: Callable[[Item, Runners, Any], Outcome] = getattr(import_module(module), name)
@@ -191,7 +185,7 @@ class _Worker:
             progress.started(number)
             outcome = self._outcome(Item(*item))
             if outcome.status in BAD and not outcome.output:
-                outcome = outcome._replace(output=end_of(_STANDARD_ERROR))
+                outcome = outcome._replace(output=_end_of(_STANDARD_ERROR))
             end = self._end(outcome)
             if not end and self._count & (self._count - 1) == 0:  # 1, 2, 4, 8…
                 self._tell_used()
@@ -207,30 +201,19 @@ class _Worker:
                 _open_files()  # raises OSError where no file handle is left, which is why it failed
             return outcome
         except Exception as error:
-            code = INTERNAL_ERROR_EXIT_CODE
+            code, reason = INTERNAL_ERROR_EXIT_CODE, f"an error of this program: {type(error).__name__}: {error}"
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-                code = LimitError.exit_code
-                reason = (
-                    f"the process that ran it has run out of file handles while {progress.work()[0] or 'reading it'}"
-                )
-            else:
-                reason = f"an error of this program: {type(error).__name__}: {error}"
+                what = progress.work()[0] or "reading it"
+                code, reason = LimitError.exit_code, f"the process that ran it has run out of file handles while {what}"
             return Outcome("Crash", time.perf_counter() - started, reason, code, stack=traceback.format_exc())
 
     def _tell_used(self) -> None:
-        """Send what the next workers can preload, and the manifest of the only driver that they need to open."""
+        """Send the names of what the next workers can preload."""
         count = len(sys.modules) + len(known_types)
-        new: list[str] = []
         if count > self._known:  # else no name is read, which would copy its page from the pool
-            new = [*(name for name in sys.modules if name.startswith("scenario_runner.")), *known_types]
             self._known = count
-        driver = self._driver
-        if not driver:  # else the pool has loaded the libraries
-            driver = _manifest_of(self._runners.runner().physical_device.library)
-            new += _shared_libraries()
-        if new or driver != self._driver:
-            self._send("used", new, driver)
-            self._driver = driver
+            modules = [name for name in sys.modules if name.startswith("scenario_runner.")]
+            self._send("used", [*modules, *known_types, *_shared_libraries()])
 
     def _end(self, outcome: Outcome) -> str:
         """Return why this process must not run another item: it may be "spoiled", or has "grown"; empty if it may."""
@@ -250,23 +233,6 @@ class _Worker:
         return ""
 
 
-def _manifest_of(library: str | None) -> str:
-    """Return the manifest of the driver with this library. It is empty if a layer is in front of the driver, if the
-    driver's commands are in another library than the one that the loader opens, or if several manifests name it."""
-    paths = [
-        manifest.path
-        for manifest in drivers(os.environ)
-        if library and manifest.library and not manifest.problem and _is_same(library, manifest.library)
-    ]
-    return paths[0] if len(paths) == 1 else ""
-
-
-def _is_same(library: str, named: str) -> bool:
-    if os.path.isabs(named):
-        return os.path.realpath(library) == os.path.realpath(named)
-    return os.path.basename(library) == named
-
-
 def _open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
@@ -277,3 +243,203 @@ def _shared_libraries() -> set[str]:
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if ".so" in line}
     return {path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable()}
+
+
+# While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
+_JOBS_OF_GPU: Final = 2
+_MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
+_MOST_BEFORE: Final = 50
+_MOST_OUTPUT_BYTES: Final = 64 << 20
+_QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
+_HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
+_HELP_AT_START: Final = (
+    "'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device"
+)
+
+
+class UsedDevice:
+    """Life cycle: known by the ``request`` of the user; opened by its first worker; given up when no worker can be
+    started or ended."""
+
+    def __init__(self, request: DeviceRequest, jobs: int) -> None:
+        """A request for several devices is only a query: its worker lists them and runs no items."""
+        self.request = request
+        self.about = Device()
+        self.error: ScenarioRunnerError | None = None
+        """The reason for which it is given up."""
+        self.jobs = jobs
+        self.spares = 0
+        self.failures = 0
+
+    @property
+    def given_up(self) -> str:
+        return "" if self.error is None else self.error.problems[0].message
+
+    def opened(self, about: Device) -> None:
+        """Note the device that a worker has opened."""
+        self.about = about
+        self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
+
+    def most_workers(self, ready: int) -> int:
+        """Return the number of workers to have now, of which ``ready`` have started.
+
+        Those of a GPU start one after the other: its driver's start holds a lock of the whole system for long, and the
+        first ones work meanwhile. After a crash there is one more, which is ready when another one ends."""
+        if self.error is not None:
+            return 0
+        most = (self.jobs or 1) + self.spares
+        return most if self.about.type == "cpu" else min(most, ready + 1)
+
+    def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
+        """Count a worker that could not be started."""
+        self.failures += 1
+        if self.error is None and (for_good or self.failures >= _MOST_FAILURES):
+            first = error.problems[0]
+            again = f", {self.failures} times in a row" if self.failures > 1 else ""
+            self.error = type(error)([first._replace(message=first.message + again)])
+
+    def __str__(self) -> str:
+        return f"the device {self.about.name!r}" if self.about.name else "the device"
+
+
+class WorkerProcess:
+    """A worker as the pool sees it; ``deadline`` is when something must have happened.
+
+    Life cycle: forked; "starting" until it is ready; "idle" or "busy"; "hanging" when it has been asked for its Python
+    stack; "killed"; closed when it has ended."""
+
+    def __init__(
+        self, options: WorkerOptions, place: int, device: UsedDevice, close_inherited: Callable[[], None]
+    ) -> None:
+        """``place`` is the lowest number that no other worker has; ``close_inherited`` closes what the fork must not
+        have. Raises OSError."""
+        self.place = place
+        self.device = device
+        self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
+        self.deadline = time.monotonic() + options.start_timeout_s
+        self.queue: deque[Job] = deque()
+        """The item that it runs, and the one that was handed out ahead."""
+        self.before: deque[str] = deque(maxlen=_MOST_BEFORE)
+        self.count = 0
+        self.started = 0.0
+        self.is_quick = False
+        self.is_last = False  # it ends after its item, since it has another one that must not run
+        self.why = ""
+        """Why it was killed, as a sentence about it goes on."""
+        self.overdue = ""
+        """The same when its item takes too long."""
+        self._received = b""
+        with ExitStack() as stack:
+            self.connection, theirs = (stack.enter_context(end) for end in socket.socketpair())
+            self._output, self._progress = files = [os.memfd_create(name) for name in ("output", "progress")]
+            for file in files:
+                stack.callback(os.close, file)
+            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
+            self.process = IsolatedProcess(leads_group=True)
+            if not self.process.id:
+                try:
+                    close_inherited()
+                    self.connection.close()
+                    os._exit(_main(options, theirs, self._output, self._progress, device.request))
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(1)
+            theirs.close()
+            stack.callback(self.process.close)
+            self._open = stack.pop_all()
+        self.connection.setblocking(False)
+
+    def give(self, job: Job) -> None:
+        """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
+        self.connection.sendall(json.dumps([job.number, *job.item]).encode() + b"\n")
+        self.queue.append(job)
+
+    def begin(self, options: WorkerOptions) -> None:
+        """Note that the first item of the queue runs now."""
+        self.state = "busy"
+        self.started = time.monotonic()
+        self.limit(options.timeout_s, options.timeout_origin)
+
+    def done(self, outcome: Outcome) -> tuple[Job, Outcome]:
+        """Remove the first item of the queue, which has this outcome, and add to that what the process ran before."""
+        if outcome.status in BAD:
+            outcome = outcome._replace(before=tuple(self.before), before_count=self.count)
+        job = self.queue.popleft()
+        self.device.failures = 0
+        # an item that fails may be repeated, which nothing is to be queued before
+        self.is_quick = outcome.status not in BAD and time.monotonic() - self.started < _QUICK_S
+        self.count += 1
+        self.before.append(job.item.id)
+        return job, outcome
+
+    def limit(self, seconds: float, origin: str) -> None:
+        """Set the time limit of the item that runs."""
+        self.overdue = f"took more than {seconds:g} s ({origin})"
+        self.deadline = self.started + progress.ended_after_s(seconds)
+
+    def received(self) -> list[Any]:
+        """Receive messages, of which the last may stay incomplete. Raises EOFError, BlockingIOError if there is nothing
+        to receive, and ValueError for a line that is no JSON."""
+        try:
+            data = self.connection.recv(1 << 16)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise EOFError
+        *lines, self._received = (self._received + data).split(b"\n")
+        try:
+            return [json.loads(line.decode()) for line in lines]
+        except ValueError as error:
+            raise ValueError(f"{lines[0][:40]!r}") from error
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the process has begun with the first item of the queue."""
+        return bool(self.queue) and progress.read(self._progress)[0] == self.queue[0].number
+
+    def bound_output(self) -> None:
+        """Discard the standard output and standard error of the process when they grow too large."""
+        if os.fstat(self._output).st_size > _MOST_OUTPUT_BYTES:
+            os.ftruncate(self._output, 0)
+
+    @property
+    def end(self) -> str:
+        """The end of the process as a predicate, or the reason for which it was killed."""
+        if self.why:
+            return f"was killed, since it {self.why},"
+        code = self.process.code or 0
+        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
+
+    def crashed(self, options: WorkerOptions) -> Outcome:
+        """The outcome of the item that the process was running when it ended."""
+        timed_out = self.state == "hanging"
+        was_killed = not self.why and self.process.code == -signal.SIGKILL
+        _, what, pointer = progress.read(self._progress)
+        error = Crash(
+            self.end,
+            what,
+            pointer,
+            FenceTimeoutError if timed_out else DriverCrashError,
+            _HELP_WHEN_KILLED if was_killed else "",
+        ).error(self.queue[0].item.path)
+        problem = error.problems[0]
+        return Outcome(
+            "Timeout" if timed_out else "Crash",
+            time.monotonic() - self.started,
+            f"{problem.pointer}: {problem.message}" if problem.pointer else problem.message,
+            error.exit_code,
+            (problem.as_json(),),
+            stack=native_stack(self.process.id) if options.core_dumps and not self.why else "",
+            output=_end_of(self._output),
+            python_stack=self.process.stack,
+        )
+
+    def start_error(self) -> DriverCrashError:
+        """The error for a worker that ended before it ran an item."""
+        work = progress.read(self._progress)[1] or "starting"
+        return DriverCrashError(f"a process that was to run scenarios {self.end} while {work}", help=_HELP_AT_START)
+
+    def close(self) -> None:
+        """Release the descriptors; the process has ended, or is abandoned."""
+        self._open.close()

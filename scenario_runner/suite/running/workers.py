@@ -14,12 +14,11 @@ from typing import Any, Final
 
 from scenario_runner.errors import DriverCrashError, UnsupportedError
 from scenario_runner.program import signal_name
-from scenario_runner.run.crash import native_stack
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.options import Again, Device, Finished, OnStart, WorkerOptions
+from scenario_runner.suite.records import Item, Result
+from scenario_runner.suite.running.options import Device, Job, WorkerOptions
+from scenario_runner.suite.verdicts import UNLISTED, Expected
 from scenario_runner.system_limits import refusal
 
-_MOST_POOLS: Final = 3
 _END_S: Final = 3.0
 # The pool uses the import path of this process, and ends without the interpreter's tear-down.
 _CODE: Final = """\
@@ -42,10 +41,11 @@ class Workers:
         self,
         options: WorkerOptions | None = None,
         *,
-        on_start: OnStart | None = None,
-        on_note: Callable[[str], None] | None = None,
+        on_start: Callable[[Item, int], object] = lambda item, worker: None,
+        on_note: Callable[[str], object] = lambda text: None,
     ) -> None:
-        """``on_note`` receives notes about devices that are given up, and about workers that ended between items.
+        """``on_start`` receives each item that a worker begins with, and the number of the worker. ``on_note`` receives
+        notes about devices that are given up, and about workers that ended between items.
 
         Raises UnsupportedError if the system cannot isolate, LimitError if it refuses a process."""
         if not hasattr(os, "memfd_create"):
@@ -55,17 +55,10 @@ class Workers:
         self._options = options or WorkerOptions()
         self._on_start = on_start
         self._on_note = on_note
-        self._running: dict[int, tuple[Item, tuple[Outcome, ...], str]] = {}
-        self._new: list[tuple[int, Item, str, bool]] = []
+        self._running: dict[int, Item] = {}
         self._numbers = count(1)
         self._is_stopping = self._is_now = False
-        self._pools = 0
-        self._start_pool()
-
-    def _start_pool(self) -> None:
-        self._pools += 1
         self._devices: tuple[Device, ...] = ()
-        self._received = 0
         self._room = 1
         try:
             self._errors = os.memfd_create("scenario-runner")
@@ -97,47 +90,50 @@ class Workers:
         """The devices that are in use, as far as they are known."""
         return tuple(device for device in self._devices if device.uuid or device.given_up)
 
-    def run(self, items: Iterable[Item], again: Again | None = None) -> Iterator[Finished]:
-        """Run items, and yield each as soon as it needs no further attempt. Few more are taken than there are workers.
+    def run(
+        self, items: Iterable[Item], expected: Callable[[str], Expected] = lambda name: UNLISTED
+    ) -> Iterator[Result]:
+        """Run items, and yield the result of each as soon as the rules want no further attempt. Few more items are
+        taken than there are workers. After an attempt that may have damaged its process, such as a crash or a timeout,
+        the next one happens in a process that has run nothing before.
 
-        ``again`` decides whether an item runs once more after its attempts so far. After a crash, a timeout or a loss
-        of the device that happens in a process that has run nothing before.
-
-        When no device is left, the other items are Missing. Raises NoDeviceError, DriverCrashError and other errors of
-        the driver if no device could be used from the start.
+        ``expected`` returns the entry in the lists of an item by its id. When no device is left, the other items are
+        Missing. Raises NoDeviceError, DriverCrashError and other errors of the driver if no device could be used from
+        the start.
         """
         queue = iter(items)
         self._is_stopping = self._is_now = False
-        finished: list[Finished] = []
+        results: list[Result] = []
         try:
             while True:
+                jobs: list[Job] = []
                 while not self._is_stopping and len(self._running) < self._room and (item := next(queue, None)):
-                    self._add(item, (), "any")
-                self._tell("run", self._received, self._new)
-                self._new = []
+                    jobs.append(Job(next(self._numbers), item, expected(item.id)))
+                    self._running[jobs[-1].number] = item
+                if jobs:
+                    self._tell("run", jobs)
                 if self._is_stopping:  # the pool may have received items since
                     self._tell("stop", self._is_now)
-                yield from finished  # while the workers run
+                yield from results  # while the workers run
                 if not self._running:
                     return
-                finished = [ended for event in self._events() if (ended := self._take(event, again)) is not None]
+                results = [result for event in self._events() if (result := self._take(event)) is not None]
         finally:
             if self._running:
                 self._tell("stop", True)
                 self._running.clear()
-                self._new = []
 
     def find_devices(self) -> frozenset[tuple[str, str]]:
         """Return the UUIDs and drivers of the usable devices. The errors are those of `run`."""
         while len(self.devices) < max(1, len(self._devices)):
             for event in self._events():
-                self._take(event, None)
+                self._take(event)
         return frozenset((device.uuid, device.driver) for device in self._devices if device.uuid)
 
-    def run_one(self, item: Item, again: Again | None = None) -> Finished:
+    def run_one(self, item: Item, expected: Expected = UNLISTED) -> Result:
         """Run one item. The errors are those of `run`."""
-        (finished,) = self.run((item,), again)
-        return finished
+        (result,) = self.run((item,), lambda name: expected)
+        return result
 
     def stop(self, *, now: bool = False) -> None:
         """End `run` after the current items, or kill these ``now`` without results. A signal handler may call this."""
@@ -156,64 +152,39 @@ class Workers:
             self._pool.wait()
         os.close(self._errors)
 
-    def _add(self, item: Item, attempts: tuple[Outcome, ...], where: str) -> None:
-        number = next(self._numbers)
-        self._running[number] = item, attempts, where
-        self._new.append((number, item, where, bool(attempts)))
-
     def _tell(self, *message: Any) -> None:
         with suppress(OSError):  # the pool is gone, which `_events` handles
             self._control.send(message)
 
     def _events(self) -> list[Any]:
-        """Receive the next list of events."""
+        """Receive the next list of events. Raises DriverCrashError if the pool has ended, which no worker should
+        cause."""
         try:
-            self._received, self._room, events = self._control.recv()
+            self._room, events = self._control.recv()
         except (EOFError, ConnectionError):
-            self._pool_ended()
-            return []
+            code = self._pool.wait()
+            why = os.pread(self._errors, 1 << 16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+            how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+            text = f"the process that workers are forked from {how}" + (f": {why}" if why else "")
+            help = "memory that has run out is the usual cause; a suite with --results goes on with --resume"
+            raise DriverCrashError(text, help=help) from None
         return list(events)
 
-    def _take(self, event: Any, again: Again | None) -> Finished | None:
-        """Handle an event, and return the item that has ended with it, if any."""
+    def _take(self, event: Any) -> Result | None:
+        """Handle an event, and return the result that has come with it, if any."""
         match event:
             case "began", number, place:
-                if self._on_start is not None and number in self._running:
-                    self._on_start(self._running[number][0], place)
-            case "done", number, outcome, where, device, driver, crashed:
-                if number not in self._running:  # of a run that was abandoned
-                    return None
-                item, attempts, _ = self._running.pop(number)
-                if crashed and self._options.core_dumps:
-                    outcome = outcome._replace(stack=native_stack(crashed))
-                attempts = (*attempts, outcome)
-                if not where or self._is_stopping or again is None or not again(item, attempts):
-                    return Finished(item, attempts, device, driver)
-                self._add(item, attempts, where)
+                if number in self._running:
+                    self._on_start(self._running[number], place)
+            case "done", number, Result() as result:
+                if self._running.pop(number, None):  # else it is of a run that was abandoned
+                    return result
             case "back", number:
                 self._running.pop(number, None)
             case "devices", devices:
                 self._devices = devices
             case "note", text:
-                if self._on_note is not None:
-                    self._on_note(text)
+                self._on_note(text)
             case "error", error:
                 raise error
         return None
-
-    def _pool_ended(self) -> None:
-        """Start another pool, and send it the unfinished items."""
-        self._pool.wait()
-        code = self._pool.returncode
-        why = os.pread(self._errors, 1 << 16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
-        how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        text = f"the process that workers are forked from {how}" + (f": {why}" if why else "")
-        self.close()
-        if self._pools == _MOST_POOLS:
-            raise DriverCrashError(text)
-        if self._on_note is not None:
-            self._on_note(text)
-        self._start_pool()
-        if self._is_stopping:
-            self._running.clear()
-        self._new = [(number, item, where, bool(done)) for number, (item, done, where) in self._running.items()]

@@ -11,7 +11,7 @@ import numpy
 
 from scenario_runner.plan.records import Source
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.content import Array, Element, distance, errors_of
+from scenario_runner.viewing.content import Array, Channel, Element, distance, errors_of
 
 _NARROWER: Final = 1 - 1e-6  # keeps the rounding of bounds from making a wrong element right
 _DENORMAL_ROUNDING: Final = 1e-44  # seven of the least values of single precision
@@ -39,18 +39,13 @@ class Rule(NamedTuple):
     denormals: Literal["exact", "any"] = "exact"
     nan: Literal["equal", "any", "error"] | None = None
 
-    @property
-    def is_bitwise(self) -> bool:
-        """Return whether bits are compared, not numbers."""
-        return self == _BITWISE
 
-
-_BITWISE = Rule()
+BITWISE = Rule()
 
 
 def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
     """The indices of the wrong elements of a piece."""
-    if rule.is_bitwise:
+    if rule == BITWISE:
         return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
     if not element.is_float:
         return numpy.flatnonzero(~_right(actual, expected, element, rule))
@@ -145,77 +140,55 @@ class Mismatch(NamedTuple):
     error: float = 0.0
 
 
-class _Piece(NamedTuple):
-    """Elements ``first``, ``first + stride``, … of a plane; ``before`` are those of the planes before it.
-
-    ``expected`` is valid until the next piece is read.
-    """
-
-    plane: Plane
-    element: Element
-    actual: Array
-    expected: Array
-    first: int
-    stride: int
-    before: int
-
-
 def compare(
     actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
 ) -> Mismatch:
     """Count the wrong elements, and list the worst. ``ignored`` has a flag for each element of all planes, in order."""
-    count = 0
+    count, before = 0, 0
     worst: list[tuple[float, tuple[str, str, str]]] = []
-    for piece in _pieces(actual, source, planes, with_equal=rule.nan == "error"):
-        wrong = wrong_elements(piece.actual, piece.expected, piece.element, rule)
-        if ignored is not None:
-            wrong = wrong[~ignored[piece.before + piece.first + wrong * piece.stride]]
-        if wrong.size:
-            count += wrong.size
-            least = worst[-1][0] if len(worst) == _WORST_MAX else -1.0
-            worst = sorted(worst + _worst(piece, wrong, least), key=lambda pair: -pair[0])[:_WORST_MAX]
-    return Mismatch(
-        count,
-        sum(plane.element_count for plane in planes),
-        0 if ignored is None else int(ignored.sum()),
-        tuple(texts for _, texts in worst),
-        worst[0][0] if worst else 0.0,
-    )
-
-
-def _worst(piece: _Piece, wrong: Array, least: float) -> list[tuple[float, tuple[str, str, str]]]:
-    """The errors and texts of the worst of the wrong elements of a piece, of errors greater than ``least``."""
-    errors = element_errors(piece.actual[wrong], piece.expected[wrong], piece.element)
-    greater = errors > least
-    wrong, errors = wrong[greater], errors[greater]
-    worst = []
-    for at in numpy.argsort(-errors, kind="stable")[:_WORST_MAX].tolist():
-        index = int(wrong[at])
-        expected, actual = (piece.element.text(values[index : index + 1]) for values in (piece.expected, piece.actual))
-        worst.append((float(errors[at]), (piece.plane.place(piece.first + index * piece.stride), expected, actual)))
-    return worst
-
-
-def _pieces(actual: memoryview, source: Source, planes: Sequence[Plane], *, with_equal: bool) -> Iterator[_Piece]:
-    """Pieces of all planes; those with equal bytes may be left out."""
-    before = 0
-    held = bytearray()
     for plane in planes:
-        first = 0
-        for block in plane.split(_READ_BYTES):
-            if len(held) != block.size_bytes:
-                held = bytearray(block.size_bytes)
-            source.read_into(memoryview(held), block.offset_bytes)
-            raw = actual[block.offset_bytes : block.offset_bytes + block.size_bytes]
-            if held == raw and not with_equal:  # compares memory, as memoryview itself does not
-                first += block.element_count
+        for a, e, first, stride in _pieces(actual, source, plane, with_equal=rule.nan == "error"):
+            wrong = wrong_elements(a.raw, e.raw, a.element, rule)
+            if ignored is not None:
+                wrong = wrong[~ignored[before + first + wrong * stride]]
+            if not wrong.size:
                 continue
-            for part in block.split(PIECE_BYTES):
-                start = part.offset_bytes - block.offset_bytes
-                bytes_of_part = slice(start, start + part.size_bytes)
-                channels = (part.elements(data[bytes_of_part]) for data in (raw, memoryview(held)))
-                pairs = list(zip(*channels, strict=True))
-                for number, (a, e) in enumerate(pairs):
-                    yield _Piece(plane, a.element, a.raw, e.raw, first + number, len(pairs), before)
-                first += part.element_count
+            count += wrong.size
+            errors = element_errors(a.raw[wrong], e.raw[wrong], a.element)
+            if len(worst) == _WORST_MAX:
+                greater = errors > worst[-1][0]
+                wrong, errors = wrong[greater], errors[greater]
+            for at in numpy.argsort(-errors, kind="stable")[:_WORST_MAX].tolist():
+                index = int(wrong[at])
+                texts = [channel.element.text(channel.raw[index : index + 1]) for channel in (e, a)]
+                worst.append((float(errors[at]), (plane.place(first + index * stride), texts[0], texts[1])))
+            worst = sorted(worst, key=lambda pair: -pair[0])[:_WORST_MAX]
         before += plane.element_count
+    ignored_count = 0 if ignored is None else int(ignored.sum())
+    return Mismatch(count, before, ignored_count, tuple(texts for _, texts in worst), worst[0][0] if worst else 0.0)
+
+
+def _pieces(
+    actual: memoryview, source: Source, plane: Plane, *, with_equal: bool
+) -> Iterator[tuple[Channel, Channel, int, int]]:
+    """Pieces of a plane: the actual and the expected elements ``first``, ``first + stride``, … with these two numbers.
+
+    The expected ones are valid until the next piece is read. Pieces with equal bytes may be left out.
+    """
+    first = 0
+    held = bytearray()
+    for block in plane.split(_READ_BYTES):
+        if len(held) != block.size_bytes:
+            held = bytearray(block.size_bytes)
+        source.read_into(memoryview(held), block.offset_bytes)
+        raw = actual[block.offset_bytes : block.offset_bytes + block.size_bytes]
+        if held == raw and not with_equal:  # compares memory, as memoryview itself does not
+            first += block.element_count
+            continue
+        for part in block.split(PIECE_BYTES):
+            start = part.offset_bytes - block.offset_bytes
+            bytes_of_part = slice(start, start + part.size_bytes)
+            channels = (part.elements(data[bytes_of_part]) for data in (raw, memoryview(held)))
+            pairs = list(zip(*channels, strict=True))
+            yield from ((a, e, first + number, len(pairs)) for number, (a, e) in enumerate(pairs))
+            first += part.element_count

@@ -82,12 +82,7 @@ class Pair(NamedTuple):
 
 
 def pairs_of(
-    planes: Sequence[Plane],
-    actual: memoryview,
-    expected: memoryview,
-    ignored: Array | None,
-    *,
-    without_nan: bool = False,
+    planes: Sequence[Plane], actual: memoryview, expected: memoryview, ignored: Array | None, without_nan: bool = False
 ) -> list[Pair]:
     """The channels of all planes; ``without_nan`` leaves out elements where NaN is expected."""
     result: list[Pair] = []
@@ -208,24 +203,20 @@ _BINS: Final = 256
 
 def histogram_emd(pairs: Sequence[Pair]) -> float:
     """The distance of the worst channel. NaN where a value is NaN."""
-    return max((_distance(pair) for pair in pairs), default=0.0)
+    return max(map(_distance, pairs), default=0.0)
 
 
 def _distance(pair: Pair) -> float:
-    least = -pair.peak - 1 if pair.actual.dtype.kind == "i" and pair.peak > 1 else 0.0
-    width = (pair.peak - least + (pair.actual.dtype.kind in "iu")) / _BINS
+    kind = pair.actual.dtype.kind
+    limits = (-pair.peak - 1 if kind == "i" and pair.peak > 1 else 0.0, pair.peak + (kind in "iu"))
     difference, count = numpy.zeros(_BINS, numpy.int64), 0
     for actual, expected in pair.pieces():
         if numpy.isnan(actual).any() or numpy.isnan(expected).any():
             return math.nan
-        difference += _histogram(actual, least, width) - _histogram(expected, least, width)
+        for values, sign in ((actual, 1), (expected, -1)):
+            difference += sign * numpy.histogram(numpy.clip(values, *limits), _BINS, limits)[0]
         count += actual.size
     return float(numpy.abs(difference.cumsum()).sum()) / ((_BINS - 1) * count) if count else 0.0
-
-
-def _histogram(values: Array, least: float, width: float) -> Array:
-    bins = numpy.clip(numpy.floor((values - least) / width), 0, _BINS - 1)
-    return numpy.bincount(bins.astype(numpy.intp), minlength=_BINS)
 
 
 _SIDE: Final = 11
@@ -235,18 +226,16 @@ _ROWS: Final = 256  # of windows at a time
 
 def ssim(pairs: Sequence[Pair]) -> float:
     """1 where both pictures are equal; NaN where a value is not finite."""
-    return sum(_of_channel(pair) for pair in pairs) / len(pairs)
-
-
-def _of_channel(pair: Pair) -> float:
-    height, width = pair.shape
-    actual, expected = pair.actual.reshape(height, width), pair.expected.reshape(height, width)
-    total = 0.0
+    total, count = 0.0, 0
     with numpy.errstate(all="ignore"):  # infinite values
-        for top in range(0, height - _SIDE + 1, _ROWS):
-            rows = slice(top, min(top + _ROWS + _SIDE - 1, height))
-            total += float(_similarities(actual[rows].astype("f8"), expected[rows].astype("f8"), pair.peak).sum())
-    return total / ((height - _SIDE + 1) * (width - _SIDE + 1))
+        for pair in pairs:
+            height, width = pair.shape
+            count += (height - _SIDE + 1) * (width - _SIDE + 1)
+            for top in range(0, height - _SIDE + 1, _ROWS):
+                rows = slice(top, min(top + _ROWS + _SIDE - 1, height))
+                x, y = (array.reshape(height, width)[rows].astype("f8") for array in (pair.actual, pair.expected))
+                total += float(_similarities(x, y, pair.peak).sum())
+    return total / count  # once: quotients of equal pictures would not add up to 1
 
 
 def _similarities(x: Array, y: Array, peak: float) -> Array:
@@ -255,14 +244,11 @@ def _similarities(x: Array, y: Array, peak: float) -> Array:
     variances = _weighted(x * x) - mean_x**2 + _weighted(y * y) - mean_y**2
     covariance = _weighted(x * y) - mean_x * mean_y
     above = (2 * mean_x * mean_y + first) * (2 * covariance + second)
-    below = (mean_x**2 + mean_y**2 + first) * (variances + second)
-    result: Array = above / below
-    return result
+    return numpy.asarray(above / ((mean_x**2 + mean_y**2 + first) * (variances + second)))
 
 
 def _weighted(values: Array) -> Array:
     """The weighted means of all windows: of rows, then of columns."""
-
     weights = numpy.exp(-((numpy.arange(_SIDE) - _SIDE // 2) ** 2) / (2 * _SIGMA**2))
     weights /= weights.sum()
     height, width = values.shape
@@ -316,9 +302,13 @@ class Metric(NamedTuple):
     package: str | None = None
 
     @property
-    def name(self) -> str:
-        """The name that expectations use."""
-        return self.value.__name__
+    def limit(self) -> str:
+        """The key of the bound beyond which the result is a failure."""
+        return "min" if self.is_likeness else "max"
+
+    def is_within(self, value: float, bound: float) -> bool:
+        """Return whether a value is no worse than a bound; a NaN is within nothing."""
+        return value >= bound if self.is_likeness else value <= bound
 
     def misfits(self, planes: Sequence[Plane]) -> Iterator[tuple[str, str, str | None]]:
         """The reasons why it cannot be computed of an output: code, message and help."""
@@ -339,35 +329,14 @@ class Metric(NamedTuple):
             yield "SR-EXPECT-010", message, "pip install 'scenario-runner[compare]'"
 
 
-METRICS: Final = {
-    metric.name: metric
-    for metric in (
-        Metric(rmse),
-        Metric(psnr, is_likeness=True),
-        Metric(ssim, is_likeness=True, images=True, least_side=11),
-        Metric(histogram_emd),
-        Metric(flip, images=True, package="flip-evaluator"),
-        Metric(rel_l2, defaults=(3e-6, 1.5e-5)),
-        Metric(cosine, is_likeness=True, defaults=(0.999999, 0.999995)),
-        Metric(scale_error, defaults=(2e-6, 1e-5)),
-        Metric(wasserstein_rel, defaults=(2e-7, 1e-6)),
-        Metric(atol_p999, defaults=(3e-6, 1e-5)),
-    )
-}
-"""Metrics by the names that expectations use."""
-
-
 def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:
     """Judge a value under the bounds of the expectations: "Pass", "Warn" or "Fail", and a sentence if not Pass."""
-    warn, limit = bounds.warn, bounds.min if metric.is_likeness else bounds.max
+    warn, limit = bounds.warn, getattr(bounds, metric.limit)
     if warn is None and limit is None and metric.defaults is not None:
         warn, limit = metric.defaults
     for status, bound in (("Fail", limit), ("Warn", warn)):
-        if bound is None:
-            continue
-        is_within = value >= bound if metric.is_likeness else value <= bound
-        if not is_within:  # a NaN is within nothing
-            direction = "at least" if metric.is_likeness else "at most"
+        if bound is not None and not metric.is_within(value, bound):
             shown, expected = distinct(value, bound)
-            return status, f"{metric.name} is {shown}, expected {direction} {expected}"
+            name, direction = metric.value.__name__, "least" if metric.is_likeness else "most"
+            return status, f"{name} is {shown}, expected at {direction} {expected}"
     return "Pass", ""

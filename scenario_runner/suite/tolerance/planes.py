@@ -14,7 +14,7 @@ from scenario_runner.files.source import file_error
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import ImagePart
 from scenario_runner.plan.special_records import ImagePlan
-from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Element, element_of_format
+from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Element, element_of_format, trimmed
 from scenario_runner.viewing.reading import channels_of, read_content
 
 
@@ -39,26 +39,14 @@ class Plane(NamedTuple):
         return prod(self.shape)
 
     def split(self, size_bytes: int) -> Iterator[Plane]:
-        """Parts of about ``size_bytes`` bytes, in order; whole rows where channels are taken out."""
-        if self.element is not None:
-            for start in range(0, self.size_bytes, size_bytes):
-                size = min(size_bytes, self.size_bytes - start)
-                shape = (size // self.element.size_bytes,)
-                yield self._replace(offset_bytes=self.offset_bytes + start, size_bytes=size, shape=shape)
+        """Parts of about ``size_bytes`` bytes, in order; only one where channels are taken out."""
+        if self.element is None:
+            yield self
             return
-        assert self.image is not None
-        assert self.part is not None
-        part, block_height = self.part, self.image.format.block_extent[1]
-        step = max(1, size_bytes // part.row_size_bytes)
-        for row in range(0, part.row_count, step):
-            count = min(step, part.row_count - row)
-            height = min(count * block_height, part.height - row * block_height)
-            yield self._replace(
-                offset_bytes=self.offset_bytes + row * part.row_size_bytes,
-                size_bytes=count * part.row_size_bytes,
-                shape=(height, *self.shape[1:]),
-                part=part._replace(height=height, row_count=count),
-            )
+        for start in range(0, self.size_bytes, size_bytes):
+            size = min(size_bytes, self.size_bytes - start)
+            shape = (size // self.element.size_bytes,)
+            yield self._replace(offset_bytes=self.offset_bytes + start, size_bytes=size, shape=shape)
 
     def elements(self, data: memoryview | bytearray) -> list[Channel]:
         """The bytes of this plane as flat channels: one of all elements where each has bytes of its own."""
@@ -91,50 +79,36 @@ class Plane(NamedTuple):
         return f"{self.label} {text}" if self.label else text
 
 
-def planes_of(resource: ResourcePlan, size_bytes: int, element: Element) -> tuple[Plane, ...]:
-    """The planes of the first ``size_bytes`` of a resource. ``element`` is what a buffer or a tensor holds."""
+def planes_of(
+    resource: ResourcePlan, size_bytes: int, element: Element, *, with_blocks: bool = False
+) -> tuple[Plane, ...]:
+    """The planes of the first ``size_bytes`` of a resource. ``element`` is what a buffer or a tensor holds.
+
+    ``with_blocks`` leaves blocks of texels as they are: words of 64 bits, (rows, columns, words of a block).
+    """
     if resource.kind == "buffer":
         return (Plane("", 0, size_bytes, (size_bytes // element.size_bytes,), element),)
     if resource.kind == "tensor":
         return (Plane("", 0, size_bytes, tuple(resource.shape), element),)
-    parts = [part for part in resource.parts if part.end_bytes <= size_bytes]
-    return tuple(_of_part(resource, part, len(parts) > 1) for part in parts)
-
-
-def blocks_of(image: ImagePlan, size_bytes: int) -> tuple[Plane, ...]:
-    """The planes of a compressed image that is not decoded: words of 64 bits, (rows, columns, words of a block)."""
-    block = image.format.block_size_bytes
-    parts = [part for part in image.parts if part.end_bytes <= size_bytes]
-    return tuple(
-        Plane(
-            f"{_label(image, part)} block" if len(parts) > 1 else "block",
-            part.offset_bytes,
-            part.size_bytes,
-            (part.row_count, part.row_size_bytes // block, block // 8),
-            ELEMENTS["uint64"],
-        )
-        for part in parts
-    )
-
-
-def _label(image: ImagePlan, part: ImagePart) -> str:
-    return f"level {part.level}" + (f" {part.aspect}" if len(image.format.aspects) > 1 else "")
-
-
-def _of_part(image: ImagePlan, part: ImagePart, is_one_of_many: bool) -> Plane:
-    format = image.format
-    label = _label(image, part) if is_one_of_many else ""
-    element = None
-    count = len(format.channels)
-    if "depth" in format.aspects or "stencil" in format.aspects:
-        count = 1
-    elif not format.is_packed and not format.is_compressed and format.numpy_dtype is not None:
-        element = element_of_format(format)
-        count = format.numpy_items
-    elif format.is_packed:
-        count -= "E" in format.channels
-    shape = (part.height, part.width, count)
-    return Plane(label, part.offset_bytes, part.size_bytes, shape, element, image, part)
+    format, parts = resource.format, [part for part in resource.parts if part.end_bytes <= size_bytes]
+    planes = []
+    for part in parts:
+        names = [f"level {part.level}"] if len(parts) > 1 else []
+        names += [part.aspect] if names and len(format.aspects) > 1 else []
+        plane = Plane(" ".join(names), part.offset_bytes, part.size_bytes, (), None, resource, part)
+        if with_blocks and format.is_compressed:
+            size = format.block_size_bytes
+            shape = (part.row_count, part.row_size_bytes // size, size // 8)
+            plane = plane._replace(label=" ".join([*names, "block"]), element=ELEMENTS["uint64"], image=None)
+        elif {"depth", "stencil"} & {*format.aspects}:
+            shape = (part.height, part.width, 1)
+        elif format.is_packed or format.is_compressed or format.numpy_dtype is None:
+            shape = (part.height, part.width, len(format.channels) - (format.is_packed and "E" in format.channels))
+        else:
+            shape = (part.height, part.width, format.numpy_items)
+            plane = plane._replace(element=element_of_format(format))
+        planes.append(plane._replace(shape=shape))
+    return tuple(planes)
 
 
 def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> Array:
@@ -149,16 +123,11 @@ def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> 
     flags = numpy.zeros(plane.shape, bool)
     if mask is not None:
         flags |= _spread(_covered(mask), plane)
-    if border:
-        rows, columns = (0, 1) if plane.image is not None else (-2, -1)
-        if len(plane.shape) < 2:
-            raise ValueError(f"the output has the shape {plane.shape}: there are no rows and columns with a border")
-        inner = [slice(None)] * len(plane.shape)
-        for axis in (rows, columns):
-            inner[axis] = slice(border, max(border, plane.shape[axis] - border))
-        outside = numpy.ones(plane.shape, bool)
-        outside[tuple(inner)] = False
-        flags |= outside
+    if border and len(plane.shape) < 2:
+        raise ValueError(f"the output has the shape {plane.shape}: there are no rows and columns with a border")
+    for axis in ((0, 1) if plane.image is not None else (-2, -1)) if border else ():
+        lines = numpy.moveaxis(flags, axis, 0)
+        lines[:border] = lines[-border:] = True
     if flags.size and flags.all():
         raise ValueError("no element of the output counts")
     return flags.reshape(-1)
@@ -177,15 +146,10 @@ def _covered(path: str) -> Array:
 
 
 def _spread(covered: Array, plane: Plane) -> Array:
-    """A mask over all elements of a plane."""
-    shape = covered.shape
-    while len(shape) > 1 and len(shape) > len(plane.shape) and shape[0] == 1:
-        shape = shape[1:]
-    covered = covered.reshape(shape)
-    if shape == plane.shape:
-        return covered
-    if plane.image is not None and shape == plane.shape[:2]:
-        return numpy.broadcast_to(covered[..., None], plane.shape)
-    if covered.size == plane.element_count and plane.image is None:
+    """A mask over all elements of a plane; outer axes of length 1 do not count."""
+    shape, texels = trimmed(covered.shape), plane.shape[:2]
+    if covered.size == plane.element_count and (plane.image is None or shape == trimmed(plane.shape)):
         return covered.reshape(plane.shape)
+    if plane.image is not None and shape == trimmed(texels):
+        return numpy.broadcast_to(covered.reshape(*texels, 1), plane.shape)
     raise ValueError(f"the mask has the shape {covered.shape}, but the output has {plane.shape}")

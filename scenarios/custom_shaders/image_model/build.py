@@ -6,8 +6,6 @@ writes model.mlir (TOSA as MLIR text, with the two shaders in custom operations)
 The conversion needs Arm's model-converter: pip install '.[convert]'.
 """
 
-from __future__ import annotations
-
 import json
 import runpy
 import tempfile

@@ -6,8 +6,6 @@ writes model.mlir (TOSA as MLIR text) and model.vgf beside this script. A model 
 without Arm's model-converter.
 """
 
-from __future__ import annotations
-
 import json
 import runpy
 import tempfile

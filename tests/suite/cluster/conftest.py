@@ -1,7 +1,5 @@
 """Clusters of real workers of Dask."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@
 when its standard input does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Suites on clusters of real workers of Dask, with real scenarios and the real program."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -156,11 +154,3 @@ def test_fail_fast(cluster: Cluster, program: Program, tmp_path: Path) -> None:
     ended = program("test", "suite", "--cluster", cluster.address, "--results", "r", "--jobs", "1", "--fail-fast")
     assert ended.code == 1, ended
     assert 0 < len(results(tmp_path / "r")) < 8
-
-
-def test_no_scheduler(program: Program, tmp_path: Path) -> None:
-    """Where nobody answers at an address, it says so."""
-    Scene(tmp_path).write()
-    ended = program("test", "scenario.json", "--cluster", "nowhere://host:8786")
-    assert ended.code == 2, ended
-    assert "no scheduler of Dask answers at 'nowhere://host:8786'" in ended.err

@@ -1,7 +1,5 @@
 """What becomes of a suite whose hosts, or whose scheduler, fail: on real clusters, from this process."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -21,9 +19,9 @@ from scenario_runner.suite import cluster_shards
 from scenario_runner.suite import cluster_workers as workers
 from scenario_runner.suite.cluster_workers import ClusterWorkers, connected, workers_of
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.records import EvaluationOptions, Item
-from scenario_runner.suite.running.options import Finished, WorkerOptions
-from scenario_runner.suite.verdicts import Expected, Rules
+from scenario_runner.suite.records import EvaluationOptions, Item, Result
+from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene
 from tests.suite.cluster.hosts import Cluster, cluster_of
 
@@ -39,16 +37,14 @@ class Suite:
         self.workers = ClusterWorkers(
             address,
             OPTIONS,
-            Rules(),
-            lambda name: Expected(),
             SuiteProblems(self.problems.append),
             on_note=self.notes.append,
             patience_s=patience_s,
         )
 
-    def run(self, items: list[Item]) -> Iterator[Finished]:
+    def run(self, items: list[Item]) -> Iterator[Result]:
         with self.workers:
-            yield from self.workers.run(items, again=lambda item, attempts: False)
+            yield from self.workers.run(items, lambda name: Expected())
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +59,7 @@ def items(tmp_path: Path) -> list[Item]:
     return [Item(path.parent.name, str(path)) for path in paths]
 
 
-def failure(running: Iterator[Finished]) -> Diagnostic:
+def failure(running: Iterator[Result]) -> Diagnostic:
     """The error that a suite ends with."""
     with pytest.raises(ScenarioRunnerError) as caught:
         next(running)

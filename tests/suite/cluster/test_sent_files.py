@@ -1,7 +1,5 @@
 """The files of an item: which ones, how they get into the store of another host, and where they are there."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from pathlib import Path
@@ -10,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.suite.cluster_host import Layout, check_store, job_of, kept_path, missing, receive
+from scenario_runner.suite.cluster_host import Layout, check_store, kept_path, missing, receive, sent_item
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene
@@ -40,7 +38,7 @@ def test_the_files_of_an_item(tmp_path: Path, store: None) -> None:
     scene.file("expected/a.npy", "expected")
     scene.file("check.json", "{}")
     item = Item("suite/scenario.json", str(scene.write()), str(origin / "suite" / "check.json"))
-    sent = job_of(item, Expected())
+    sent = sent_item(item, Expected())
     assert sent.absolute == ()
     contents = {path: Path(path).read_bytes() for path in sent.files}
     names = {str(Path(path).relative_to(origin)) for path in contents}
@@ -72,10 +70,10 @@ def test_absolute_paths_that_the_host_has(tmp_path: Path, store: None) -> None:
     scene = Scene(tmp_path / "suite")
     data = scene.file("../data.npy", "data")
     item = Item("a", str(scene.resource("raw_data", uid="data", src=str(data.resolve())).write()))
-    job = job_of(item, Expected())
-    assert job.absolute == (str(data.resolve()),)
-    receive({hash: Path(path).read_bytes() for path, hash in job.files.items()})
-    assert Layout(str(tmp_path / "scratch")).place(job).id == "a"
+    sent = sent_item(item, Expected())
+    assert sent.absolute == (str(data.resolve()),)
+    receive({hash: Path(path).read_bytes() for path, hash in sent.files.items()})
+    assert Layout(str(tmp_path / "scratch")).place(sent).id == "a"
 
 
 @pytest.mark.parametrize(
@@ -91,11 +89,11 @@ def test_files_that_the_host_lacks(tmp_path: Path, store: None, is_absolute: boo
     data = scene.file("data.npy", "data")
     scene.resource("raw_data", uid="data", src=str(data) if is_absolute else "data.npy")
     item = Item("a", str(scene.write()))
-    job = job_of(item, Expected())
-    receive({hash: Path(path).read_bytes() for path, hash in job.files.items() if path != str(data)})
+    sent = sent_item(item, Expected())
+    receive({hash: Path(path).read_bytes() for path, hash in sent.files.items() if path != str(data)})
     data.write_text("changed")
     with pytest.raises(FileError) as caught:
-        Layout(str(tmp_path / "scratch")).place(job)
+        Layout(str(tmp_path / "scratch")).place(sent)
     (problem,) = caught.value.problems
     assert (problem.code, problem.path) == (code, item.path if is_absolute else str(data))
     assert problem.message.endswith(message)

@@ -1,7 +1,5 @@
 """The items that a host gets, and those of a lost one."""
 
-from __future__ import annotations
-
 from scenario_runner.suite.cluster_shards import MOST_LOSSES, Shards, next_size
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.verdicts import Expected
@@ -11,8 +9,12 @@ def shards(count: int) -> Shards:
     return Shards((Item(str(number), f"/nowhere/{number}.json") for number in range(count)), lambda name: Expected())
 
 
-def names(jobs: list[object]) -> list[str]:
-    return [job.item.id for job in jobs]  # type: ignore[attr-defined]
+def taken(shards: Shards, size: int) -> list[Item]:
+    return [sent.item for sent in shards.take(size)]
+
+
+def names(items: list[Item]) -> list[str]:
+    return [item.id for item in items]
 
 
 def test_sizes_follow_the_time() -> None:
@@ -27,18 +29,18 @@ def test_sizes_follow_the_time() -> None:
 def test_items_of_a_lost_host_run_alone() -> None:
     """They come before all others, one by one, and after the last loss not again."""
     given = shards(6)
-    jobs = given.take(3)
-    assert names(jobs) == ["0", "1", "2"]
-    assert given.lost(jobs[1:]) == []
-    alone = given.take(50)
+    first = taken(given, 3)
+    assert names(first) == ["0", "1", "2"]
+    assert given.lost(first[1:]) == []
+    alone = taken(given, 50)
     assert names(alone) == ["1"]
     for _ in range(MOST_LOSSES - 2):
         assert given.lost(alone) == []
-        alone = given.take(50)
+        alone = taken(given, 50)
         assert names(alone) == ["1"]
-    assert [item.id for item in given.lost(alone)] == ["1"]
-    assert names(given.take(50)) == ["2"]
-    assert names(given.take(2)) == ["3", "4"]
+    assert names(given.lost(alone)) == ["1"]
+    assert names(taken(given, 50)) == ["2"]
+    assert names(taken(given, 2)) == ["3", "4"]
     assert [item.id for item in given.rest()] == ["5"]
     assert not given.has_more()
 
@@ -46,5 +48,5 @@ def test_items_of_a_lost_host_run_alone() -> None:
 def test_what_did_not_run_comes_back_in_its_order() -> None:
     """Items that a host could not begin with are given to the next one, in one shard."""
     given = shards(5)
-    given.back(given.take(3))
-    assert names(given.take(4)) == ["0", "1", "2", "3"]
+    given.back(taken(given, 3))
+    assert names(taken(given, 4)) == ["0", "1", "2", "3"]

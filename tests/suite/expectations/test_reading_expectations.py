@@ -1,7 +1,5 @@
 """Texts of expectations: what each key means, and what is wrong with it, all at once and with its place."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

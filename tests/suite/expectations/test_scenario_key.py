@@ -1,7 +1,5 @@
 """The key ``expect`` of a scenario: a run does not look at it, and it means the same as a file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

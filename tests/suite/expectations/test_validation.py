@@ -1,7 +1,5 @@
 """Expectations against the outputs of their scenario, without a device."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -252,10 +250,10 @@ def test_values_and_bytes(name: str) -> None:
     values = [[1, 2, 3], [4, 5, 6]]
     data = encoded(values, element, 6)
     assert len(data) == 6 * element.size_bytes
-    assert decoded(memoryview(data), element, (2, 3)) == values
+    assert decoded(memoryview(data), element, values) == values
     assert encoded(7, element, 2) == encoded([7, 7], element, 2)
     if element.is_float:
-        special = decoded(memoryview(encoded(["nan", -0.0], element, 2)), element, (2,))
+        special = decoded(memoryview(encoded(["nan", -0.0], element, 2)), element, [0, 0])
         assert special == ["nan", 0]
 
 
@@ -264,14 +262,14 @@ def test_values_and_bytes(name: str) -> None:
 )
 def test_values_beyond_a_type(name: str, value: float) -> None:
     """They are refused; none becomes infinity, NaN or an error of Python."""
-    with pytest.raises(ValueError, match="beyond the values"):
+    with pytest.raises(ValueError, match=r"beyond the values|is no value of int32"):
         encoded([value], ELEMENTS[name], 1)
 
 
 def test_every_nan_is_written_with_its_bits() -> None:
     """Values that --update writes are those of the run, bit by bit."""
     data = np.array([0x7FC00000, 0xFFC00001], "<u4").tobytes()
-    values = decoded(memoryview(data), ELEMENTS["float32"], (2,))
+    values = decoded(memoryview(data), ELEMENTS["float32"], [0, 0])
     assert values == ["nan", "0xffc00001"]
     assert encoded(values, ELEMENTS["float32"], 2) == data
 

@@ -1,7 +1,5 @@
 """Runs pytest with the plugin in a folder of scenarios, in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

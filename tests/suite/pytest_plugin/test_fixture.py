@@ -1,7 +1,5 @@
 """The fixture for tests written in Python."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.suite.pytest_plugin.conftest import RunPytest, outcomes

@@ -1,7 +1,5 @@
 """Verdicts as outcomes of pytest, of real runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """Which scenarios become tests, and that pytest's own ways to choose work on them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """Results as a suite gives them, of every verdict, for the tests of the reports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import imageio.v3

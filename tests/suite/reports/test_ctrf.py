@@ -1,7 +1,5 @@
 """CTRF JSON: its rules, restated here from the published schema, and what it says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """The HTML page: that it stands alone and is bounded. What it does in a browser: test_html_in_browser.py."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -9,9 +7,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from scenario_runner.suite.records import Item, Outcome, OutputCheck, Result
+from scenario_runner.suite.reports import html
 from scenario_runner.suite.reports.ci import write_ctrf, write_junit
-from scenario_runner.suite.reports.html import Limits, write_html
+from scenario_runner.suite.reports.html import write_html
 from scenario_runner.suite.reports.text import SuiteInfo
 from tests.suite.reports.results import every_verdict, info, pictures
 
@@ -76,23 +77,26 @@ def test_the_page_stands_alone(tmp_path: Path) -> None:
         assert base64.b64decode(data_uri) == (tmp_path / each["link"]).read_bytes()
 
 
-def test_pictures_beyond_the_limits_are_links(tmp_path: Path) -> None:
+def test_pictures_beyond_the_limits_are_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A picture that is too large, or comes when the page has enough, stays a file."""
     files = pictures(tmp_path, "fail", size=64)
     sizes = [(tmp_path / "results" / path).stat().st_size for path in files.values()]
     page = tmp_path / "report.html"
-    write_html(str(page), [failure(files), failure(files, "b")], info(tmp_path), Limits(pictures=sum(sizes)))
+    monkeypatch.setattr(html, "PICTURES_MAX", sum(sizes))
+    write_html(str(page), [failure(files), failure(files, "b")], info(tmp_path))
     embedded = [each["picture"][:5] for number in (0, 1) for each in files_of(page, number)]
     assert embedded == ["data:"] * 3 + ["./res"] * 3
-    write_html(str(page), [failure(files)], info(tmp_path), Limits(picture=min(sizes) - 1))
+    monkeypatch.setattr(html, "PICTURE_MAX", min(sizes) - 1)
+    write_html(str(page), [failure(files)], info(tmp_path))
     assert files_of(page)[0]["picture"] == "./results/fail/expected.png"
 
 
-def test_details_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
+def test_details_beyond_the_limit_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the page has enough details, further results have a row alone."""
     page = tmp_path / "report.html"
     results = (failure({}, str(number)) for number in range(100))
-    write_html(str(page), results, SuiteInfo(), Limits(details=1000))
+    monkeypatch.setattr(html, "DETAILS_MAX", 1000)
+    write_html(str(page), results, SuiteInfo())
     scripts = Scripts(page)
     assert len(scripts.json("data")["rows"]) == 100
     assert len(scripts.texts) < 20

@@ -1,7 +1,5 @@
 """JUnit XML: what GitLab and Jenkins read from it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree

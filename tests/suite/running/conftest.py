@@ -1,15 +1,14 @@
 """Scenarios that do well and scenarios that end their process, and what runs them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
-from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.records import Item
 from scenario_runner.suite.running.options import WorkerOptions
+from scenario_runner.suite.verdicts import Rules
 from tests.crash import crash_shader
 from tests.scenes import ADD, Scene, glsl
 
@@ -20,7 +19,7 @@ ENDLESS = glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;"
 # The numbers of trouble_layer.c.
 TROUBLES = (
     *("none", "exits", "aborts", "sleeps", "garbage", "leaks_files", "leaves_a_child", "loses_the_device"),
-    *("is_killed", "floods", "kills_its_parent", "crashes_later", "grows", "closes_files"),
+    *("is_killed", "floods", "crashes_later", "grows", "closes_files"),
 )
 
 
@@ -78,11 +77,10 @@ def folder(tmp_path: Path, device_name: str) -> Folder:
     return Folder(tmp_path, device_name)
 
 
+TWICE = Rules(retries=1)
+"""What fails runs again."""
+
+
 def options(**values: Any) -> WorkerOptions:
     """Two workers that run scenarios as tests/suite/running/tasks.py does."""
     return WorkerOptions(**{"jobs": 2, "task": "tests.suite.running.tasks:run", "timeout_s": 120.0, **values})
-
-
-def once_more(item: Item, attempts: tuple[Outcome, ...]) -> bool:
-    """Let what crashes or hangs run twice."""
-    return len(attempts) < 2 and attempts[-1].status in ("Crash", "Timeout")

@@ -1,7 +1,5 @@
 """What ends a worker, keeps it, or makes it unusable: it costs the item that it ran, which names what happened."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -10,26 +8,25 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import DriverCrashError, LimitError
-from scenario_runner.suite.records import Outcome
-from scenario_runner.suite.running.options import Finished
+from scenario_runner.suite.records import Item, Outcome, Result
 from scenario_runner.suite.running.workers import Workers
-from tests.suite.running.conftest import TROUBLES, Folder, once_more, options
+from tests.suite.running.conftest import TROUBLES, TWICE, Folder, options
 from tests.suite.running.test_workers import is_running
 
 LATE = "took more than 3 s (the default of --timeout)"
 FENCE, CRASHED, LOST = 10, 12, 11
 
 
-def by_id(finished: list[Finished]) -> dict[str, tuple[Outcome, ...]]:
-    return {each.item.id: each.attempts for each in finished}
+def by_id(results: list[Result]) -> dict[str, tuple[Outcome, ...]]:
+    return {result.item.id: result.attempts for result in results}
 
 
 def test_a_crash_costs_one_item(folder: Folder) -> None:
     """It is named with its signal, its place, the Python stack and what ran before; alone it runs once more; the
     others pass."""
     items = [folder.good("a"), folder.crashing("b"), folder.good("c")]
-    with Workers(options(jobs=1)) as workers:
-        outcomes = by_id(list(workers.run(items, once_more)))
+    with Workers(options(jobs=1, rules=TWICE)) as workers:
+        outcomes = by_id(list(workers.run(items)))
     first, second = outcomes["b"]
     assert (first.status, first.exit_code) == ("Crash", CRASHED)
     assert first.reason == "/commands/0: the process that ran it was ended by SIGSEGV while running this command"
@@ -135,8 +132,8 @@ def test_a_spoiled_process_runs_nothing_more(folder: Folder, what: str, status: 
 def test_what_crashes_only_after_others_passes_alone(folder: Folder) -> None:
     """The second run has a process of its own, so that it tells a flake: the list of what ran before is the first's."""
     later = folder.troubled("crashes_later")
-    with Workers(options(jobs=1)) as workers:
-        outcomes = by_id(list(workers.run([folder.good(), later], once_more)))
+    with Workers(options(jobs=1, rules=TWICE)) as workers:
+        outcomes = by_id(list(workers.run([folder.good(), later])))
     crash, again = outcomes["crashes_later"]
     assert (crash.status, crash.before) == ("Crash", ("good",))
     assert again == Outcome("Pass")
@@ -169,22 +166,34 @@ def test_a_driver_that_cannot_be_started(
     assert str(raised.value).endswith("while starting the driver, 3 times in a row")
 
 
-@pytest.mark.usefixtures("trouble")
-def test_the_zygote_is_replaced(folder: Folder) -> None:
-    """When the process that workers come from is ended, there is another, and the items that ran with it run again,
-    but for one that does this each time."""
-    notes: list[str] = []
-    with Workers(options(jobs=1), on_note=notes.append) as workers:
-        finished = list(workers.run([folder.good("a"), folder.good("b")]))
-        parent = workers_parent(workers)
-        os.kill(parent, signal.SIGKILL)
-        while is_running(parent):
-            time.sleep(0.01)
-        finished += workers.run([folder.good("c")])
-        assert [each.attempts[0].status for each in finished] == ["Pass"] * 3
-        assert notes == ["the process that workers are forked from was ended by SIGKILL"]
+def test_the_pool_ends(folder: Folder) -> None:
+    """When the process that workers are forked from is ended, there is one error."""
+    with Workers(options(jobs=1)) as workers:
+        workers.run_one(folder.good())
+        os.kill(workers._pool.pid, signal.SIGKILL)
         with pytest.raises(DriverCrashError, match="the process that workers are forked from was ended by SIGKILL"):
-            list(workers.run([folder.troubled("kills_its_parent")]))
+            workers.run_one(folder.good("b"))
+
+
+def test_messages_that_no_worker_sends() -> None:
+    """JSON of other types, or of unlimited depth, ends only the worker that sent it."""
+    messages = ('["used", [1]]', '["done", {"status": 5}, ""]', '["done", {"status": "Good"}, ""]', "[" * 100_000)
+    with Workers(options(jobs=1, task="tests.suite.running.tasks:send")) as workers:
+        outcomes = by_id(list(workers.run([Item(message, "x.json") for message in messages])))
+    for message in messages:
+        assert "sent something that is no result" in outcomes[message][0].reason
+
+
+def test_gdb_takes_no_time_of_other_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item that ends while the stack of another one is read has kept its limit, however late that is noticed."""
+    (tmp_path / "gdb").write_text("#!/bin/sh\nsleep 4\n")
+    (tmp_path / "gdb").chmod(0o755)
+    monkeypatch.chdir(tmp_path)  # where the system usually writes the core file
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    task = "tests.suite.running.tasks:crash_or_sleep"
+    with Workers(options(task=task, timeout_s=0.5, core_dumps=True)) as workers:
+        outcomes = by_id(list(workers.run([Item(name, f"{name}.json") for name in ("crash", "other")])))
+    assert [outcomes[name][0].status for name in ("crash", "other")] == ["Crash", "Pass"]
 
 
 def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> None:
@@ -205,8 +214,3 @@ def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> Non
     assert note.startswith(f"process 1 on the device {device_name!r}")
     assert note.endswith("no further scenario runs on this device")
     assert outcomes["999"][0].reason == note
-
-
-def workers_parent(workers: Workers) -> int:
-    """The process that workers are forked from."""
-    return workers._pool.pid

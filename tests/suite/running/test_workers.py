@@ -1,7 +1,5 @@
 """Many items in few processes: results, order of work, repeats, devices, and the end."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -14,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, drivers
+from scenario_runner.doctor.manifests import drivers
 from scenario_runner.errors import NoDeviceError
 from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.worker_process import UsedDevice
 from scenario_runner.suite.running.workers import Workers
-from tests.suite.running.conftest import Folder, once_more, options
+from tests.suite.running.conftest import TWICE, Folder, options
 
 
 def test_items_run_and_name_their_device(folder: Folder) -> None:
@@ -70,20 +67,22 @@ def test_workers_stay_for_later_items(folder: Folder) -> None:
 def test_a_process_waits_after_a_crash(folder: Folder) -> None:
     """From the first crash on there is one process more than run items."""
     good = folder.good()
-    with Workers(options(jobs=1)) as workers:
+    with Workers(options(jobs=1, rules=TWICE)) as workers:
         workers.run_one(good)
         assert len(processes(workers)) == 1
-        workers.run_one(folder.crashing(), once_more)
+        workers.run_one(folder.crashing())
         assert any(len(processes(workers)) == 2 for _ in workers.run([good] * 10_000))
 
 
 def test_an_item_that_crashed_runs_again_at_once(folder: Folder) -> None:
     """The process that waits after a crash is for the item that crashed, and not for another one."""
     good, crash = folder.good(), folder.crashing()
-    with Workers(options()) as workers:
-        workers.run_one(crash, once_more)
-        items = [finished.item for finished in workers.run([*[good] * 20, crash, *[good] * 600], once_more)]
-    assert items.index(crash) < 300
+    with Workers(options(rules=TWICE)) as workers:
+        workers.run_one(crash)
+        ends = (finished.item for finished in workers.run([*[good] * 20, crash, *[good] * 10_000]))
+        position = next((position for position, item in enumerate(ends) if item == crash), None)
+    assert position is not None
+    assert position < 9_000  # how many others end meanwhile depends on the machine; in the order of the list it is the last
 
 
 @pytest.fixture
@@ -191,35 +190,11 @@ def test_workers_import_from_where_the_supervisor_does(folder: Folder) -> None:
     assert (done.returncode, "suite passed: 1 item" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
-def test_a_new_worker_begins_with_what_others_needed(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that replaces a crashed one has its modules, types of Vulkan and libraries, and opens only the driver of
-    the device."""
-    for name in DRIVER_OVERRIDES:
-        monkeypatch.delenv(name, raising=False)
+def test_a_new_worker_begins_with_what_others_needed(folder: Folder) -> None:
+    """The one that replaces a crashed one has its modules, types of Vulkan and libraries."""
     a, c = (folder.good(name) for name in "ac")
     with Workers(options(jobs=1, task="tests.suite.running.tasks:show_start")) as workers:
-        outcomes = [finished.attempts[0].status for finished in workers.run([a, folder.crashing("b"), c])]
-        (device,) = workers.devices
+        outcomes = [result.attempts[0].status for result in workers.run([a, folder.crashing("b"), c])]
     assert outcomes == ["Pass", "Crash", "Pass"]
-    starts = [json.loads(Path(each.path + ".start").read_text()) for each in (a, c)]
-    (all_drivers, _, loaded, _), ((manifest, *same), there, _, _) = starts
+    (_, loaded), (there, _) = (json.loads(Path(item.path + ".start").read_text()) for item in (a, c))
     assert set(loaded) <= set(there)
-    assert (set(all_drivers), set(same)) == ({None}, {manifest})
-    assert {uuid for *_, uuid in starts} == {device.uuid}
-    (chosen,) = (each for each in drivers(os.environ) if each.path == manifest)
-    assert "lvp" in (chosen.library or "")
-
-
-def test_workers_that_start_together_fail_with_a_driver() -> None:
-    """Those that were to open one driver alone do not give the device up; the next ones open all drivers."""
-    device = UsedDevice("name", 4)
-    device.opened({"uuid": "uuid", "name": "name", "driver": "driver", "type": "cpu"})
-    device.use_manifest("driver.json")
-    asked = [device.to_open() for _ in range(4)]
-    assert asked == [("uuid", "driver.json")] * 4
-    error = NoDeviceError("no device has the UUID")
-    for _, driver in asked:
-        device.failed(error, driver, for_good=True)
-    assert (device.given_up, device.to_open()) == ("", ("name", ""))
-    device.failed(error, "", for_good=True)
-    assert device.given_up == "no device has the UUID"

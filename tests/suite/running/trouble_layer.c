@@ -20,7 +20,7 @@ typedef struct { int32_t type; const void *next; uint32_t flags; uint64_t size; 
 
 enum { LOST = -4, TROUBLE = 7000 };
 enum { NONE, EXITS, ABORTS, SLEEPS, GARBAGE, LEAKS_FILES, LEAVES_A_CHILD, LOSES_THE_DEVICE, IS_KILLED, FLOODS,
-       KILLS_ITS_PARENT, CRASHES_LATER, GROWS, CLOSES_FILES };
+       CRASHES_LATER, GROWS, CLOSES_FILES };
 
 static GetProcAddr next_instance, next_device;
 static Handle instance, device;
@@ -64,7 +64,6 @@ static void make_trouble(long what) {
     fprintf(stderr, "\nthe last words\n");
     crash();
     break;
-  case KILLS_ITS_PARENT: kill(getppid(), SIGKILL); for (;;) pause();
   case CRASHES_LATER: if (buffers > 1) crash(); break;
   case GROWS: memset(malloc(64 << 20), 1, 64 << 20); break;
   case CLOSES_FILES: for (int each = 3; each < 64; each++) close(each); for (;;) pause();

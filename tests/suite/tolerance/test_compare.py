@@ -1,7 +1,5 @@
 """Comparing contents in chunks, of buffers, tensors and images of all kinds of formats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from scenario_runner.plan.records import BufferPlan, image_parts
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
-from scenario_runner.suite.tolerance.planes import Plane, blocks_of, ignored_elements, planes_of
+from scenario_runner.suite.tolerance.planes import Plane, ignored_elements, planes_of
 from scenario_runner.viewing.content import ELEMENTS
 from tests.tables import cases
 
@@ -133,7 +131,7 @@ def test_the_unused_byte_of_depths_does_not_matter() -> None:
 def test_blocks_that_are_not_decoded() -> None:
     """Each of the words of a block is an element, of each level."""
     plan, _ = image("VK_FORMAT_BC6H_SFLOAT_BLOCK", 9, 5, 2)
-    planes = blocks_of(plan, plan.size_bytes)
+    planes = planes_of(plan, plan.size_bytes, ELEMENTS["uint8"], with_blocks=True)
     expected = np.zeros(plan.size_bytes, "u1")
     actual = expected.copy()
     actual[16 * 5 + 9] = 1  # the second row, the third block, its second half

@@ -1,7 +1,5 @@
 """Which elements are wrong, against ml_dtypes and against exact arithmetic with fractions."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Each metric against a direct computation of its formula, and against values known beforehand."""
 
-from __future__ import annotations
-
 import json
 import math
 import tracemalloc
@@ -13,8 +11,8 @@ import pytest
 from scenario_runner.formats import format_named
 from scenario_runner.plan.records import image_parts
 from scenario_runner.plan.special_records import ImagePlan
-from scenario_runner.suite.expectations.model import Least, Most
-from scenario_runner.suite.tolerance.metrics import METRICS, Pair, pairs_of, verdict
+from scenario_runner.suite.expectations.model import METRICS, Least, Most
+from scenario_runner.suite.tolerance.metrics import Pair, pairs_of, verdict
 from scenario_runner.suite.tolerance.planes import planes_of
 from scenario_runner.viewing.content import ELEMENTS
 from tests.tables import cases
@@ -112,6 +110,8 @@ def test_ssim_of_tall_pictures() -> None:
     actual, expected = noisy(300, 12)
     wanted = np.mean([ssim_directly(actual[..., c], expected[..., c], 255) for c in range(3)])
     assert metric("ssim", picture(actual, expected)) == pytest.approx(wanted, abs=1e-12)
+    black = np.zeros((789, 11, 1), "u1")
+    assert metric("ssim", picture(black, black)) == 1
 
 
 def emd_directly(actual: Any, expected: Any) -> float:

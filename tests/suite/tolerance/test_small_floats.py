@@ -1,7 +1,5 @@
 """Floats of 8 and 16 bits, for which tables and single precision are used, against double precision and ml_dtypes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

@@ -1,0 +1,331 @@
+"""Measurements of a run by its device: timestamps around operations, and shader instrumentation. Not on the way of runs
+that ask for neither.
+
+A timestamp is written (`Timestamps.write`) before each operation, and after the last one of those that follow each
+other: when everything before it has finished (bottom of pipe), and after the implicit barrier. `Timestamps.collect`
+reads them when the frame has finished. Frames are submitted one after the other and use the same queries; each command
+buffer resets those that it writes.
+
+Shader instrumentation (VK_ARM_shader_instrumentation) measures shaders dispatch by dispatch. Pipelines are made for it
+on a device that was opened with what `instrumentation_required` says. Each frame gets a VkShaderInstrumentationARM,
+which is on from the first to the last command of the frame: result 0 is the frame's first dispatch of a shader, and so
+on. `Instrumentation.collect` reads the results of a frame that has finished and clears them. A metric block is a
+VkShaderInstrumentationMetricDataHeaderARM and one uint64_t for each metric.
+
+Sources: Vulkan specification, "Queries", section "Timestamp Queries", and "Shaders", section "Shader Instrumentation";
+VK_KHR_calibrated_timestamps and VK_EXT_calibrated_timestamps, which have the same structures.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, NamedTuple
+
+from scenario_runner import progress
+from scenario_runner.errors import DeviceError, UnsupportedError
+from scenario_runner.kinds import MEASURED
+from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.vulkan import ffi
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.loader import check
+from scenario_runner.vulkan.physical_device import PhysicalDevice
+from scenario_runner.vulkan.requirements import Enabled
+from scenario_runner.vulkan.structs import enumerated, new
+
+_CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
+# The clock of time.perf_counter_ns, where the system has clocks of POSIX.
+_POSIX: Final = "clock_gettime(CLOCK_MONOTONIC)"
+
+
+class Calibration(NamedTuple):
+    """The device's counter at ``host_ns`` of `time.perf_counter_ns`, up to ``deviation_ns`` off."""
+
+    ticks: int
+    host_ns: int
+    deviation_ns: int
+
+
+def calibration_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
+    """The extension that a device is opened with, so that its counter can be calibrated; nothing where it cannot."""
+    names = [name for name in _CALIBRATED if name in physical.extensions and name not in disabled_extensions]
+    return Enabled(extensions=frozenset(names[:1]))
+
+
+class DeviceClock:
+    """Reads both clocks of a device that was opened with what `calibration_required` says; of others it reads none."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        name = next((name for name in _CALIBRATED if name in device.enabled.extensions), None)
+        self.extension: str | None = None
+        if name is None or time.get_clock_info("perf_counter").implementation != _POSIX:
+            return
+        suffix, physical = name.split("_")[1], device.physical
+        listing = f"vkGetPhysicalDeviceCalibrateableTimeDomains{suffix}"
+        known = enumerated("VkTimeDomainKHR", listing, getattr(physical.fn, listing), physical.handle)
+        domains = (vk.TIME_DOMAIN_DEVICE_KHR, vk.TIME_DOMAIN_CLOCK_MONOTONIC_KHR)
+        if not {*domains} <= {*known}:
+            return
+        self.extension = name
+        self._get = getattr(device.fn, f"vkGetCalibratedTimestamps{suffix}")
+        infos = [new("VkCalibratedTimestampInfoKHR", timeDomain=domain)[0] for domain in domains]
+        self._infos = ffi.new("VkCalibratedTimestampInfoKHR[]", infos)
+        self._values = ffi.new("uint64_t[2]")
+        self._deviation = ffi.new("uint64_t*")
+
+    def now(self) -> Calibration | None:
+        """Both clocks now; None where the device does not say."""
+        if self.extension is None:
+            return None
+        if self._get(self._device.handle, 2, self._infos, self._values, self._deviation) != vk.SUCCESS:
+            return None
+        return Calibration(self._values[0], self._values[1], self._deviation[0])
+
+
+_NAME: Final = "vkGetQueryPoolResults"
+
+
+class FrameTimes(NamedTuple):
+    """The times of one submission of a frame.
+
+    ``runs`` are operations that followed each other without anything between them; of each run of n operations
+    ``ticks`` has n + 1 values of the device's counter. ``finished_ns`` is when the host knew that the frame had
+    finished, on its clock (`time.perf_counter_ns`); ``calibration`` ties the counter to that clock.
+    """
+
+    iteration: int
+    frame: int
+    runs: tuple[Sequence[Operation], ...]
+    ticks: array[int]
+    finished_ns: int
+    calibration: Calibration | None
+
+
+class Timestamps:
+    """The timestamps of one run; ``frames`` is what was measured so far.
+
+    On a queue that has no timestamps nothing is recorded or measured.
+    """
+
+    def __init__(self, device: Device, stack: ExitStack) -> None:
+        self._device = device
+        self._stack = stack
+        self._has_any = bool(device.timestamp_valid_bits)
+        self.device_clock = DeviceClock(device)
+        self.frames: list[FrameTimes] = []
+        self._pool: Any = None
+        self._size = 0
+        # of each command buffer: its timed operations and the pool that it writes to
+        self._recorded: dict[Any, tuple[tuple[Sequence[Operation], ...], Any]] = {}
+        self._next = 0
+
+    def begin(self, commands: Any, runs: Iterable[Sequence[Operation]]) -> None:
+        """Begin a command buffer in which these runs of operations will be recorded."""
+        timed = tuple(run for run in runs if run[0].kind in MEASURED)
+        count = sum(len(run) + 1 for run in timed) if self._has_any else 0
+        with progress.phase("record", "reset query pool"):
+            if count > self._size:
+                self._size = max(count, 2 * self._size)
+                info = new("VkQueryPoolCreateInfo", queryType=vk.QUERY_TYPE_TIMESTAMP, queryCount=self._size)
+                self._pool = self._device.create(self._stack, "query pool", "QueryPool", info)
+            if count:
+                self._device.fn.vkCmdResetQueryPool(commands, self._pool, 0, count)
+        self._recorded[commands] = timed, self._pool
+        self._next = 0
+
+    def measures(self, run: Sequence[Operation]) -> bool:
+        """Return whether a timestamp is written before each of these operations and after the last one."""
+        return self._has_any and run[0].kind in MEASURED
+
+    def record(self, commands: Any, operations: Sequence[Operation], record: Callable[[list[Operation]], None]) -> None:
+        """Let ``record`` record operations one by one, each after a timestamp."""
+        for operation in operations:
+            self.write(commands)
+            record([operation])
+
+    def write(self, commands: Any) -> None:
+        """Record the next timestamp."""
+        self._device.fn.vkCmdWriteTimestamp(commands, vk.PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, self._pool, self._next)
+        self._next += 1
+
+    def collect(self, commands: Any, iteration: int, frame: int) -> None:
+        """Take the timestamps of a command buffer that has just finished. Raises DeviceError."""
+        finished_ns = time.perf_counter_ns()
+        runs, pool = self._recorded[commands]
+        count = sum(len(run) + 1 for run in runs) if self._has_any else 0
+        if not count:
+            return
+        ticks = array("Q", bytes(8 * count))
+        device, into = self._device, ffi.from_buffer(ticks)
+        code = device.fn.vkGetQueryPoolResults(
+            device.handle, pool, 0, count, 8 * count, into, 8, vk.QUERY_RESULT_64_BIT
+        )
+        if check(code, _NAME, "reading timestamps") == vk.NOT_READY:
+            raise DeviceError(f"{_NAME} has no timestamps of a frame that has finished")
+        self.frames.append(FrameTimes(iteration, frame, runs, ticks, finished_ns, self.device_clock.now()))
+
+
+_INSTRUMENTATION: Final = "VK_ARM_shader_instrumentation"
+_NEEDED: Final = (
+    ("VkPhysicalDeviceShaderInstrumentationFeaturesARM", "shaderInstrumentation"),
+    ("VkPhysicalDeviceVulkan14Features", "maintenance5"),  # 64 bits of pipeline flags
+)
+_HEADER: Final = struct.Struct("=4I")
+_STAGES: Final = {
+    vk.SHADER_STAGE_VERTEX_BIT: "vertex",
+    vk.SHADER_STAGE_FRAGMENT_BIT: "fragment",
+    vk.SHADER_STAGE_COMPUTE_BIT: "compute",
+}
+MAX_RESULTS_BYTES: Final = 1 << 30
+"""A driver that claims more than this is wrong, and is not given the memory."""
+
+
+class Metric(NamedTuple):
+    """VkShaderInstrumentationMetricDescriptionARM."""
+
+    name: str
+    description: str
+
+
+class Capability(NamedTuple):
+    """The measurements of a device; without ``per_basic_block`` the values are those of whole shaders."""
+
+    metrics: tuple[Metric, ...]
+    per_basic_block: bool
+
+
+def capability_of(physical: PhysicalDevice) -> Capability | None:
+    """The metrics of a physical device; None without the extension. Raises DeviceError."""
+    if _INSTRUMENTATION not in physical.extensions:
+        return None
+    properties = physical.properties_of("VkPhysicalDeviceShaderInstrumentationPropertiesARM")
+    name = "vkEnumeratePhysicalDeviceShaderInstrumentationMetricsARM"
+    kind = "VkShaderInstrumentationMetricDescriptionARM"
+    descriptions = enumerated(kind, name, getattr(physical.fn, name), physical.handle)
+    if not len(descriptions) == properties.numMetrics > 0:
+        raise DeviceError(
+            f"{physical.name!r} describes {len(descriptions)} metrics of shader instrumentation and says that it has"
+            f" {properties.numMetrics}"
+        )
+    metrics = [Metric(_text(description.name), _text(description.description)) for description in descriptions]
+    return Capability(tuple(metrics), bool(properties.perBasicBlockGranularity))
+
+
+def _text(field: Any) -> str:
+    return str(bytes(ffi.buffer(field)).split(b"\0", 1)[0].decode(errors="replace"))
+
+
+def instrumentation_required(physical: PhysicalDevice, disabled_extensions: Collection[str] = ()) -> Enabled:
+    """The requirements that a device must be opened with. Raises UnsupportedError with what it lacks."""
+    features = [physical.features.find(*names, disabled_extensions) for names in _NEEDED]
+    lacking = f"the extension {_INSTRUMENTATION}"
+    if _INSTRUMENTATION in disabled_extensions:
+        lacking += ", which --disable-extension turns off"
+    elif _INSTRUMENTATION in physical.extensions:
+        missing = [names for names, feature in zip(_NEEDED, features, strict=True) if feature is None]
+        lacking = " and ".join(f"the feature {member} ({structure})" for structure, member in missing)
+    if lacking:
+        raise UnsupportedError(
+            f"shader instrumentation was asked for; {physical.name!r} lacks {lacking}",
+            help="run without --shader-instrumentation, or on a device that has it",
+        )
+    return Enabled.of(feature for feature in features if feature is not None)
+
+
+class Instrumentation:
+    """The instrumentation of one run; ``blocks`` is what was measured so far: the values of each basic block.
+
+    A block has the index of the scenario's command and the uid (or label) of its shader; None where it cannot be told
+    which command a result is of.
+    """
+
+    def __init__(self, device: Device, plan: Plan, stack: ExitStack) -> None:
+        capability = capability_of(device.physical)
+        assert capability is not None, "the device was opened with it"
+        self.capability = capability
+        self.blocks: list[dict[str, Any]] = []
+        self._device = device
+        self._plan = plan
+        self._stack = stack
+        self._objects: dict[int, Any] = {}
+
+    @contextmanager
+    def recording(self, commands: Any, frame: int) -> Iterator[None]:
+        """Instrument what is recorded into ``commands`` meanwhile: the commands of the frame with this index."""
+        device = self._device
+        if frame not in self._objects:
+            info = new("VkShaderInstrumentationCreateInfoARM")
+            kind, name = "shader instrumentation", "ShaderInstrumentationARM"
+            self._objects[frame] = device.create(self._stack, kind, name, info)
+        device.fn.vkCmdBeginShaderInstrumentationARM(commands, self._objects[frame])
+        yield
+        device.fn.vkCmdEndShaderInstrumentationARM(commands)
+
+    def collect(self, iteration: int, index: int, frame: FramePlan) -> None:
+        """Take the results of a frame that has finished, and clear them for the next time. Raises DeviceError."""
+        device, object = self._device, self._objects[index]
+        dispatches = _dispatches(self._plan, frame)
+        names = [metric.name for metric in self.capability.metrics]
+        for (result, sub_index, stages, block), values in self._read(object):
+            command, shader = dispatches[result] if result < len(dispatches) else (None, None)
+            self.blocks.append(
+                {
+                    "iteration": iteration,
+                    "frame": index,
+                    "command": command,
+                    "shader": shader,
+                    "result_index": result,
+                    "result_sub_index": sub_index,
+                    "stages": _stages(stages),
+                    "basic_block": block,
+                    "values": dict(zip(names, values, strict=True)),
+                }
+            )
+        device.fn.vkClearShaderInstrumentationMetricsARM(device.handle, object)
+
+    def _read(self, object: Any) -> Iterator[tuple[tuple[int, int, int, int], tuple[int, ...]]]:
+        name = "vkGetShaderInstrumentationValuesARM"
+        device, get = self._device, self._device.fn.vkGetShaderInstrumentationValuesARM
+        count = ffi.new("uint32_t*")
+        check(get(device.handle, object, count, ffi.NULL, 0), name)
+        number = len(self.capability.metrics)
+        stride = _HEADER.size + 8 * number
+        room = count[0]
+        if room * stride > MAX_RESULTS_BYTES:
+            raise DeviceError(f"{name} says that there are {room} metric blocks of {stride} bytes each")
+        if not room:
+            return
+        data = ffi.new("uint64_t[]", room * stride // 8)
+        code = check(get(device.handle, object, count, data, 0), name)
+        if code == vk.INCOMPLETE or count[0] > room:
+            raise DeviceError(f"{name} has more than the {room} metric blocks that it said before")
+        content = memoryview(ffi.buffer(data))
+        values = struct.Struct(f"={number}Q")
+        for at in range(0, count[0] * stride, stride):
+            yield _HEADER.unpack_from(content, at), values.unpack_from(content, at + _HEADER.size)
+
+
+def _dispatches(plan: Plan, frame: FramePlan) -> list[tuple[int | None, str | None]]:
+    """(command, shader) of each result of a frame.
+
+    A graph may be taken apart into dispatches of its own, so that with one nothing can be told of the whole frame.
+    """
+    dispatches: list[tuple[int | None, str | None]] = []
+    for operation in frame.operations:
+        if operation.kind == "dispatch":
+            dispatches.append((operation.command, plan.pipelines[operation.pipeline].label))
+        elif operation.kind in ("graph_dispatch", "optical_flow_dispatch"):
+            return []
+        elif operation.kind == "draw":
+            dispatches.append((operation.command, plan.graphics_pipelines[operation.pipeline].fragment.label))
+    return dispatches
+
+
+def _stages(mask: int) -> list[str]:
+    rest = mask & ~sum(_STAGES)
+    return [name for bit, name in _STAGES.items() if mask & bit] + ([f"{rest:#x}"] if rest else [])
