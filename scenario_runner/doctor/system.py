@@ -19,7 +19,7 @@ from scenario_runner.system_packages import family_here
 
 PACKAGES = (
     "vulkan", "cffi", "numpy", "pydantic", "imageio", "rich", "ml_dtypes", "ai_ml_sdk_vgf_library",
-    "ai_ml_emulation_layer_for_vulkan",
+    "ai_ml_emulation_layer_for_vulkan", "tosa-tools",
 )  # fmt: skip
 # The beginnings of the names of variables that change which loader, drivers and layers are found, or what they do. No
 # shorter ones: others keep credentials in such variables (NVIDIA_API_KEY), and people publish this report.
