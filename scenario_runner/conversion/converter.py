@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
@@ -75,18 +75,17 @@ class ConverterCall:
             raise _error("SR-CUSTOM-031", message, f"install it: pip install {PACKAGE}")
         self._options = tuple(options)
         with ExitStack() as stack:
-            path, stdin = _stored(model, stack)
-            self._content = stack.enter_context(TemporaryFile())
+            path, stdin, self._output = _stored(model, stack)
             self._said = stack.enter_context(TemporaryFile())
             program = os.path.abspath(converter)
             try:
                 # in its own folder: it takes "-" for a file where there is one of this name
                 self.program = stack.enter_context(
                     Program(
-                        [program, "-i", path, "-o", "-", *options],
+                        [program, "-i", path, "-o", self._output, *options],
                         TIMEOUT_S + os.fstat(stdin.fileno()).st_size * _TIMEOUT_S_PER_BYTE,
                         stdin=stdin,
-                        stdout=self._content,
+                        stdout=subprocess.DEVNULL,  # where some versions of TOSA have it write warnings
                         stderr=subprocess.PIPE if dump else self._said,
                         cwd=os.path.dirname(program),
                     )
@@ -99,15 +98,15 @@ class ConverterCall:
             self._stack = stack.pop_all()
 
     def result(self) -> memoryview:
-        """The VGF file, which is mapped. Raises ScenarioRunnerError."""
+        """The file that it wrote, which is mapped. Raises ScenarioRunnerError."""
         with self:
             if self.program.wait():
                 self._said.seek(0)
                 output = self._said.read()
                 raise _refused_options(self._options, output) or _refused(self.program, output)
-            if not os.fstat(self._content.fileno()).st_size:
-                raise _error(FAILED, "the converter wrote nothing", f"is {VARIABLE} right?")
-            return memoryview(mmap(self._content.fileno(), 0, access=ACCESS_READ))
+            with suppress(OSError, ValueError), open(self._output, "rb") as file:  # ValueError: it is empty
+                return memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+            raise _error(FAILED, "the converter wrote nothing", f"is {VARIABLE} right?")
 
     def __enter__(self) -> ConverterCall:
         return self
@@ -116,19 +115,21 @@ class ConverterCall:
         self._stack.close()
 
 
-def _stored(model: Input, stack: ExitStack) -> tuple[str, IO[bytes]]:
-    """The argument that names the model, and the file that it was written to: standard input of the program.
+def _stored(model: Input, stack: ExitStack) -> tuple[str, IO[bytes], str]:
+    """The argument that names the model, the file that it was written to (standard input of the program), and the path
+    for what the program writes.
 
     The converter takes a file for a FlatBuffer by its suffix alone, and standard input for MLIR."""
     try:
-        path = os.path.join(stack.enter_context(temporary_folder()), "model.tosa") if model.is_flatbuffer else ""
+        folder = stack.enter_context(temporary_folder())
+        path = os.path.join(folder, "model.tosa") if model.is_flatbuffer else ""
         file = stack.enter_context(open(path, "w+b") if path else TemporaryFile())  # noqa: SIM115  (until the call ends)
         file.writelines(model.parts)
         file.seek(0)  # also flushes the buffer
     except OSError as error:
         message = f"the model cannot be written to a temporary file for the converter: {reason_of(error)}"
         raise _error(FAILED, message, "set TMPDIR to a folder with enough room") from error
-    return path or "-", file
+    return path or "-", file, os.path.join(folder, "model.vgf")
 
 
 def dump(model: Input, before: str = "") -> str:

@@ -1,5 +1,6 @@
 """Models are read in all three forms, however they are written."""
 
+import struct
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from scenario_runner.conversion.converter import find_converter
 from scenario_runner.conversion.model import Model
 from scenario_runner.conversion.source import open_source, parse_model
 from scenario_runner.conversion.text_model import escaped
+from scenario_runner.flatbuffers import Tables
 from scenario_runner.formats import format_named
 from scenario_runner.graphs.vgf_file import parse_vgf
 from tests.conversion.models import GRID, add, function, shader
@@ -54,6 +56,17 @@ def test_flatbuffer_and_text(tmp_path: Path, name: str, shaders: int) -> None:
     for old, new in names.items():
         text = text.replace(old, new)
     assert parse_vgf(convert(tmp_path / name).content) == parse_vgf(convert(text.encode()).content)
+
+
+def test_a_flatbuffer_of_an_earlier_version(tmp_path: Path) -> None:
+    """The converter prints warnings about a model of TOSA 1.0.0, as ExecuTorch writes it, which the file has not."""
+    model = flatbuffer(function(["x", "y"], [add("%0", "%x", "%y")], ["%0"]), tmp_path)
+    expected = convert(model).content
+    file = Tables(lambda at, size: model[at : at + size], len(model))
+    minor = file.field(file.child(file.number(0), 0), 1)
+    earlier = model[:minor] + struct.pack("<i", 0) + model[minor + 4 :]
+    assert earlier != model
+    assert convert(bytes(earlier)).content == expected
 
 
 def test_other_ways_to_write_text() -> None:
