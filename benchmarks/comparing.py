@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.bounds import Bound, ratio
 from benchmarks.turns import in_turns, judged, shown
+from scenario_runner.elements import ELEMENTS
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.evaluation import check_output
 from scenario_runner.suite.expectations.model import Check
@@ -24,7 +25,6 @@ from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
 from scenario_runner.suite.expectations.reading import Expectations
 from scenario_runner.suite.expectations.validation import bind_output
-from scenario_runner.viewing.content import ELEMENTS
 
 BOUND = Bound(must=3.0)
 

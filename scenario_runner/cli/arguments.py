@@ -87,7 +87,7 @@ def jobs(text: str) -> int:
 
 def _element(text: str) -> Any:
     """The `Element` of this name."""
-    from scenario_runner.viewing.content import ELEMENTS  # which takes a third of the time of --help
+    from scenario_runner.elements import ELEMENTS  # which takes a third of the time of --help
 
     return _checked(ELEMENTS.get, bool, f"one of {', '.join(ELEMENTS)}")(text)
 

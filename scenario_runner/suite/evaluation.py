@@ -16,6 +16,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from fractions import Fraction
 
+from scenario_runner.elements import Array
 from scenario_runner.errors import (
     DeviceError,
     ExpectationError,
@@ -38,7 +39,6 @@ from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.elements import BITWISE, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.metrics import pairs_of, verdict
 from scenario_runner.text import close_names, counted, did_you_mean, distinct
-from scenario_runner.viewing.content import Array
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.requirements import lacks_capability, lacks_feature

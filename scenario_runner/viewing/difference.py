@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy
 
+from scenario_runner.elements import ELEMENTS, Array, Element, distance
 from scenario_runner.files.codec import all_codecs, codec_of, is_known
 from scenario_runner.files.source import file_error, reason_of
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex
-from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Content, Element, distance, errors_of, unequal
+from scenario_runner.viewing.content import Channel, Content, errors_of, unequal
 from scenario_runner.viewing.reading import read_content
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy
 
+from scenario_runner.elements import Array
 from scenario_runner.files.codec import create_image
 from scenario_runner.formats import format_named
-from scenario_runner.viewing.content import Array, Channel, Content, statistics_of
+from scenario_runner.viewing.content import Channel, Content, statistics_of
 
 NAN_COLOR = (255, 0, 255)
 IGNORED_COLOR = (40, 60, 110)  # where errors do not count

@@ -12,13 +12,14 @@ from functools import cache
 
 import numpy
 
+from scenario_runner.elements import ELEMENTS, Array, Element, element_of, element_of_format
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.files.codec import Codec, all_codecs, codec_of
 from scenario_runner.files.dds import format_header
 from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.source import file_error
 from scenario_runner.formats import Format, format_named
-from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Content, Element, element_of, element_of_format
+from scenario_runner.viewing.content import Channel, Content
 
 
 def read_content(

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("files",),
     ("spirv",),
     ("program",),
+    ("elements",),
     ("byte_data", "formats", "content_cache", "flatbuffers", "system_limits"),
     ("codes", "temporary"),
     ("errors", "kinds", "log", "progress", "arm_glslc", "system_packages"),

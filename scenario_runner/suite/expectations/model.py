@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import numpy
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from scenario_runner.elements import ELEMENTS
 from scenario_runner.scenario.model import RequiredPath, wrong
 from scenario_runner.scenario.model_base import ModelBase, close_match
 from scenario_runner.suite.tolerance import metrics
 from scenario_runner.suite.tolerance.metrics import Metric
-from scenario_runner.viewing.content import ELEMENTS
 
 VERSION: Final = 1
 SOURCES: Final = ("file", "values", "sha256")

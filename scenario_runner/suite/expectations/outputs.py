@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-import numpy
-
+from scenario_runner.elements import Element, element_of, element_of_format
 from scenario_runner.files.codec import codec_for, codec_of, stored_levels
 from scenario_runner.files.npy import write_npy
 from scenario_runner.files.output import CreateOutput, OutputFile
@@ -21,11 +20,10 @@ from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.run.capture_files import FileNames, FrameFolders
 from scenario_runner.run.output_files import create_resource_file
 from scenario_runner.scenario import Scenario
-from scenario_runner.viewing.content import Element, element_of, element_of_format, trimmed
+from scenario_runner.viewing.content import trimmed
 
 MOST_CAPTURES: Final = 100_000
 """Most captured resources of all iterations that can be compared; one takes half a kilobyte of memory."""
-_HUGE: Final = 1 << 1024  # beyond all floats
 
 
 class Output(NamedTuple):
@@ -192,56 +190,3 @@ def source_of(path: str, resource: ResourcePlan, size_bytes: int) -> Source:
 def element_of_source(source: Source) -> Element | None:
     """The type of the items of a file that says so."""
     return element_of(f"{source.header.kind}{source.header.item_size_bytes}") if isinstance(source, NpySource) else None
-
-
-def encoded(values: Any, element: Element, count: int) -> bytes:
-    """Nested arrays of numbers as the bytes of ``count`` elements; one number stands for all of them.
-
-    Raises ValueError with the reason where a value does not fit, or where there is another number of them.
-    """
-    if not isinstance(values, list):
-        return encoded([values], element, 1) * count
-    entries = numpy.array(values, object).reshape(-1).tolist()
-    if len(entries) != count:
-        raise ValueError(f"there are {len(entries)} values, but the output has {count} elements of {element.name}")
-    texts = {at: entry for at, entry in enumerate(entries) if isinstance(entry, str)}
-    numbers = [0 if at in texts else entry if abs(entry) < _HUGE else math.inf for at, entry in enumerate(entries)]
-    data = bytearray(element.encoded(numbers))
-    is_finite = numpy.isfinite(element.numbers(numpy.frombuffer(data, element.dtype)))
-    if not is_finite.all():  # JSON itself may have said so: 1e999
-        raise ValueError(f"{entries[int(is_finite.argmin())]!r:.60} is beyond the values of {element.name}")
-    for at, text in texts.items():
-        data[at * element.size_bytes : (at + 1) * element.size_bytes] = _special(text, element)
-    return bytes(data)
-
-
-def decoded(data: memoryview, element: Element, like: Any) -> Any:
-    """The inverse of `encoded`: numbers in nested arrays like other ones, or in one array where these are fewer."""
-    shape = numpy.array(like, object).shape
-    raw = numpy.frombuffer(data, element.dtype)
-    numbers = element.numbers(raw)
-    is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has
-    values = [float(str(number)) for number in numbers] if is_single else numbers.tolist()
-    for at, value in enumerate(values):
-        if isinstance(value, float) and not math.isfinite(value):
-            values[at] = _text(value, raw[at : at + 1], element)
-    return numpy.array(values, object).reshape(shape).tolist() if math.prod(shape) == len(values) and shape else values
-
-
-def _text(value: float, raw: Any, element: Element) -> str:
-    """Format a value that JSON cannot represent. A NaN with a non-default payload is written as its bits."""
-    text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    bits = f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
-    return text if _special(text, element) == raw.tobytes() else bits
-
-
-def _special(text: str, element: Element) -> bytes:
-    """The bytes of a text that stands for a value. Raises ValueError."""
-    if text.startswith("0x"):
-        bits = int(text, 16)
-        if bits >> 8 * element.size_bytes:
-            raise ValueError(f"{text!r} has more bits than {element.name}")
-        return bits.to_bytes(element.size_bytes, "little")
-    if not element.is_float:
-        raise ValueError(f"{text!r} is no value of {element.name}")
-    return element.encoded([float(text)])

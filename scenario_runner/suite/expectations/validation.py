@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.elements import ELEMENTS, Array, Element, element_of_format, encoded
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError, error_of
 from scenario_runner.files.codec import all_codecs, is_known
 from scenario_runner.plan.plan import ResourcePlan
@@ -19,7 +20,6 @@ from scenario_runner.suite.expectations.outputs import (
     Output,
     Outputs,
     element_of_source,
-    encoded,
     outputs_of_scenario,
     source_of,
 )
@@ -27,7 +27,6 @@ from scenario_runner.suite.expectations.reading import Expectations, expected_fi
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.planes import Plane, ignored_elements, planes_of
-from scenario_runner.viewing.content import ELEMENTS, Array, Element, element_of_format
 from scenario_runner.viewing.reading import has_numbers
 
 _PLAIN = Expected()

@@ -9,9 +9,10 @@ from typing import Final, Literal, NamedTuple
 
 import numpy
 
+from scenario_runner.elements import Array, Element, distance
 from scenario_runner.plan.records import Source
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.content import Array, Channel, Element, distance, errors_of
+from scenario_runner.viewing.content import Channel, errors_of
 
 _NARROWER: Final = 1 - 1e-6  # keeps the rounding of bounds from making a wrong element right
 _DENORMAL_ROUNDING: Final = 1e-44  # seven of the least values of single precision

@@ -52,9 +52,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy
 
+from scenario_runner.elements import Array
 from scenario_runner.suite.tolerance.planes import Plane
 from scenario_runner.text import distinct
-from scenario_runner.viewing.content import Array
 
 _PIECE: Final = 1 << 16  # elements; with what is computed of them, they stay in the caches of the processor
 

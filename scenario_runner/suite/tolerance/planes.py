@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy
 
+from scenario_runner.elements import ELEMENTS, Array, Element, element_of_format
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.npy import read_array
 from scenario_runner.files.source import file_error
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import ImagePart
 from scenario_runner.plan.special_records import ImagePlan
-from scenario_runner.viewing.content import ELEMENTS, Array, Channel, Element, element_of_format, trimmed
+from scenario_runner.viewing.content import Channel, trimmed
 from scenario_runner.viewing.reading import channels_of, read_content
 
 
