@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     programs = [ours(options.ours)]
     if options.reference is not None:
         programs.append(reference(options.reference))
-    chosen = [workloads[name] for name in options.only or workloads]
+    chosen = [workloads[name] for names in options.only or [workloads] for name in names]
     facts = describe()
     for program in programs:
         facts[f"{program.name} is"] = f"{' '.join(program.command)}, version {version(program)}"
@@ -76,13 +76,27 @@ def _parse(argv: Sequence[str] | None, names: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure scenario-runner's workloads.")
     parser.add_argument("--reference", metavar="PATH", help="start script or binary of the reference runner")
     parser.add_argument("--ours", metavar="PATH", help="our program as installed (default: this checkout's)")
-    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
+    parser.add_argument(
+        "--only",
+        action="append",
+        type=lambda text: [text] if text in names else _group(text, names),
+        metavar="NAME",
+        help=f"one of {', '.join(names)}, or how several begin (models)",
+    )
     parser.add_argument("--runs", type=_count, default=5, metavar="N", help="measured runs of each program (default 5)")
     parser.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
     parser.add_argument("--folder", metavar="DIR", help="where temporary files go; the largest workload needs 2 GiB")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the benchmark works, nothing else")
     parser.add_argument("--phases", action="store_true", help="only show where the time of a small scenario goes")
     return parser.parse_args(argv)
+
+
+def _group(text: str, names: list[str]) -> list[str]:
+    """The workloads whose names begin with ``text`` and a dash. Raises ArgumentTypeError where there are none."""
+    group = [name for name in names if name.startswith(f"{text}-")]
+    if not group:
+        raise argparse.ArgumentTypeError(f"no workload {text!r}, expected one of: {', '.join(names)}")
+    return group
 
 
 def _count(text: str) -> int:

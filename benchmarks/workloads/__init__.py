@@ -7,6 +7,7 @@ from benchmarks.workloads.graphs import GraphConstants, GraphDispatches
 from benchmarks.workloads.images import FilterChain, ImageCopy
 from benchmarks.workloads.large_buffers import LargeBuffers
 from benchmarks.workloads.many import Many
+from benchmarks.workloads.models import all_models
 from benchmarks.workloads.pipelines import Pipelines
 from benchmarks.workloads.shaders import Shaders
 from benchmarks.workloads.small import Small
@@ -32,6 +33,7 @@ def all_workloads() -> dict[str, Workload]:
         GraphDispatches(),
         GraphDispatches(1000),
         GraphConstants(),
+        *all_models(),
         Many(),
         Changed(Many()),
         Many(spirv=True),

@@ -26,7 +26,7 @@ ML_MODULES = ("emulation_layer", "vgfpy")
 OP_CONSTANT = 43
 
 
-class _Graph(Workload):
+class Graph(Workload):
     """A model that only programs with the ml extra can run."""
 
     def missing(self) -> str | None:
@@ -34,7 +34,7 @@ class _Graph(Workload):
         return f"it needs pip install 'scenario-runner[ml]' (no {', '.join(absent)})" if absent else None
 
 
-class GraphDispatches(_Graph):
+class GraphDispatches(Graph):
     """A small convolution, dispatched once or a thousand times. The reference builds a pipeline for every dispatch.
 
     All numbers are small multiples of 1/64, so that every order of summing gives the same floats.
@@ -53,8 +53,8 @@ class GraphDispatches(_Graph):
         count = min(self._count, 5) if quick else self._count
         shutil.copyfile(CONVOLUTION, folder / "model.vgf")
         np.save(folder / "x.npy", _picture())
-        resources = [_tensor("x", [1, 8, 8, 2], src="x.npy"), _tensor("y", [1, 8, 8, 4], dst="y.npy")]
-        write_scenario(folder / "scenario.json", [_dispatch("x", "y")] * count, [_model(), *resources])
+        resources = [tensor("x", [1, 8, 8, 2], src="x.npy"), tensor("y", [1, 8, 8, 4], dst="y.npy")]
+        write_scenario(folder / "scenario.json", [dispatch_graph("x", "y")] * count, [model(), *resources])
 
     def check(self, folder: Path, program: Program, output: Path) -> None:
         weights = ((np.arange(72) * 7 % 11 - 5) / 8).reshape(4, 3, 3, 2)
@@ -64,7 +64,7 @@ class GraphDispatches(_Graph):
         np.testing.assert_array_equal(np.load(output / "y.npy"), np.clip(sums, 0, 6)[None])
 
 
-class GraphConstants(_Graph):
+class GraphConstants(Graph):
     """Rows looked up in four tables of 125 MB each, which are the model's constants.
 
     Memory is held against the file, not against the reference: the driver keeps a copy of the constants, and on a
@@ -85,10 +85,10 @@ class GraphConstants(_Graph):
         _write_lookup(folder / "model.vgf", self._shape)
         np.save(folder / "rows.npy", self._rows())
         resources = [
-            _tensor("rows", [1, LOOKED_UP], "VK_FORMAT_R32_SINT", src="rows.npy"),
-            _tensor("sum", [1, LOOKED_UP, self._shape[1]], dst="sum.npy"),
+            tensor("rows", [1, LOOKED_UP], "VK_FORMAT_R32_SINT", src="rows.npy"),
+            tensor("sum", [1, LOOKED_UP, self._shape[1]], dst="sum.npy"),
         ]
-        write_scenario(folder / "scenario.json", [_dispatch("rows", "sum")], [_model(), *resources])
+        write_scenario(folder / "scenario.json", [dispatch_graph("rows", "sum")], [model(), *resources])
 
     def file_bytes(self, folder: Path) -> int:
         return (folder / "model.vgf").stat().st_size
@@ -111,16 +111,16 @@ def _table(number: int, rows: np.ndarray, width: int) -> np.ndarray:
     return (rows[:, None] * 7 + np.arange(width) * 3 + number * 100_000).astype(np.float32)
 
 
-def _model() -> dict[str, Any]:
+def model() -> dict[str, Any]:
     return {"graph": {"uid": "model", "src": "model.vgf"}}
 
 
-def _tensor(uid: str, dims: list[int], form: str = "VK_FORMAT_R32_SFLOAT", **more: Any) -> dict[str, Any]:
+def tensor(uid: str, dims: list[int], form: str = "VK_FORMAT_R32_SFLOAT", **more: Any) -> dict[str, Any]:
     access = "readonly" if "src" in more else "writeonly"
     return {"tensor": {"uid": uid, "dims": dims, "format": form, "shader_access": access, **more}}
 
 
-def _dispatch(*resources: str) -> dict[str, Any]:
+def dispatch_graph(*resources: str) -> dict[str, Any]:
     bindings = [{"set": 0, "id": index, "resource_ref": uid} for index, uid in enumerate(resources)]
     return {"dispatch_graph": {"graph_ref": "model", "bindings": bindings}}
 

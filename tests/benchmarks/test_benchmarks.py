@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import main
+from benchmarks.__main__ import _parse, main
 from benchmarks.launcher import Launcher
 from benchmarks.measurement import Bench
 from benchmarks.programs import ours
@@ -25,7 +25,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("benchmark")
 
 
-@pytest.mark.parametrize("name", all_workloads())
+# Hundreds of pipelines, which software drivers compile for seconds.
+LARGE = "models-mobilenet-v2", "models-efficientnet-b0"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.heavy] if name in LARGE else []) for name in all_workloads()]
+)
 def test_a_workload_runs_and_is_right(launcher: Launcher, root: Path, name: str) -> None:
     """Each workload in its tiny size gives the results that NumPy computed. The run to warm up does it here."""
     outcome = Bench(launcher, root, [ours()], runs=0, quick=True).measure(all_workloads()[name])
@@ -55,3 +61,14 @@ def test_workloads_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr().out
     assert all(all_workloads()[name].title in printed for name in names)
     assert not list(tmp_path.glob("scenario-benchmarks-*")), "temporary files are gone"
+
+
+def test_workloads_are_chosen_by_the_beginning_of_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """A whole name is one workload, also where others begin with it; what begins no name is an error."""
+    assert _parse(["--only", "models", "--only", "small"], list(all_workloads())).only == [
+        ["models-resnet18", "models-mobilenet-v2", "models-efficientnet-b0", "models-transformer"],
+        ["small"],
+    ]
+    with pytest.raises(SystemExit):
+        _parse(["--only", "mode"], list(all_workloads()))
+    assert "no workload 'mode', expected one of: small, " in capsys.readouterr().err
