@@ -201,8 +201,9 @@ def _check_array(data: Any, uid: str, format: Format, width: int, height: int) -
         raise UsageError(f"input {uid!r} is an array of {data.dtype}; texels of {format.name} are {expected}")
 
 
-# Above this much, constants are not copied but mapped where the file cannot change meanwhile.
-_LARGE_BYTES = 64 << 20
+# Constants of this size are not copied but mapped where the file cannot change meanwhile: a copy would be held while a
+# driver compiles, when a process needs most.
+_LARGE_BYTES = 4 << 20
 
 
 class FilePart(NamedTuple):

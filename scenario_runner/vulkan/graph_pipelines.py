@@ -11,6 +11,7 @@ layers' documentation of VMEL_GRAPH_PROFILING.
 
 import mmap
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar, Final, NamedTuple
@@ -116,26 +117,26 @@ def property_of(device: Device, pipeline: Any, property_id: int, label: str) -> 
     return content.split(b"\0", 1)[0] if result.isText else content
 
 
-# Below this much, the thread costs more than it saves.
-_WORTHWHILE_BYTES = 64 << 20
-# Bytes that a driver reads in the meantime: about 10 MB.
+# Bytes that a driver reads in the meantime: about 10 MB. It reads first and compiles then, which may take long: the
+# interval becomes this share of the time since the start.
 _INTERVAL_S = 0.002
+_SHARE = 1 / 64
 
 
 @contextmanager
 def read_once(views: Iterable[memoryview]) -> Iterator[None]:
     """Drop pages of the files that ``views`` are mapped from, again and again until the block ends."""
-    mapped = [view for view in views if isinstance(view.obj, mmap.mmap)]
-    if not hasattr(mmap, "MADV_DONTNEED") or sum(view.nbytes for view in mapped) < _WORTHWHILE_BYTES:
+    mappings: set[Any] = {view.obj for view in views if isinstance(view.obj, mmap.mmap)}
+    if not hasattr(mmap, "MADV_DONTNEED") or not mappings:
         yield
         return
-    mappings: set[Any] = {view.obj for view in mapped}
     done = threading.Event()
+    start_s = time.monotonic()
 
     def drop() -> None:
         is_done = False
         while not is_done:
-            is_done = done.wait(_INTERVAL_S)
+            is_done = done.wait(max(_INTERVAL_S, _SHARE * (time.monotonic() - start_s)))
             for mapping in mappings:
                 mapping.madvise(mmap.MADV_DONTNEED)
 
