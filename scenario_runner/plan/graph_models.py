@@ -8,6 +8,7 @@ which may be the inputs of the next graph.
 import os
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from scenario_runner import progress
@@ -50,9 +51,14 @@ def read_model(path: str) -> tuple[Vgf, Identity]:
         return model, file.identity
 
 
+# A model that is planned again has the same code; to read it takes most of the time of planning.
+_graph_module = lru_cache(_MOST_KEPT)(GraphModule)
+
+
 def forget() -> None:
     """Keep no model."""
     _kept.clear()
+    _graph_module.cache_clear()
 
 
 def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
@@ -112,7 +118,7 @@ class VgfGraph:
         if index not in self._modules:
             code = self.vgf.modules[index].code
             assert isinstance(code, bytes), "find_problems sees to it"
-            self._modules[index] = GraphModule(code, f"{self.path}: module {self.vgf.modules[index].name!r}")
+            self._modules[index] = _graph_module(code, f"{self.path}: module {self.vgf.modules[index].name!r}")
         return self._modules[index]
 
     def constant(self, index: int) -> ConstantData:

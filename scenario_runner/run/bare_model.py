@@ -35,7 +35,8 @@ class BareModel:
             body["uid"]: body for entry in self.described["resources"] for body in entry.values()
         }
         self.command: dict[str, Any] = self.described["commands"][0][COMMAND]
-        self.missing = {port.binding: port for port in vgf.input_ports}
+        self._inputs = vgf.input_ports
+        self.missing = {port.binding: port for port in self._inputs}
         self._uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
         self._constants = {entry["push_data_ref"] for entry in self.command.get("push_constants", ())}
 
@@ -46,7 +47,7 @@ class BareModel:
         have, UsageError for an input that was given before; ``place`` begins its message.
         """
         try:
-            port = find_port(self._vgf.input_ports, name)
+            port = find_port(self._inputs, name)
         except ScenarioRunnerError as error:
             raise error.at(path=self._path) from None
         if self.missing.pop(port.binding, None) is None:
@@ -67,7 +68,7 @@ class BareModel:
 
         The push constants of a shader are the input ``<shader>_push_constants``. Raises FileError and UsageError.
         """
-        ports = self._vgf.input_ports
+        ports = self._inputs
         if not isinstance(inputs, Mapping):
             if len(inputs) > len(ports):
                 there_are = ", ".join(port.label for port in ports) or "none"
