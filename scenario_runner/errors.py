@@ -141,7 +141,7 @@ class MissingToolError(ScenarioRunnerError):
 
 
 class MetricPackageError(ExpectationError, MissingToolError):
-    """The package of a metric is not installed."""
+    """The package of a metric, or of TOSA's rules, is not installed."""
 
     code = "SR-EXPECT-010"
 

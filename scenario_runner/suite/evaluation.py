@@ -16,6 +16,8 @@ from contextlib import suppress
 from contextvars import copy_context
 from fractions import Fraction
 
+import numpy
+
 from scenario_runner.elements import Array
 from scenario_runner.errors import (
     DeviceError,
@@ -38,6 +40,7 @@ from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, Outp
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.elements import BITWISE, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.metrics import pairs_of, verdict
+from scenario_runner.suite.tolerance.tosa import judge
 from scenario_runner.text import close_names, counted, did_you_mean, distinct
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.physical_device import PhysicalDevice
@@ -288,6 +291,11 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
         count = len(expected.sha256)
         accepted = "the one that is" if count == 1 else f"one of the {count} that are"
         return OutputCheck(name, "Fail", f"the content has the SHA-256 {digest}, not {accepted} expected")
+    if expected.tosa is not None:
+        (plane,) = bound.planes
+        array = numpy.frombuffer(actual, bound.element.dtype).reshape(plane.shape)
+        judgement = judge(array, bound.tosa_rule())
+        return OutputCheck(name, "Pass" if judgement.passed else "Fail", judgement.message, worst=judgement.worst)
     assert bound.source is not None
     ignored = bound.ignored()
     metrics: dict[str, float] = {}

@@ -16,6 +16,7 @@ from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
+_READ: Final = ("mask", "expected", "bounds")  # keys of expectations with files that no update writes
 _INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
@@ -66,11 +67,11 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
 
 
 def inputs_of(item: Item) -> Iterator[str]:
-    """List the files that an item only reads: the sources that its scenario names, and masks."""
+    """List the files that an item only reads: the sources that its scenario names, masks, and files of TOSA's rules."""
     text, check = content(item.path), content(item.expectations)
     folder = os.path.dirname(item.path)
     yield from declared_files(text.decode("utf-8", "replace"), folder).reads
-    for name in (*_named(text, "mask"), *_named(check, "mask")):
+    for name in (*_named(text, *_READ), *_named(check, *_READ)):
         yield os.path.join(folder, name)
 
 
@@ -108,7 +109,7 @@ def _expected(path: str, *texts: bytes) -> Iterator[tuple[str, bytes]]:
     """List the files that expectations name and those in the folder ``expected``, with their digests."""
     folder = os.path.dirname(path)
     for text in texts:
-        for name in _named(text, "file", "mask"):
+        for name in _named(text, "file", *_READ):
             named = os.path.join(folder, name)
             yield named, _source(named).digest
     for below, folders, names in os.walk(expected_folder(path), followlinks=True):

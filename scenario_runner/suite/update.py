@@ -122,6 +122,11 @@ class _Update(ItemRun):
                     self.changes.append(Change(bound.path, name, "kept", "", _digest(bound.output, actual)))
                 return
             element, message = bound.element, check.message
+        if expected.tosa is not None:
+            help = "compute them with TOSA's reference model again, or expect a 'file' of this output"
+            raise bound.error(
+                "SR-EXPECT-012", "/tosa", f"an update does not write the reference model's results: {message}", help
+            )
         rebound = self._rebound(bound, element, actual)
         if expected.sha256 is not None:
             self._set(self.expectations.pointer_to(name, "/sha256"), name, hashlib.sha256(actual).hexdigest(), message)

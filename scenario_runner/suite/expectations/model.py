@@ -13,9 +13,10 @@ from scenario_runner.scenario.model import RequiredPath, wrong
 from scenario_runner.scenario.model_base import ModelBase, close_match
 from scenario_runner.suite.tolerance import metrics
 from scenario_runner.suite.tolerance.metrics import Metric
+from scenario_runner.suite.tolerance.tosa import DATA_TYPES, MODES
 
 VERSION: Final = 1
-SOURCES: Final = ("file", "values", "sha256")
+SOURCES: Final = ("file", "values", "sha256", "tosa")
 """The keys of an output of which one has the expected content."""
 
 # PCI ids, and VkVendorId of the Vulkan registry.
@@ -35,6 +36,7 @@ _VENDOR = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in vendor) f
 _VENDOR_ID = "0[xX][0-9a-fA-F]{1,8}"
 _COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
 _MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a file
+_PARAMETERS: Final = {"type": "object", "additionalProperties": {"type": ["number", "boolean"]}}
 _NO_NUMBER: Final = "nan|-?inf|0x[0-9a-fA-F]{1,16}"  # a value that JSON cannot write
 
 
@@ -127,6 +129,8 @@ Digests = Annotated[
     Field(json_schema_extra=_or_one),
 ]
 Dtype: TypeAlias = Literal[tuple(ELEMENTS)]  # type: ignore[valid-type]
+Mode: TypeAlias = Literal[tuple(MODES)]  # type: ignore[valid-type]
+DataType: TypeAlias = Literal[tuple(DATA_TYPES)]  # type: ignore[valid-type]
 Vendor = Annotated[
     int, BeforeValidator(_vendor), WithJsonSchema({"pattern": f"^({_VENDOR}|{_VENDOR_ID})$", "type": "string"})
 ]
@@ -189,6 +193,21 @@ class Metrics(_Model):
 METRICS: Final[dict[str, Metric]] = {name: field.metadata[0] for name, field in Metrics.model_fields.items()}
 
 
+class Tosa(_Model):
+    """A compliance mode of TOSA, judged by the verifier of the package tosa-tools, and the reference model's result."""
+
+    mode: Mode
+    """The compliance mode."""
+    parameters: Annotated[dict[str, Any], WithJsonSchema(_PARAMETERS)] = Field(default={})
+    """Parameters of the mode, as the `…_info` of a test's `meta.compliance` has them."""
+    data_type: DataType | None = None
+    """TOSA's type of the output. Tensors know it, but for INT4."""
+    expected: RequiredPath
+    """A .npy file with the result in precise mode (float64 for floats), relative to the folder of the scenario."""
+    bounds: RequiredPath | None = None
+    """A .npy file with the bounds, for ABS_ERROR, PRECOMPUTED, RESCALE_INEXACT, DOT_PRODUCT and FP_SPECIAL."""
+
+
 class Output(_Model):
     """The expectation on one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
 
@@ -198,6 +217,8 @@ class Output(_Model):
     """One number for all elements, or arrays in C order; 'nan', 'inf', '-inf' and bits ('0x7fc00000') are numbers."""
     sha256: Digests | None = None
     """SHA-256 of the bytes of the content, or of each of several accepted ones."""
+    tosa: Tosa | None = None
+    """A compliance mode of TOSA with the reference model's result; which elements are right is the mode's matter."""
     dtype: Dtype | None = None
     """What the bytes of a buffer are. By default that of the file; tensors and images know it."""
     atol: Tolerance | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -19,12 +20,13 @@ from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.codec import is_known
 from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, reason_of
-from scenario_runner.scenario.model_base import findings
+from scenario_runner.scenario.model_base import close_match, findings, listed
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, scan
 from scenario_runner.suite.discovery import expected_folder
-from scenario_runner.suite.expectations.model import METRICS, SOURCES, Check, Condition, Output
+from scenario_runner.suite.expectations.model import METRICS, SOURCES, Check, Condition, Output, Tosa
 from scenario_runner.suite.records import Item
+from scenario_runner.suite.tolerance.tosa import FLAGS, MODES
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
@@ -74,7 +76,7 @@ def merged(check: Check, condition: Condition) -> Check:
     outputs = dict(check.outputs)
     for name, changed in condition.outputs.items():
         keys = changed.model_fields_set
-        base = None if changed.unchecked or "sha256" in keys else outputs.get(name)
+        base = None if changed.unchecked or keys & {"sha256", "tosa"} else outputs.get(name)
         replaced = keys.union(*(group for group in _ALTERNATIVES if keys & group), {"unchecked"})
         kept = {} if base is None else {key: getattr(base, key) for key in base.model_fields_set - replaced}
         outputs[name] = Output.model_construct(**kept, **{key: getattr(changed, key) for key in keys})
@@ -289,6 +291,7 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
         yield _contradiction("", f"{' and '.join(sources)} are given; one output has one of them")
     for key, is_alone, reason in (
         ("sha256", keys.keys() <= set(SOURCES), "a digest says only that bytes are equal"),
+        ("tosa", keys.keys() <= set(SOURCES), "its mode says which elements are right"),
         ("unchecked", not output.unchecked or len(keys) == 1, "any content is right"),
     ):
         if key in keys and not is_alone:
@@ -296,6 +299,8 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
             yield _contradiction(f"/{key}", f"{reason}, so that {others} cannot be checked")
     if output.allowed_count is not None and output.allowed_share is not None:
         yield _contradiction("/allowed_share", "is given beside 'allowed_count'", "keep one of the two")
+    if output.tosa is not None:
+        yield from _of_tosa(output.tosa)
     for name in output.metrics.model_fields_set if output.metrics is not None else ():
         metric, bounds = METRICS[name], getattr(output.metrics, name)
         warn, limit = bounds.warn, getattr(bounds, metric.limit)
@@ -305,6 +310,26 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
         if warn is not None and limit is not None and not metric.is_within(warn, limit):
             message = f"lies beyond {metric.limit!r} ({limit}), so that nothing is a warning"
             yield _contradiction(f"/metrics/{name}/warn", message)
+
+
+def _of_tosa(tosa: Tosa) -> Iterator[Diagnostic]:
+    """Parameters and bounds that are not those of the mode. Values of another type make the verifier abort."""
+    mode = MODES[tosa.mode]
+    known = mode.required + mode.optional
+    for name, value in tosa.parameters.items():
+        pointer, is_number = f"/tosa/parameters/{escape(name)}", isinstance(value, int | float)
+        if name not in known:
+            help = f"its parameters: {listed(known)}" if known else "it has none"
+            message = f"{name!r:.60} is no parameter of {tosa.mode}{close_match(name, known)}"
+            yield Diagnostic("SR-EXPECT-002", "error", pointer, message, help)
+        elif isinstance(value, bool) != (name in FLAGS) or not is_number or not abs(value) <= sys.float_info.max:
+            message = f"expected {'true or false' if name in FLAGS else 'a finite number'}, got {value!r:.60}"
+            yield Diagnostic("SR-EXPECT-003", "error", pointer, message)
+    lacks = [f"the parameter {name!r}" for name in mode.required if name not in tosa.parameters]
+    lacks += ["'bounds'"] if mode.has_bounds and tosa.bounds is None else []
+    if lacks:
+        help = "'meta.compliance' in the test's desc.json has parameters; the reference model writes bounds_….npy"
+        yield Diagnostic("SR-EXPECT-003", "error", "/tosa", f"{tosa.mode} needs {' and '.join(lacks)}", help)
 
 
 def _contradiction(pointer: str, message: str, help: str | None = None) -> Diagnostic:

@@ -1,5 +1,6 @@
 """Bind expectations to the outputs of a scenario, and report all that does not fit."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -8,12 +9,13 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.elements import ELEMENTS, Array, Element, element_of_format, encoded
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError, error_of
 from scenario_runner.files.codec import all_codecs, is_known
+from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import Source
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.scenario.model_base import close_match, listed
-from scenario_runner.suite.expectations.model import METRICS, SOURCES
+from scenario_runner.suite.expectations.model import METRICS, SOURCES, Tosa
 from scenario_runner.suite.expectations.model import Output as Expected
 from scenario_runner.suite.expectations.outputs import (
     MOST_CAPTURES,
@@ -27,6 +29,8 @@ from scenario_runner.suite.expectations.reading import Expectations, expected_fi
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.planes import Plane, ignored_elements, planes_of
+from scenario_runner.suite.tolerance.tosa import DATA_TYPES, INSTALL, PACKAGE, TosaRule, verifier_path
+from scenario_runner.viewing.content import trimmed
 from scenario_runner.viewing.reading import has_numbers
 
 _PLAIN = Expected()
@@ -39,7 +43,8 @@ class Bound(NamedTuple):
     """One output and what it must hold, or the ``misfits`` of the two.
 
     ``source`` has the expected content, of the file ``path`` or of values. Both are None where it is given by its
-    SHA-256, or not checked. ``element`` is what a buffer or a tensor holds, ``rule`` that for single elements.
+    SHA-256, by the reference model's result, or not checked. ``element`` is what a buffer or a tensor holds, ``rule``
+    that for single elements, and ``data_type`` TOSA's name of the type where one of its modes judges the output.
     """
 
     expectations: Expectations
@@ -50,6 +55,7 @@ class Bound(NamedTuple):
     element: Element = ELEMENTS["uint8"]
     rule: Rule = Rule()
     misfits: tuple[Diagnostic, ...] = ()
+    data_type: str = ""
 
     @property
     def resource(self) -> ResourcePlan:
@@ -58,11 +64,24 @@ class Bound(NamedTuple):
         return self.output.resource
 
     def expected_bytes(self) -> memoryview:
-        """All of the expected content. Raises FileError."""
+        """All of the expected content; the reference model's result is rounded. Raises FileError."""
+        if self.expected.tosa is not None:
+            array = self.tosa_rule().expected
+            return memoryview(
+                self.element.encoded(array.reshape(-1).tolist()) if self.element.is_float else array.tobytes()
+            )
         assert self.source is not None
         data = memoryview(bytearray(self.output.size_bytes))
         self.source.read_into(data)
         return data
+
+    def tosa_rule(self) -> TosaRule:
+        """The rule with its files. Raises FileError."""
+        tosa = self.expected.tosa
+        assert tosa is not None
+        expected = read_array(self.expectations.path_to(tosa.expected))
+        bounds = None if tosa.bounds is None else read_array(self.expectations.path_to(tosa.bounds))
+        return TosaRule(tosa.mode, self.data_type, expected, bounds, tosa.parameters)
 
     def ignored(self) -> Array | None:
         """Return a flag for each element that does not count, or None where all count. Raises FileError and ValueError.
@@ -142,7 +161,9 @@ def _stored(
     check = expectations.written
     by_file = {output.file_name: output.name for output in outputs.values()}
     entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
-    named = {expectations.path_to(name) for entry in entries for name in (entry.file, entry.mask) if name is not None}
+    names = [name for entry in entries for name in (entry.file, entry.mask)]
+    names += [name for entry in entries if entry.tosa for name in (entry.tosa.expected, entry.tosa.bounds)]
+    named = {expectations.path_to(name) for name in names if name is not None}
     stored: dict[str, str] = {}
     for stem, paths in files.items():
         name = by_file.get(stem)
@@ -198,6 +219,8 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
         raise bound.error("SR-EXPECT-006", "/sha256", message)
     if expected.unchecked or expected.sha256 is not None:
         return bound
+    if expected.tosa is not None:
+        return bound if resource is None else _with_tosa(bound, expected.tosa)
     if bound.path is None and expected.values is None and bound.source is None:
         if name in bound.expectations.check.outputs:
             message = "has neither 'file', 'values' nor 'sha256', and no file in 'expected'"
@@ -221,6 +244,43 @@ def _completed(bound: Bound, source_element: Element | None) -> Bound:
         misfits[:0] = _file_problems(bound, error, "/mask")
     except ValueError as error:
         misfits[:0] = bound.error("SR-EXPECT-008", "/border" if expected.mask is None else "/mask", str(error)).problems
+    if misfits:
+        raise ExpectationError(misfits)
+    return bound
+
+
+def _with_tosa(bound: Bound, tosa: Tosa) -> Bound:
+    """The binding of an output that one of TOSA's modes judges. Raises ExpectationError with its misfits."""
+    resource = bound.resource
+    if verifier_path() is None:
+        raise bound.error("SR-EXPECT-010", "/tosa", f"needs the package {PACKAGE!r}, which is not installed", INSTALL)
+    known = element_of_format(resource.format) if resource.kind == "tensor" else None
+    # the unsigned sides of RESCALE have the bits of signed ones
+    names = [name for name, (_, type) in DATA_TYPES.items() if known is None or known.name.removeprefix("u") == type]
+    name = tosa.data_type or (names[0] if known is not None and names else "")
+    if resource.kind == "image" or name not in names:
+        message = f"the output is of kind {resource.kind}" if known is None else f"the tensor is {known.name!r}"
+        message += f", not {name}" * bool(name)
+        raise bound.error("SR-EXPECT-008", "/tosa", message, "expected a tensor, or a buffer with a 'data_type'")
+    element = known or ELEMENTS[DATA_TYPES[name][1]]
+    bound = bound._replace(data_type=name, element=element)
+    (shape,) = (plane.shape for plane in bound.planes)
+    descrs = ("f8",) if element.is_float else [f"{kind}{element.size_bytes}" for kind in "biu"]
+    misfits: list[Diagnostic] = []
+    for key in ("expected", "bounds"):
+        if (file := getattr(tosa, key)) is None:
+            continue
+        try:
+            header = read_header(bound.expectations.path_to(file))
+        except FileError as error:
+            misfits += _file_problems(bound, error, f"/tosa/{key}")
+            continue
+        has_size = math.prod(header.shape) * element.size_bytes == bound.output.size_bytes
+        has_shape = known is None or trimmed(header.shape) == trimmed(shape)
+        if f"{header.kind}{header.item_size_bytes}" not in descrs or not has_size or not has_shape:
+            type = "float64 (precise mode)" if element.is_float else element.name
+            message = f"holds {header.descr!r} of shape {header.shape}, expected {type} of shape {shape}"
+            misfits += bound.error("SR-EXPECT-008", f"/tosa/{key}", f"{file}: {message}").problems
     if misfits:
         raise ExpectationError(misfits)
     return bound
@@ -268,7 +328,7 @@ def _source(bound: Bound, element: Element | None) -> Source:
 def _file_problems(bound: Bound, error: FileError, key: str) -> Iterator[Diagnostic]:
     for problem in error.problems:
         code = "SR-EXPECT-008" if problem.code in _MISFITS else "SR-EXPECT-007"
-        if getattr(bound.expected, key[1:]) is None:  # the file in the folder, which nothing names
+        if key == "/file" and bound.expected.file is None:  # the file in the folder, which nothing names
             yield problem._replace(code=code)
         else:
             yield from bound.error(code, key, f"{problem.path}: {problem.message}", problem.help).problems

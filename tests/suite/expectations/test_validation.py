@@ -144,6 +144,8 @@ def test_names_of_resources_that_look_like_frames(scene: Scene) -> None:
 def test_content_that_does_not_fit(scene: Scene, name: str, keys: str, code: str, message: str) -> None:
     """Each misfit has its code, and says both sides."""
     scene.npy("small.npy", np.zeros(2, "f4"))
+    scene.npy("precise.npy", np.zeros((2, 3, 2)))
+    scene.npy("t.npy", np.zeros((2, 3)))
     scene.npy("complex.npy", np.zeros(3, "c8"))
     scene.npy("level.npy", np.zeros((1, 11, 12, 1), "u1"))
     scene.npy("bytes.npy", np.zeros(24, "i1"))

@@ -1,0 +1,175 @@
+"""TOSA's compliance modes: the limits of elements are those of the official verifier, which gives the verdicts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scenario_runner.elements import ELEMENTS, Element
+from scenario_runner.suite.tolerance.tosa import DATA_TYPES, MODES, TosaRule, judge, limits
+
+FLOATS = ("FP32", "FP16", "BF16")
+SMALL = ("FP8E4M3", "FP8E5M2")
+PARAMETERS: list[tuple[str, tuple[str, ...], dict[str, float]]] = [
+    ("EXACT", FLOATS + SMALL, {}),
+    ("ULP", FLOATS + SMALL, {"ulp": 0.5, "ulp_lower": 1.0}),
+    ("ULP", FLOATS, {"ulp": 5}),
+    ("ABS_ERROR", FLOATS, {}),
+    ("ABS_ERROR", FLOATS, {"base_bound": 3}),
+    ("ABS_ERROR", FLOATS, {"lower_bound": 0.5, "base_bound": 4}),
+    ("ABS_ERROR", FLOATS, {"base_bound": 2.0, "bound_as_magnitude": True, "normal_divisor": 2, "max_compare": 1e-4}),
+    ("REDUCE_PRODUCT", FLOATS, {"n": 4}),
+    ("MAX_RELATIVE", FLOATS, {"max": 7.5, "scale": 0.006, "ulp_bound": 20.0}),
+    ("PRECOMPUTED", FLOATS, {}),
+    ("DOT_PRODUCT", FLOATS, {"s": 0, "ksb": 9, "abs_bound": 7, "variance_error_bound": 1e30}),
+    ("DOT_PRODUCT", FLOATS, {"s": 0, "ksb": 9, "variance_error_bound": 1e30}),
+]
+
+
+RULES = [
+    pytest.param(mode, data_type, parameters, id=f"{mode}-{data_type}-{'-'.join(parameters)}")
+    for mode, data_types, parameters in PARAMETERS
+    for data_type in data_types
+]
+
+
+def values(element: Element) -> Any:
+    """Expected values of all magnitudes, also denormal ones and those beyond the type, and bounds."""
+    random = np.random.default_rng(7)
+    least, greatest = float(element.limits.smallest_normal), float(element.limits.max)
+    special = [0.0, least, -least, least * 0.75, -least * 0.75, greatest, -greatest, greatest * 1.01, np.inf, np.nan]
+    expected = np.concatenate([special, random.normal(size=14) * 4.0 ** random.integers(-3, 4, 14)])
+    return expected.reshape(4, 6), np.abs(random.normal(size=(4, 6))) * np.where(random.random((4, 6)) < 0.1, 0, 1)
+
+
+def rounded(values: Any, element: Element) -> Any:
+    """Values as those of a type, infinite (NaN) beyond its range."""
+    with np.errstate(all="ignore"):
+        return np.asarray(values).astype(element.type)
+
+
+def beyond(limit: float, side: float, element: Element) -> Any:
+    """The last value of a type within a limit, and the first one beyond it that is no zero."""
+    end = rounded(side * float(element.limits.max), element)
+    within = rounded(limit, element)
+    if (float(within) - limit) * side > 0:
+        within = np.nextafter(within, -end)
+    outside = np.nextafter(within, end)
+    return within, np.nextafter(outside, end) if outside == 0 else outside
+
+
+@pytest.mark.parametrize("mode, data_type, parameters", RULES)
+def test_limits_are_those_of_the_verifier(mode: str, data_type: str, parameters: dict[str, float]) -> None:
+    """Each element may be at its limits, and none may be the next value beyond; the reason then names it."""
+    element = ELEMENTS[DATA_TYPES[data_type][1]]
+    expected, bounds = values(element)
+    if mode == "DOT_PRODUCT":  # whose data never overflow
+        expected = np.where((np.abs(expected) <= float(element.limits.max)) & (bounds > 0), expected, 0.0)
+    right = rounded(expected, element)
+    expected = right.astype("f8")
+    rule = TosaRule(mode, data_type, expected, bounds if MODES[mode].has_bounds else None, parameters)
+    assert judge(right, rule).passed
+    _, low, high, over = limits(right.reshape(-1).view(element.dtype), element, rule)
+    assert not over.any()
+    checked = 0
+    for at in range(expected.size):
+        for limit, side in ((low[at], -1.0), (high[at], 1.0)):
+            if not np.isfinite(limit) or abs(limit) == float(element.limits.max):
+                continue
+            within, outside = beyond(limit, side, element)
+            actual = right.copy()
+            actual.reshape(-1)[at] = within
+            assert judge(actual, rule).passed, (at, limit)
+            actual.reshape(-1)[at] = outside
+            judgement = judge(actual, rule)
+            place = str([int(index) for index in np.unravel_index(at, expected.shape)])
+            assert not judgement.passed, (at, limit)
+            assert [index for index, _, _ in judgement.worst] == [place]
+            assert judgement.message.startswith(
+                f"1 of 24 elements (4.17 %) are wrong by TOSA's mode {mode}, the worst at "
+            )
+            checked += 1
+        for damage in (np.nan, -expected.reshape(-1)[at] * 2 - 1):
+            actual = right.copy()
+            actual.reshape(-1)[at] = rounded(damage, element)
+            raw = actual.reshape(-1).view(element.dtype)
+            assert judge(actual, rule).passed == (not limits(raw, element, rule)[3].any()), (at, damage)
+    assert checked > 20
+
+
+@pytest.mark.parametrize("data_type", [name for name in DATA_TYPES if name[:2] in ("BO", "IN")])
+def test_integers(data_type: str) -> None:
+    """Each bit counts, and the worst elements come first."""
+    dtype = ELEMENTS[DATA_TYPES[data_type][1]].dtype
+    expected = (np.arange(6) % (2 if data_type == "BOOL" else 7)).astype(dtype).reshape(2, 3)
+    rule = TosaRule("EXACT", data_type, expected)
+    assert judge(expected.copy(), rule).passed
+    actual = expected.copy()
+    actual[1, 2] = 0
+    actual[0, 1] = 0
+    judgement = judge(actual, rule)
+    assert not judgement.passed
+    assert [index for index, _, _ in judgement.worst] == (
+        ["[0, 1]", "[1, 2]"] if data_type == "BOOL" else ["[1, 2]", "[0, 1]"]
+    )
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_inexact_rescaling(unsigned: bool) -> None:
+    """Everything between both files is right, as the numbers that the bits stand for."""
+    expected, bounds = np.int8([5, -100, 100]), np.int8([6, -98, 100])
+    rule = TosaRule("RESCALE_INEXACT", "INT8", expected, bounds, {"unsigned_data": unsigned})
+    assert judge(np.int8([6, -99, 100]), rule).passed
+    judgement = judge(np.int8([4, -99, -100]), rule)
+    got, error = ("156 (0x9c)", 56) if unsigned else ("-100 (0x9c)", 200)
+    assert judgement.message == (
+        "2 of 3 elements (66.7 %) are wrong by TOSA's mode RESCALE_INEXACT, the worst at [2]: "
+        f"{got}, expected 100; allowed: 100 to 100, exceeded by {error}"
+    )
+
+
+def test_special_values() -> None:
+    """FP_SPECIAL looks at NaN, infinity and signs only."""
+    expected = np.array([np.nan, np.inf, 1.0, -1.0])
+    rule = TosaRule("FP_SPECIAL", "FP32", expected, np.ones(4))
+    assert judge(np.float32([np.nan, np.inf, 3e38, -1e-30]), rule).passed
+    for at, value in ((0, 1), (1, np.nan), (1, -np.inf), (2, np.inf), (2, -1), (3, 1)):
+        actual = expected.astype("f4")
+        actual[at] = value
+        judgement = judge(actual, rule)
+        assert not judgement.passed
+        assert [index for index, _, _ in judgement.worst] == [f"[{at}]"]
+
+
+def test_errors_of_a_whole_test_set(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where no element is beyond its limits, the reason is the verifier's own, which goes nowhere else."""
+    expected = np.linspace(1, 2, 1000)
+    rule = TosaRule(
+        "DOT_PRODUCT", "FP32", expected, expected, {"s": 3, "ksb": 2, "abs_bound": 4, "variance_error_bound": 10}
+    )
+    assert judge(expected.astype("f4"), rule).passed
+    judgement = judge(np.float32(expected * (1 + 2.5 * 2.0**-24)), rule)
+    assert judgement.worst == ()
+    assert judgement.message.startswith("wrong by TOSA's mode DOT_PRODUCT: Bias magnitude (abs(")
+    assert judge(
+        np.float32(expected * (1 + 2.5 * 2.0**-24)), rule._replace(parameters={**rule.parameters, "s": 0})
+    ).passed
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_scalar() -> None:
+    """Outputs of rank 0 have an index without places."""
+    assert judge(np.float32(1), TosaRule("EXACT", "FP32", np.array(1.0))).passed
+    assert judge(np.float32(2), TosaRule("EXACT", "FP32", np.array(1.0))).worst == (("[]", "1", "2.0 (0x40000000)"),)
+
+
+def test_arrays_that_do_not_fit() -> None:
+    """The library would read beyond their ends."""
+    rule = TosaRule("PRECOMPUTED", "FP32", np.ones(4), np.ones(4))
+    for actual, wrong in (
+        (np.ones(3, "f4"), rule),
+        (np.ones(4, "f4"), rule._replace(bounds=np.ones(3))),
+        (np.ones(4, "f4"), rule._replace(expected=np.ones(4, "f2"))),
+    ):
+        with pytest.raises(ValueError, match="is no FP32 of shape"):
+            judge(actual, wrong)
