@@ -12,7 +12,8 @@ from scenario_runner.errors import UsageError
 def array_of(data: Any, name: str) -> Any:
     """``data`` as a NumPy array if it is one or has ``__array__`` or ``__dlpack__``; else ``data`` itself.
 
-    Raises UsageError where the object refuses, as a tensor on a GPU may.
+    Tensors of PyTorch may require gradients, lie on a device, and have types that NumPy knows through ml_dtypes alone.
+    Raises UsageError where the object refuses, as a tensor of another library on a GPU may.
     """
     convert = next((protocol for protocol in ("__array__", "__dlpack__") if hasattr(data, protocol)), None)
     if convert is None:
@@ -20,6 +21,13 @@ def array_of(data: Any, name: str) -> Any:
     import numpy
 
     try:
+        if hasattr(data, "detach"):
+            data = data.detach().cpu()
+            type_name = str(data.dtype).removeprefix("torch.")
+            if type_name.startswith(("bfloat", "float8")):
+                import ml_dtypes
+
+                return data.float().numpy().astype(getattr(ml_dtypes, type_name))
         return numpy.asarray(data) if convert == "__array__" else numpy.from_dlpack(data)
     except Exception as error:  # of another library
         raise UsageError(f"input {name!r} is a {type(data).__name__} that gives no array: {error}") from error

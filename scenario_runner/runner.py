@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
-from scenario_runner.files.source import confined
+from scenario_runner.files.source import MODEL_EXTENSIONS, confined
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
@@ -37,14 +37,12 @@ if TYPE_CHECKING:
 
 StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
-# The files of models; ExecuTorch programs hold one, TOSA models have to be converted.
-_MODELS = (".vgf", ".pte", ".tosa")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def is_model(scenario: AnyScenario) -> bool:
     """Return whether a scenario is the path of a model, by its extension."""
-    return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(_MODELS)
+    return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(MODEL_EXTENSIONS)
 
 
 def _path_of(scenario: AnyScenario) -> str | None:

@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy
 import pytest
 
 from scenario_runner import Runner
+from scenario_runner.byte_data import array_of
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from tests.gpu.ml_scenes import MODELS
 from tests.graphs.vgf_samples import model_of_two_inputs
@@ -67,6 +69,36 @@ class _WithDlpack(_Tensor):
         return self._array.__dlpack_device__()
 
 
+class _OfPyTorch(_Tensor):
+    """A tensor with the methods of PyTorch's: it gives no array before it is detached and on the host, nor one of a
+    type that NumPy lacks."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any], type_name: str, steps: tuple[str, ...] = ()) -> None:
+        super().__init__(array)
+        self.dtype, self._steps = type("dtype", (), {"__str__": lambda _: f"torch.{type_name}"})(), steps
+
+    def _after(self, step: str) -> "_OfPyTorch":
+        return _OfPyTorch(self._array, str(self.dtype).removeprefix("torch."), (*self._steps, step))
+
+    def detach(self) -> "_OfPyTorch":
+        return self._after("detach")
+
+    def cpu(self) -> "_OfPyTorch":
+        return self._after("cpu")
+
+    def float(self) -> "_OfPyTorch":
+        return _OfPyTorch(self._array.astype("f4"), "float32", self._steps)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray[Any, Any]:
+        return self.numpy()
+
+    def numpy(self) -> Any:
+        assert set(self._steps) == {"detach", "cpu"}
+        if str(self.dtype) == "torch.bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self._array
+
+
 class _OnAnotherDevice(_Tensor):
     def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray[Any, Any]:
         raise TypeError("copy it to the host first")
@@ -90,6 +122,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"0": X, "h": H},),
         (_WithArray(X), _WithDlpack(H)),
         ({"x": X.tobytes(), 1: memoryview(H)},),
+        ((X, H),),
+        (_OfPyTorch(X, "float32"), H),
     ],
 )
 def test_inputs_go_by_position_name_and_number(runner: Runner, two: Path, inputs: tuple[Any, ...]) -> None:
@@ -101,6 +135,15 @@ def test_inputs_go_by_position_name_and_number(runner: Runner, two: Path, inputs
     assert prepared.run(*inputs).array("y", "f4").tolist() == expected
     assert prepared.run(X).array("y", "f4").tolist() == expected
     assert prepared.run({1: X}).array("y", "f4").tolist() == (H - X).tolist()
+
+
+@pytest.mark.parametrize("type_name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_tensors_of_types_that_numpy_lacks(type_name: str) -> None:
+    """A tensor of PyTorch becomes an array of ml_dtypes' type with the same values."""
+    values = numpy.array([1, -2, 0.25, float("inf"), float("nan")][: 3 if "fn" in type_name else 5])
+    expected = values.astype(getattr(ml_dtypes, type_name))
+    array = array_of(_OfPyTorch(expected, type_name), "x")
+    assert (array.dtype, array.tobytes()) == (expected.dtype, expected.tobytes())
 
 
 @pytest.mark.parametrize(

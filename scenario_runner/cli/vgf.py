@@ -42,6 +42,7 @@ def extract(options: argparse.Namespace) -> None:
     """Write the models of a program. Raises FileError."""
     with SourceFile(options.file) as source:
         if not is_program(source):
+            read_vgf(options.file)  # says more about a file of a framework
             raise file_error(options.file, "is not an ExecuTorch program", code="SR-FILE-014")
         parts = read_program(source).parts
         output = options.output or os.path.splitext(os.path.basename(options.file))[0] + ".vgf"

@@ -16,7 +16,7 @@ from scenario_runner.conversion.text_model import NotUnderstoodError, parse_text
 from scenario_runner.custom_shader.attributes import ValueType
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
-from scenario_runner.files.source import SourceFile
+from scenario_runner.files.source import SourceFile, framework_file
 from scenario_runner.flatbuffers import DamagedError, Tables
 from scenario_runner.graphs.vgf_file import Content
 
@@ -155,6 +155,8 @@ def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -
                 raise unreadable(source.name, str(error)) from None
             return source._replace(form="flatbuffer", is_plain=not function.shaders, function=function, problem=problem)
         content = model if isinstance(model, bytes) else bytes(file.part(0, file.size_bytes))
+    if (framework := framework_file(content)) is not None:
+        raise unreadable(source.name, f"is {framework[0]}, expected a TOSA model", framework[1])
     if content.startswith(_BYTECODE):
         return Source(source.name, content, "bytecode", b"custom" not in content and _is_one_operation(content))
     return Source(source.name, content, is_plain=content.count(b"func.func") == 1 and b"custom" not in content)

@@ -20,6 +20,10 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingFileError, SandboxError, error_of, file_error_code
 from scenario_runner.text import close_files_help
 
+# Files that are models by their extension, also those of frameworks, which have to be lowered first.
+MODEL_EXTENSIONS = (".vgf", ".pte", ".tosa", ".tflite", ".pt", ".pth", ".pt2")
+LOWERING_HELP = "lower it with the VGF backend of ExecuTorch, and run the .pte file (docs/pytorch.md)"
+_TFLITE_HELP = "tosa-converter-for-tflite converts it to TOSA, and scenario-runner convert to VGF (docs/pytorch.md)"
 CODE = "SR-SANDBOX-001"
 _HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
 
@@ -386,3 +390,11 @@ def _read_stream(descriptor: int, most_bytes: int, *, may_lack_writer: bool) -> 
 
 def _too_large(most_bytes: int) -> OSError:
     return OSError(errno.EFBIG, f"it has more than {most_bytes >> 20} MiB")
+
+
+def framework_file(start: bytes | memoryview) -> tuple[str, str] | None:
+    """Return which file of a framework begins with ``start``, and how it becomes a VGF file; None for other files."""
+    start = bytes(start[:8])
+    if start.startswith((b"PK\3\4", b"\x80\2")):  # a zip archive, or a pickle of PyTorch before 1.6
+        return "a file of torch.save or torch.export.save", LOWERING_HELP
+    return ("a TFLite model", _TFLITE_HELP) if start[4:] == b"TFL3" else None

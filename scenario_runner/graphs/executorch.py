@@ -4,7 +4,7 @@ Source: the schema of ExecuTorch (program.fbs). An extended header tells where t
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scenario_runner.files.source import SourceFile, file_error
@@ -19,6 +19,8 @@ _PLANS, _INLINE, _SEGMENTS = 1, 3, 4
 _INPUTS, _OUTPUTS, _CHAINS, _OPERATORS, _DELEGATES = 3, 4, 5, 6, 7
 _INSTRUCTIONS = 2
 _KERNEL_CALL, _DELEGATE_CALL, _FREE_CALL = 1, 2, 5
+# Kernels whose last argument is the first one in another form.
+_CHANGES_OF_FORM = ("quantized_decomposed::quantize_", "quantized_decomposed::dequantize_")
 
 
 class Part(NamedTuple):
@@ -36,7 +38,10 @@ class Call(NamedTuple):
 
 
 class Program(NamedTuple):
-    """``calls`` are in the order of the program; ``others`` are the operators that no VGF model has."""
+    """``calls`` are in the order of the program; ``others`` are the operators that no VGF model has.
+
+    A value and its quantised or dequantised form have one number.
+    """
 
     calls: tuple[Call, ...]
     inputs: tuple[int, ...]
@@ -89,17 +94,55 @@ def _read(file: SourceFile) -> Program:
         parts.append((tables.text(tables.child(delegate, 0)), places[tables.value(data, 1)]))
     operators = [tables.text(tables.child(element, 0)) for element in tables.elements(plan, _OPERATORS)]
     calls, others = [], []
+    forms: dict[int, int] = {}
+
+    def values(numbers: Sequence[int]) -> tuple[int, ...]:
+        return tuple(forms.get(number, number) for number in numbers)
+
     for chain in tables.elements(plan, _CHAINS):
         for instruction in tables.elements(chain, _INSTRUCTIONS):
             kind, what = tables.value(instruction, 0, "B"), tables.child(instruction, 1)
             index = tables.value(what, 0, "i")
             if kind == _DELEGATE_CALL and parts[index][0] == _BACKEND:
-                calls.append(Call(parts[index][1], tables.numbers(what, 1)))
+                calls.append(Call(parts[index][1], values(tables.numbers(what, 1))))
             elif kind == _DELEGATE_CALL:
                 others.append(parts[index][0])
             elif kind != _FREE_CALL:
                 others.append(operators[index] if kind == _KERNEL_CALL else "control flow")
-    return Program(tuple(calls), tables.numbers(plan, _INPUTS), tables.numbers(plan, _OUTPUTS), tuple(others))
+            if kind == _KERNEL_CALL and operators[index].startswith(_CHANGES_OF_FORM):
+                source, *_, result = tables.numbers(what, 1)
+                forms[result] = forms.get(source, source)
+    inputs, outputs = (values(tables.numbers(plan, field)) for field in (_INPUTS, _OUTPUTS))
+    return Program(tuple(calls), inputs, outputs, tuple(others))
+
+
+def in_program_order(program: Program, vgf: Vgf) -> Vgf:
+    """The only model of a program, its inputs and outputs in the order of the program and named by their places there.
+
+    In the VGF file their order is that of operators. A model that has other values than those of the program, such as
+    results of operators around it, keeps its order.
+    """
+    (call,) = program.calls
+    count = len(vgf.inputs)
+    inputs = dict(zip(call.values[:count], vgf.inputs, strict=False))
+    outputs = dict(zip(call.values[count:], vgf.outputs, strict=False))
+    if len(inputs) < count or len(outputs) < len(vgf.outputs):
+        return vgf
+    if not (inputs.keys() <= set(program.inputs) and outputs.keys() <= set(program.outputs)):
+        return vgf
+    return _with_ends(vgf, program, inputs, outputs)
+
+
+def _with_ends(vgf: Vgf, program: Program, inputs: Mapping[int, Slot], outputs: Mapping[int, Slot]) -> Vgf:
+    """The model with these inputs and outputs, by values of the program, in its order."""
+    ins = [value for value in dict.fromkeys(program.inputs) if value in inputs]
+    outs = [value for value in dict.fromkeys(program.outputs) if value in outputs]
+    return vgf._replace(
+        inputs=tuple(inputs[value] for value in ins),
+        outputs=tuple(outputs[value] for value in outs),
+        input_names=tuple(f"input_{program.inputs.index(value)}" for value in ins),
+        output_names=tuple(f"output_{program.outputs.index(value)}" for value in outs),
+    )
 
 
 def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
@@ -139,14 +182,8 @@ def joined_models(program: Program, models: Sequence[Vgf]) -> Vgf:
             ),
             segments=(*joined.segments, *(_segment(segment, joined) for segment in vgf.segments)),
         )
-    inputs = [value for value in program.inputs if value in row_of and value not in written]
-    outputs = [value for value in program.outputs if value in written]
-    return joined._replace(
-        inputs=tuple(Slot(value, row_of[value]) for value in inputs),
-        outputs=tuple(Slot(value, row_of[value]) for value in outputs),
-        input_names=tuple(f"input_{program.inputs.index(value)}" for value in inputs),
-        output_names=tuple(f"output_{program.outputs.index(value)}" for value in outputs),
-    )
+    outside = {value: Slot(value, row) for value, row in row_of.items() if value not in written}
+    return _with_ends(joined, program, outside, {value: Slot(value, row_of[value]) for value in written})
 
 
 def _resource(row: ModelResource, value: int | None, leader: int, written: set[int], program: Program) -> ModelResource:

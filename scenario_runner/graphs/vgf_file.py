@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from scenario_runner import log
 from scenario_runner.errors import UnsupportedError, error_of
-from scenario_runner.files.source import SourceFile, file_error
+from scenario_runner.files.source import SourceFile, file_error, framework_file
 from scenario_runner.graphs.check import find_problems, join_by_number
-from scenario_runner.graphs.executorch import is_program, joined_models, read_program
+from scenario_runner.graphs.executorch import in_program_order, is_program, joined_models, read_program
 from scenario_runner.graphs.model import Constant, ModelResource, Module, Slot, Vgf
 from scenario_runner.graphs.tables import CUT, damaged, decoder, library, read_modules, read_resources, read_sequence
 
@@ -80,6 +80,9 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     if start[4:8] == _TOSA:
         message = "this is a TOSA model, which has to be converted to VGF first"
         raise damaged(path, "/header", message, f"scenario-runner convert {path} -o MODEL.vgf", "SR-FILE-014")
+    if (framework := framework_file(start)) is not None:
+        name, help = framework
+        raise damaged(path, "/header", f"this is {name}, which has to be lowered to VGF first", help, "SR-FILE-014")
     if magic not in (_MAGIC, _LEGACY_MAGIC):
         message = f"this is not a VGF file: it begins with {magic!r} where {_MAGIC!r} is expected"
         raise damaged(path, "/header", message)
@@ -204,7 +207,7 @@ def read_open_vgf(file: SourceFile) -> Vgf:
         log.warning(__name__, "%s: operators of the program around its model are not run: %s", file.path, others)
     models = [_parsed(Content(file, call.part.size_bytes, call.part.offset_bytes), file.path) for call in program.calls]
     if len(models) == 1:
-        return models[0]
+        return in_program_order(program, models[0])
     try:
         joined = joined_models(program, models)
     except ValueError as error:

@@ -96,7 +96,7 @@ class BareModel:
         missing += sorted(self._constants - inputs.keys())
         if missing:
             names = ", ".join(map(repr, missing))
-            raise UsageError(f"{self._path}: no array is given for the input{'s'[: len(missing) > 1]} {names}")
+            raise UsageError(f"no array is given for the input{'s'[: len(missing) > 1]} {names}")
         substitutions = self.command.get("shader_substitutions")
         if substitutions:
             message = f"{self._path}: the model has no code for the shader {substitutions[0]['target']!r}"

@@ -175,7 +175,9 @@ Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
 
 
 def inputs_of_call(inputs: Any, more: tuple[Any, ...]) -> Inputs:
-    """The inputs of a call: one mapping, or arrays. Raises UsageError for both."""
+    """The inputs of a call: one mapping, one tuple of arrays, or arrays. Raises UsageError for several of these."""
+    if isinstance(inputs, tuple) and not more:
+        return inputs
     if isinstance(inputs, Mapping):
         if more:
             raise UsageError("inputs are given both by name and by position, expected one mapping, or arrays")

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
-from scenario_runner.errors import ScenarioError
-from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_error, read_file
+from scenario_runner.errors import ScenarioError, UsageError
+from scenario_runner.files.source import (
+    LOWERING_HELP,
+    MAX_SCENARIO_BYTES,
+    MODEL_EXTENSIONS,
+    framework_file,
+    is_stream,
+    read_error,
+    read_file,
+)
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import model_of
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
@@ -23,11 +31,21 @@ MAX_VALUES = 2_000_000
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
 
 
-def as_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any] | Scenario) -> Scenario:
-    """The scenario that a path or data like the JSON stands for; a `Scenario` itself. Raises as `load` does."""
+def as_scenario(scenario: Any) -> Scenario:
+    """The scenario that a path or data like the JSON stands for; a `Scenario` itself.
+
+    Raises as `load` does, and UsageError for anything else, such as a model of a framework.
+    """
     if isinstance(scenario, Scenario):
         return scenario
-    return from_dict(scenario) if isinstance(scenario, Mapping) else load(scenario)
+    if isinstance(scenario, Mapping):
+        return from_dict(scenario)
+    if not isinstance(scenario, str | os.PathLike):
+        message = f"expected a path, a Scenario or a mapping, got an object of type {type(scenario).__name__}"
+        if any(base.__module__.startswith(("torch.", "executorch.")) for base in type(scenario).__mro__):
+            raise UsageError(f"{message}: a model of PyTorch has to be lowered to VGF first", help=LOWERING_HELP)
+        raise UsageError(message)
+    return load(scenario)
 
 
 def load(path: str | os.PathLike[str]) -> Scenario:
@@ -242,13 +260,15 @@ def _unreadable(path: str, message: str, help: str, **place: int) -> ScenarioErr
 def _decoded(content: bytes, path: str) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _unreadable(path, "the file is UTF-16, expected UTF-8", "save it as UTF-8")
+    if (framework := framework_file(content)) is not None:
+        raise _unreadable(path, f"the file is {framework[0]}, expected a scenario", framework[1])
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         before = content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(errors="replace")
         message, help = f"the byte {content[error.start]:#04x} is not UTF-8", "save the file as UTF-8"
-        if path.lower().endswith((".vgf", ".pte", ".tosa")):
+        if path.lower().endswith(MODEL_EXTENSIONS):
             message = "the file is a model, expected a scenario"
             help = "scenario-runner vgf scenario makes a scenario of a model; scenario-runner FILE runs one without"
         raise _unreadable(path, message, help, line=line, column=len(before) + 1) from None

@@ -1,17 +1,20 @@
 """ExecuTorch programs and TOSA models where a model is expected."""
 
+import pickle
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import FileError, ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.graphs.vgf_file import read_vgf
 from tests.program import Program
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "graphs" / "programs"
+CHECKOUT = Path(__file__).resolve().parents[2]
+PROGRAMS = CHECKOUT / "tests" / "graphs" / "programs"
 X = numpy.arange(8, dtype="f4").reshape(2, 4)
 H = numpy.full((2, 4), 10, "f4")
 # In sorted.pte: the kinds of the three instructions, and the values 2 and 7 of the second call of a model.
@@ -69,6 +72,59 @@ def test_models_that_follow_each_other(program: Program, tmp_path: Path) -> None
     assert list(result) == ["output_0"]
     assert (result["output_0"] == expected).all()
     assert not (between == expected).all()
+
+
+def test_inputs_and_outputs_are_those_of_the_program() -> None:
+    """Inputs and outputs of a program have its order and numbers, also where they are quantised around the model; those
+    of a VGF file have the order of operators."""
+    with Runner(timeout_s=60) as runner:
+        prepared = runner.prepare(PROGRAMS / "swapped.pte", X - 4, H - 12)
+        assert (prepared.run()["output_0"] == 4 - X).all()
+        assert (prepared.run({"input_1": X, "input_0": H})["output_0"] == X - H).all()
+    shapes = {}
+    for path in (CHECKOUT / "scenarios" / "ml" / "pytorch").glob("*.[pv][tg][ef]"):
+        vgf = read_vgf(path)
+        shapes[path.name] = {port.name: vgf.resources[port.resource_index].shape for port in vgf.output_ports}
+    assert len(shapes) == 6
+    for name, of_outputs in shapes.items():
+        first, second = ((1, 10), (1, 16)) if name.endswith(".pte") else ((1, 16), (1, 10))
+        assert of_outputs == {"output_0": first, "output_1": second}, name
+
+
+@pytest.mark.parametrize("name", ["model.pt2", "model.pt", "checkpoint.vgf", "model.tflite"])
+def test_files_of_frameworks_have_to_be_lowered(program: Program, tmp_path: Path, name: str) -> None:
+    """A file of a framework says what it is and what to do, to every command."""
+    path, help = tmp_path / name, "lower it with the VGF backend of ExecuTorch, and run the .pte file"
+    if name == "model.tflite":
+        path.write_bytes(struct.pack("<I4s", 28, b"TFL3") + bytes(200))
+        help = "tosa-converter-for-tflite converts it to TOSA, and scenario-runner convert to VGF"
+    elif name == "model.pt":
+        path.write_bytes(pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2) + bytes(200))  # PyTorch before 1.6
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("model/data.pkl", bytes(200))
+    for command in ([], ["validate"], ["vgf", "show"], ["vgf", "extract"], ["convert", "-o", "x.vgf"]):
+        ended = program(*command, name)
+        assert ended.code in (FileError.exit_code, ScenarioError.exit_code)
+        assert (
+            "a TFLite model" if name == "model.tflite" else "a file of torch.save or torch.export.save"
+        ) in ended.err
+        assert ended.err.endswith(f"\n  help: {help} (docs/pytorch.md)\n")
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_model_in_memory_has_to_be_lowered() -> None:
+    """An object of PyTorch in place of a path is an error that says so; any other object is one as well."""
+    module = type("Linear", (), {"__module__": "torch.nn.modules.linear"})
+    classifier = type("Classifier", (module,), {})
+    message = "expected a path, a Scenario or a mapping, got an object of type "
+    with Runner() as runner:
+        with pytest.raises(UsageError) as caught:
+            runner.run(classifier(), X)
+        assert str(caught.value) == f"{message}Classifier: a model of PyTorch has to be lowered to VGF first"
+        assert caught.value.problems[0].help is not None
+        with pytest.raises(UsageError, match=f"{message}int$"):
+            runner.run(5)
 
 
 def test_damaged_programs(tmp_path: Path) -> None:
