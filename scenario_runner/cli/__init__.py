@@ -132,7 +132,7 @@ def _start_driver(argv: Sequence[str]) -> object:
     is reported first."""
     if not argv or progress.numbers[progress.ENDED] or not _WITHOUT_DRIVER.isdisjoint(argv):
         return None
-    if any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
+    if "--profiling" in argv or any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
         return None
     from scenario_runner.vulkan.device import InstanceStart
 

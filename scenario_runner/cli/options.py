@@ -173,6 +173,7 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--gfxr FILE", "capture all Vulkan calls with gfxreconstruct into FILE")
 
     group = parser.add_argument_group("timing and measurements")
+    add(group, "--profiling", "print the time of each dispatch, and of each operator in the ML emulation layers")
     for option, purpose in TIMING_FILES.items():
         add(group, f"{option} FILE", purpose)
     add(group, "--shader-instrumentation FILE", "write measurements of shaders (VK_ARM_shader_instrumentation)")

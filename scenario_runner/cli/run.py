@@ -22,7 +22,7 @@ from scenario_runner.vulkan.loader import version_text
 from scenario_runner.vulkan.physical_device import choose
 
 # Options that take the files of one scenario, and of other tools, which most runs do not need.
-_OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--dump-dir", "--dump-all")
+_OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--profiling", "--dump-dir", "--dump-all")
 _OF_OTHER_TOOLS: Final = ("--shader-instrumentation", "--pipeline-caching", "--dump-after", "--capture-frame", "--gfxr")
 # Options that have no effect without another one.
 _NEEDED: Final = {
@@ -34,6 +34,7 @@ _NEEDED: Final = {
 _CONTRADICTIONS: Final = (
     ("--capture-frame", "--dry-run", "a dry run submits nothing to capture"),
     ("--gfxr", "--dry-run", "a dry run submits nothing to capture"),
+    ("--profiling", "--dry-run", "a dry run runs nothing to measure"),
     ("--capture-frame", "--gfxr", "capture with one tool at a time"),
     ("--dump-after", "--dump-all", "--dump-all writes all that --dump-after can ask for"),
     ("--clear-pipeline-cache", "--fail-on-pipeline-cache-miss", "fill the cache by --pipeline-caching alone first"),
@@ -146,6 +147,10 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0) 
             if not options.quiet:
                 took = f"{(time.perf_counter() - started) * 1e3:.1f} ms on {runner.physical_device.name}"
                 print(f"{_summary(file.path, plan, options)}, {took}", flush=True)
+            if options.profiling:
+                from scenario_runner.cli.run_tools import show_times
+
+                show_times(run_tools["timings"], runner_tools["graph_reports"])
     finally:
         progress.doing("closing the device")
         runner.close()

@@ -1,10 +1,15 @@
 """Tools of a run: files of times, dumps, captures, measurements of the device and the cache of pipelines."""
 
 import argparse
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any
 
 from scenario_runner import progress
 from scenario_runner.cli.arguments import value_of
+from scenario_runner.cli.messages import show_table
 from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
 from scenario_runner.plan.dumps import DumpTarget
@@ -12,7 +17,11 @@ from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
 from scenario_runner.run.pipeline_caching import PipelineCaching
 from scenario_runner.run.report_files import GraphReportFiles, InstrumentationFile
+from scenario_runner.run.timings import Timings
 from scenario_runner.run.traces import WRITERS, TimingFiles
+from scenario_runner.text import one_line
+
+_MOST_ROWS = 20
 
 
 def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -21,7 +30,10 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
     gfxreconstruct is set up. Raises UsageError, UnsupportedError and FileError.
     """
     paths = {option: path for option in WRITERS if (path := value_of(options, option)) is not None}
-    of_run = {"timings": TimingFiles(paths, scenario) if paths else None, "dump": _dump_request(options)}
+    of_run = {
+        "timings": TimingFiles(paths, scenario) if paths or options.profiling else None,
+        "dump": _dump_request(options),
+    }
     arguments: dict[str, Any] = {}
     if options.shader_instrumentation is not None:
         # one for all scenarios, also where a device is lost or a process crashes in between
@@ -31,13 +43,14 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
         arguments["pipeline_cache"] = PipelineCaching(
             options.cache_path, clear=options.clear_pipeline_cache, fail_on_miss=options.fail_on_pipeline_cache_miss
         )
-    if any(value_of(options, option) is not None for option in GRAPH_REPORTS):
+    if options.profiling or any(value_of(options, option) is not None for option in GRAPH_REPORTS):
         arguments["graph_reports"] = GraphReportFiles(
             session_memory_dir=options.session_memory_dump_dir,
             emulation_profiling_dir=options.emulation_layer_profiling_dump_dir,
             neural_debug_database_dir=options.neural_debug_database_dump_dir,
             neural_statistics_dir=options.neural_statistics_dump_dir,
             neural_statistics_mode=1 if options.neural_statistics_mode is None else options.neural_statistics_mode,
+            operators=options.profiling,
         )
     if options.gfxr is not None:
         set_up_gfxreconstruct(options.gfxr)
@@ -57,3 +70,31 @@ def _dump_request(options: argparse.Namespace) -> DumpRequest | None:
         raise UsageError(message, help="--dump-after 3:RESOURCE --dump-dir DIR, or --dump-all DIR for everything")
     targets = tuple(DumpTarget(*target) for target in after or ())
     return DumpRequest(folder or everything or "", targets, everything is not None)
+
+
+def show_times(timings: Timings, reports: GraphReportFiles) -> None:
+    """Print the slowest dispatches and operators of graphs, with the times of one iteration."""
+    times: dict[tuple[str, ...], float] = defaultdict(float)
+    for dispatch in timings.dispatches:
+        times[str(dispatch.command), one_line(dispatch.name)] += dispatch.time_ns / 1e6
+    _show_slowest(("command", "dispatch"), times, timings.repeat)
+    operators: dict[tuple[str, ...], float] = defaultdict(float)
+    for graph, number, operator, time_ms in reports.operator_times:
+        shapes = " ".join("?" if shape is None else "x".join(map(str, shape)) or "scalar" for shape in operator.shapes)
+        operators[one_line(graph), str(number), operator.name, one_line(operator.label), shapes] += time_ms
+    _show_slowest(("graph", "#", "operator", "name", "output"), operators, timings.repeat)
+
+
+def _show_slowest(headings: tuple[str, ...], times: Mapping[tuple[str, ...], float], repeat: int) -> None:
+    """Print the rows that took most of the times in milliseconds; empty columns are left out."""
+    total = sum(times.values()) or 1.0
+    rows: list[Sequence[str]] = [
+        (*row, f"{time_ms / repeat:.3f}", f"{100 * time_ms / total:.1f} %")
+        for row, time_ms in nlargest(_MOST_ROWS, times.items(), key=itemgetter(1))
+    ]
+    if not rows:
+        return
+    columns = [column for column in zip((*headings, "ms", "share"), *rows, strict=True) if any(column[1:])]
+    show_table(list(zip(*columns, strict=True)), right=(len(columns) - 2, len(columns) - 1))
+    if len(times) > _MOST_ROWS:
+        print(f"  and {len(times) - _MOST_ROWS} more")

@@ -22,6 +22,8 @@ from scenario_runner.spirv.declarations import declarations_of
 # Models see a handful of shapes in one process; one that sees more keeps the last ones.
 _MOST_KEPT = 16
 _CONSTANTS = frozenset({*range(op.CONSTANT_TRUE, op.CONSTANT_NULL + 1), op.CONSTANT_COMPOSITE_REPLICATE})
+# The converter writes it with --emit-debug-info; operands are the graph, the name of an operator, and its results.
+_DEBUG_INFO, _DEBUG_OPERATION = "NonSemantic.Graph.DebugInfo.1", 2
 _ORIGINS = {op.EXT_INST: "an operator", op.GRAPH_INPUT: "an input", op.GRAPH_CONSTANT: "a graph constant"}
 
 
@@ -37,6 +39,24 @@ class FixedGraph(NamedTuple):
     code: bytes | None
     unknown: str = ""
     largest: tuple[str, Shape] = ("", ())
+
+
+class GraphOperator(NamedTuple):
+    """An operator of TOSA in a module; ``label`` is its name in the model, empty where the module has none.
+
+    ``shapes`` are those of its results, None where the rank is open.
+    """
+
+    name: str
+    label: str
+    shapes: tuple[Shape | None, ...]
+
+
+def operators_of(code: bytes, name: str) -> list[GraphOperator]:
+    """The operators of a module's graphs, in their order. Raises SpirvError."""
+    body = GraphBody(read_module(code, name=name))
+    body.read()
+    return body.operators()
 
 
 class GraphModule:
@@ -88,12 +108,15 @@ class GraphBody:
         self._declarations = declarations_of(module.source)
         names = {id: self._index.text(self._index.definitions[id], 2) for id in self._index.imports}
         self._tosa = {id for id, name in names.items() if name == tosa.INSTRUCTION_SET}
+        self._non_semantic = {id for id, name in names.items() if name.startswith("NonSemantic.")}
+        self._debug_info = {id for id, name in names.items() if name == _DEBUG_INFO}
         self._graph, self._inputs = graph, inputs
         self._places = dict(self._index.definitions)
         # Of each value: one shape, or several where it is a structure of tensors.
         self._shapes: dict[int, tuple[Shape | None, ...]] = {}
         self._outputs: dict[int, Shape] = {}
         self._operators: list[int] = []  # and what takes their results, in the order of the module
+        self._remarks: list[int] = []  # non-semantic instructions, whose results have no shape
         self._computed: tuple[int, str, str] | None = None
         self.open_values: list[int] = []
         """Results whose types leave something of their shapes open."""
@@ -112,6 +135,9 @@ class GraphBody:
             if opcode == op.GRAPH:
                 graph = words[at + 2]
             if opcode not in handlers:
+                continue
+            if opcode == op.EXT_INST and self._index.count(at) > 4 and words[at + 3] in self._non_semantic:
+                self._remarks.append(at)
                 continue
             if opcode != op.GRAPH_SET_OUTPUT:
                 self._places[words[at + 2]] = at
@@ -213,6 +239,21 @@ class GraphBody:
                 if shape is not None and elements > count:
                     count, name, largest = elements, self._called(id), shape
         return name, largest
+
+    def operators(self) -> list[GraphOperator]:
+        """List the operators in the order of the module."""
+        words, index = self._words, self._index
+        strings = {words[at + 1]: at for at in index.instructions() if words[at] & 0xFFFF == op.STRING}
+        labels: dict[int, str] = {}
+        for at in self._remarks:
+            if words[at + 3] in self._debug_info and words[at + 4] == _DEBUG_OPERATION:
+                operands = words[at + 5 : at + index.count(at)]
+                for id in operands[2:]:
+                    labels[id] = index.text(strings[operands[1]], 2) if operands[1] in strings else ""
+        operators = [(words[at + 2], self._name(at)) for at in self._operators if words[at] & 0xFFFF == op.EXT_INST]
+        return [
+            GraphOperator(name, index.name_of(id) or labels.get(id, ""), self._shapes[id]) for id, name in operators
+        ]
 
     def unbuildable(self) -> tuple[str, str]:
         """Explain why the emulation layers would end the process, and what to do; empty where they would not.

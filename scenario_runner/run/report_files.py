@@ -12,13 +12,15 @@ The file of ``--shader-instrumentation``: metrics, and their values for each bas
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from scenario_runner import log, progress
 from scenario_runner.errors import UsageError
 from scenario_runner.files.output import OutputFile, check_destination
 from scenario_runner.files.source import check_existing_folder, read_file
+from scenario_runner.graphs.module import GraphOperator, operators_of
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.graph_pipelines import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
@@ -30,11 +32,38 @@ _ROW_BYTES = 16
 _ROWS_AT_ONCE = 1 << 14
 
 
+class OperatorTime(NamedTuple):
+    """The operator with this number in the graph called ``graph``, and the time that all its runs took."""
+
+    graph: str
+    number: int
+    operator: GraphOperator
+    time_ms: float
+
+
+def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime]:
+    """The times in a profile of the emulation layers, for the operators of the graph's module.
+
+    The layers measure operators in the order of the module. Where theirs are others, names and shapes are not known.
+    """
+    times: dict[tuple[int, str], float] = defaultdict(float)
+    for sample in json.loads(profile)["samples"]:
+        times[sample["pipeline_index"], sample["operator_name"]] += sample["time_ms"]
+    rows = sorted(times)
+    operators = operators_of(code, graph)
+    if [name for _, name in rows] != [operator.name for operator in operators]:
+        operators = [GraphOperator(name, "", ()) for _, name in rows]
+    return [
+        OperatorTime(graph, number, operator, times[number, name])
+        for (number, name), operator in zip(rows, operators, strict=True)
+    ]
+
+
 class GraphReportFiles:
     """The folders that the files go into, which must exist; without one there is no such file.
 
     Asking for the emulation layers' profiles sets VMEL_GRAPH_PROFILING in the environment of this process, unless it is
-    set.
+    set. With ``operators`` the times of the last run are in ``operator_times``.
     """
 
     def __init__(
@@ -45,6 +74,7 @@ class GraphReportFiles:
         neural_debug_database_dir: str | None = None,
         neural_statistics_dir: str | None = None,
         neural_statistics_mode: int = 1,
+        operators: bool = False,
     ) -> None:
         """Raises MissingFileError or FileError for a folder, UsageError for a mode other than 0 and 1."""
         if neural_statistics_mode not in range(len(MODES)):
@@ -55,7 +85,9 @@ class GraphReportFiles:
             check_existing_folder(folder)
         self._memory, self._profiles, self._databases, self._statistics = folders
         self._mode = neural_statistics_mode
-        if emulation_profiling_dir is not None:
+        self.operator_times: list[OperatorTime] = []
+        self._has_operators = operators
+        if operators or emulation_profiling_dir is not None:
             os.environ.setdefault(PROFILING_VARIABLE, "1")
         self.reports = GraphReports(
             session_memory=session_memory_dir is not None,
@@ -75,6 +107,7 @@ class GraphReportFiles:
         """
         progress.doing("writing what its graphs report")
         count = 0
+        self.operator_times = []
         for number, graph in enumerate(graphs):
             label, name = plan.graph_pipelines[number].label, f"Graph_Pipeline_{number}"
             if self._databases is not None:
@@ -85,10 +118,16 @@ class GraphReportFiles:
                 parts = [memory.content for memory in graph.memories if memory.is_statistics]
                 name = f"{name}_Statistics_{self._mode}.bin"
                 _write_or_warn(self._statistics, name, parts, f"{label} has no neural statistics")
-            if self._profiles is not None:
+            if self._profiles is not None or self._has_operators:
                 content = property_of(device, graph.handle, EMULATION_PROFILE, label)
-                reason = f"{label} has no profile: only the emulation layers measure, with {PROFILING_VARIABLE}=1"
-                _write_or_warn(self._profiles, f"EmulationLayerPipeline_{number}.json", [content], reason)
+                if content is None:
+                    reason = f"only the emulation layers measure operators, with {PROFILING_VARIABLE}=1"
+                    log.warning(__name__, "%s has no profile: %s", label, reason)
+                elif self._profiles is not None:
+                    _write(self._profiles, f"EmulationLayerPipeline_{number}.json", [content])
+                pipeline = plan.graph_pipelines[number]
+                if content is not None and self._has_operators and pipeline.kind == "graph":
+                    self.operator_times += operator_times(label, pipeline.code, content)
             if self._memory is not None:
                 for index, memory in enumerate(graph.memories):
                     _write(self._memory, f"Graph_Pipeline_{count}_Session_RAM_{index}.txt", _rows(memory.content))

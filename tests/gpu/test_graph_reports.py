@@ -4,10 +4,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scenario_runner import GraphReportFiles, Runner
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
+from scenario_runner.graphs.vgf_file import read_vgf
+from scenario_runner.run.report_files import operator_times
 from tests.gpu.ml_scenes import random, three_graphs
 from tests.program import Program
 from tests.scenes import Scene
@@ -64,6 +67,53 @@ def test_session_memory_and_profiles(graphs: Path, dump: Path, tmp_path: Path, p
     assert written
     for path in written:
         assert (tmp_path / "with" / path).read_bytes() == (tmp_path / "without" / path).read_bytes()
+
+
+def test_the_times_of_operators_are_shown(graphs: Path, program: Program) -> None:
+    """Dispatches and operators have rows with their shares; operators have the shapes of their outputs."""
+    ended = program(graphs, "--output", "out", "--profiling", "--repeat", "2")
+    assert (ended.code, ended.err) == (0, "")
+    dispatches, operators = ended.out.split("\n", 1)[1].split("  graph ")
+    assert sorted(line.split()[:2] for line in dispatches.splitlines()[1:]) == [
+        ["0", "dynamic/graph_segment_0"],
+        ["1", "conv/graph_segment_0"],
+        ["2", "any_size/graph_segment_0"],
+    ]
+    rows = [line.split() for line in operators.splitlines()[1:]]
+    assert [[*row[5:7], row[7]] for row in sorted(rows) if row[4] == "'conv'"] == [
+        ["0", "CONV2D", "1x8x8x4"],
+        ["1", "CLAMP", "1x8x8x4"],
+    ]
+    assert sum(float(row[-2]) for row in rows) == pytest.approx(100, abs=0.1 * len(rows))
+
+
+def test_operators_have_their_names_in_the_model(scene: Scene, program: Program) -> None:
+    """Names of operators come from the locations of the model, if the converter keeps them."""
+    type = "tensor<1x3xf32>"
+    body = f'%1 = tosa.tanh %x : ({type}) -> {type} loc("first act")\nreturn %1 : {type}'
+    scene.file("model.mlir", f"func.func @main(%x: {type}) -> {type} {{\n{body}\n}}\n".encode())
+    arguments = ("model.mlir", "-o", "model.vgf", "--converter-option=--emit-debug-info")
+    assert program("convert", *arguments).code == 0
+    np.save(scene.folder / "x.npy", random([1, 3]))
+    ended = program("model.vgf", "--input", "0=x.npy", "--profiling")
+    assert ended.code == 0
+    assert re.search(r"  0  TANH      first act  1x3     +[0-9.]+  100.0 %\n", ended.out)
+
+
+def test_operators_that_the_module_does_not_have(checkout: Path) -> None:
+    """If the layers measured other operators than those of the module, these have no shape."""
+    code = read_vgf(checkout / "tests" / "graphs" / "fixtures" / "conv.vgf").modules[0].code
+    assert isinstance(code, bytes)
+    samples = [{"pipeline_index": 0, "operator_name": "CONV2D", "time_ms": time_ms} for time_ms in (1.5, 2.0)]
+    (only,) = operator_times("conv", code, json.dumps({"samples": samples}).encode())
+    assert only == ("conv", 0, ("CONV2D", "", ()), 3.5)
+
+
+def test_a_dry_run_measures_nothing(graphs: Path, program: Program) -> None:
+    """The options contradict each other."""
+    ended = program(graphs, "--profiling", "--dry-run")
+    message = "error: --profiling and --dry-run contradict each other\n  help: a dry run runs nothing to measure\n"
+    assert (ended.code, ended.out, ended.err) == (2, "", message)
 
 
 def test_memory_is_that_of_the_last_run(graphs: Path, dump: Path, shader_cache: Path) -> None:
