@@ -25,6 +25,14 @@ def error(logger: str, message: str, *arguments: object) -> None:
     _record("error", logger, message, arguments)
 
 
+def printed(logger: str, message: str, *arguments: object) -> None:
+    """A message of a shader, of the level 45, "PRINTF": also heard where only errors are."""
+    _record("printf", logger, message, arguments)
+
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "printf": 45}
+
+
 def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]) -> None:
     global _set_up
     import logging
@@ -32,7 +40,8 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
     if _set_up is not None:
         set_up, _set_up = _set_up, None
         set_up()
-    getattr(logging.getLogger(logger), level)(message, *arguments)
+    logging.addLevelName(_LEVELS["printf"], "PRINTF")
+    logging.getLogger(logger).log(_LEVELS[level], message, *arguments)
 
 
 def hears(logger: str, level: str) -> bool:

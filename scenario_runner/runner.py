@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from scenario_runner.run.result import Prepared, Result
     from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
+    from scenario_runner.vulkan.printf import Printed, Printer
 
 StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
@@ -89,7 +90,8 @@ class Runner(OpenedDevice):
     folder, a path in that folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs;
     ``sync_validation`` lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also
     where no layer is loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or
-    the whole "run" into .rdc files in ``capture_frame_dir``; the others are those of `DeviceOptions`.
+    the whole "run" into .rdc files in ``capture_frame_dir``; ``printf`` collects what shaders print (`Result.printed`),
+    and logs it: True, or the bytes of space for the messages of one command; the others are those of `DeviceOptions`.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.
@@ -118,6 +120,7 @@ class Runner(OpenedDevice):
         debug_labels: bool = False,
         capture_frame: str | None = None,
         capture_frame_dir: StrPath = ".",
+        printf: bool | int = False,
         starting: InstanceStart | None = None,
     ) -> None:
         if ml_emulation not in ("auto", "on", "off"):
@@ -133,6 +136,11 @@ class Runner(OpenedDevice):
             from scenario_runner.run.capture_tools import RenderDocCaptures
 
             self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
+        self._printer: Printer | None = None
+        if printf is not False:
+            from scenario_runner.vulkan.printf import Printer
+
+            self._printer = Printer(None if printf is True else printf)
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike) and pipeline_cache is not False:
             from scenario_runner.run.pipeline_caching import PipelineCaching
@@ -153,6 +161,7 @@ class Runner(OpenedDevice):
             synchronization=sync_validation,
             labels=debug_labels,
             graphics=capture_frame is not None,
+            printer=self._printer,
         )
         super().__init__(options, starting)
         self.timeout_s = timeout_s
@@ -347,8 +356,11 @@ class Runner(OpenedDevice):
         options: RunOptions,
         timings: Timings | None = None,
         capture_dir: StrPath | None = None,
-    ) -> None:
-        """Carry out a plan. The sinks get its results, and captured frames become files in ``capture_dir``."""
+    ) -> tuple[Printed, ...]:
+        """Carry out a plan. The sinks get its results, and captured frames become files in ``capture_dir``.
+
+        Returns what its shaders printed.
+        """
         if options.repeat < 1:
             raise UsageError(f"repeat is {options.repeat}, expected 1 or more")
         if self.strict and plan.warnings:
@@ -382,17 +394,25 @@ class Runner(OpenedDevice):
             on_timed=None if timings is None else timings.take,
             on_graphs=None if reports is None else partial(reports.write, device, plan),
         )
+        if self._printer is not None:
+            self._printer.begin(plan)
         with ExitStack() as stack:
             for sink in sinks:
                 stack.enter_context(sink)
             with nullcontext() if caching is None else caching.used(device, plan):
                 execute(objects, plan, options)
             self._raise_validation_errors(close=True)
+        return () if self._printer is None else tuple(self._printer.messages)
 
     @property
     def frame_captures(self) -> list[str]:
         """The files that RenderDoc captured so far (none without ``capture_frame``)."""
         return [] if self.renderdoc is None else list(self.renderdoc.files)
+
+    @property
+    def printed(self) -> list[Printed]:
+        """Messages that shaders printed in the latest run, which may have failed (none without ``printf``)."""
+        return [] if self._printer is None else self._printer.messages
 
     def close(self) -> None:
         """Destroy the device and the instance; calling it again does nothing, and a later `run` opens both anew.

@@ -239,7 +239,7 @@ def test_public_names() -> None:
 def test_public_names_of_a_runner() -> None:
     """A Runner has no other names than those that are meant to be used."""
     methods = {"close", "plan", "prepare", "release", "run", "run_into", "run_to_files"}
-    facts = {"frame_captures", "live_objects", "physical_device", "validation_messages"}
+    facts = {"frame_captures", "live_objects", "physical_device", "printed", "validation_messages"}
     settings = {"compiler", "renderdoc", "sandbox", "strict", "timeout_s"}
     assert {name for name in dir(Runner()) if not name.startswith("_")} == methods | facts | settings
 

@@ -46,7 +46,7 @@ _ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.E
 # With one of these nothing is run.
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
 # With one of these a tool comes before the driver, or the layers read the environment that is changed for them.
-_BEFORE_DRIVER = ("--capture-frame", "--gfxr", "--emulation-layer-profiling")
+_BEFORE_DRIVER = ("--capture-frame", "--gfxr", "--emulation-layer-profiling", "--printf")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -187,6 +187,7 @@ def shared_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "validation": "report" if options.validation_report else options.validation or options.validation_sync,
         "sync_validation": options.validation_sync,
         "debug_labels": options.debug_labels,
+        "printf": options.printf_size or options.printf,
         **compiler_arguments(options),
     }
 

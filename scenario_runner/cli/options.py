@@ -35,6 +35,7 @@ WARMUP, REPEAT, THRESHOLD_PERCENT = 3, 20, 2.0
 """The defaults of ``bench``."""
 ITEM_TIMEOUT_S: Final = 60.0
 _COUNT, _NUMBER = whole_number(1), whole_number(0)
+_PRINTF_BYTES: Final = whole_number(64, 1 << 30)
 
 
 def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None = None) -> argparse.Namespace:
@@ -93,7 +94,9 @@ def _add_compiler_options(group: argparse._ActionsContainer) -> None:
 
 
 def _add_debugging_options(group: argparse._ActionsContainer) -> None:
-    """--debug-labels, also by the reference runner's name, and --log-level, as it has it."""
+    """--printf, --debug-labels, also by the reference runner's name, and --log-level, as it has it."""
+    add(group, "--printf", "show what shaders print (debugPrintfEXT, printf); needs the validation layer")
+    add(group, "--printf-size BYTES", "the same, with this space for the messages of a command", type=_PRINTF_BYTES)
     add(group, "--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer")
     _add_logging_option(group)
 

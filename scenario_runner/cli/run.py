@@ -39,9 +39,9 @@ _CONTRADICTIONS: Final = (
     ("--dump-after", "--dump-all", "--dump-all writes all that --dump-after can ask for"),
     ("--clear-pipeline-cache", "--fail-on-pipeline-cache-miss", "fill the cache by --pipeline-caching alone first"),
     *(
-        (option, dump, "a dump takes frames apart, which would show: run the scenario twice")
+        (option, other, f"{other} takes frames apart, which would show: run the scenario twice")
         for option in ("--capture-frame", "--gfxr", "--shader-instrumentation")
-        for dump in ("--dump-dir", "--dump-all")
+        for other in ("--dump-dir", "--dump-all", "--printf", "--printf-size")
     ),
 )
 
@@ -105,7 +105,8 @@ def _settle(options: argparse.Namespace) -> None:
 
 def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0) -> int:
     """Run the files from number ``first`` on; returns the exit code of the first that failed, of all files."""
-    if options.isolate and options.timeout is not None:
+    is_isolated = options.isolate or (options.isolate is None and (options.printf or options.printf_size))
+    if is_isolated and options.timeout is not None:
         progress.limit(options.timeout)
     code = progress.numbers[progress.CODE]
     runner_tools: Mapping[str, Any] = {}

@@ -2,8 +2,9 @@
 
 A driver that crashes takes its process with it. So several files run in a child process, forked before anything is
 imported or started. When it crashes, the next child reports the scenario and continues with the rest. The child dies
-with its parent. With --isolate and --timeout a child that hangs is killed. One file runs without a parent, which would
-take a twentieth of the time of a small run, since memory is copied after a fork; a shell beside it reports its crash.
+with its parent. With --timeout and --isolate, or --printf, a child that hangs is killed. One file runs without a
+parent, which would take a twentieth of the time of a small run, since memory is copied after a fork; a shell beside it
+reports its crash.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def supervised(main: Callable[[], int]) -> int:
     argv = sys.argv[1:]
     driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
-    is_isolated = "--isolate" in argv
+    # an older layer that gets what shaders print waits for them where neither --timeout nor Ctrl-C reaches it
+    is_isolated = any(argument == "--isolate" or argument.startswith("--printf") for argument in argv)
     if (len(files) > 1 or (files and is_isolated)) and "--no-isolate" not in argv and _can_fork():
         progress.share()
         return _Supervisor(is_isolated).run(main)

@@ -142,7 +142,7 @@ def _layers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         yield "warning", "layer-unknown", message, "correct VK_INSTANCE_LAYERS, or unset it"
     fix = install_here("validation")
     if not validation["found"]:
-        message = "the validation layer, which --validation loads, is not installed"
+        message = "the validation layer, which --validation and --printf load, is not installed"
         if report["environment"].get("VK_LAYER_PATH"):
             message = "the validation layer is not found; VK_LAYER_PATH hides the system's layers"
             fix = f"unset VK_LAYER_PATH; where that does not help: {fix}"

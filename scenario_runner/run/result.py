@@ -25,6 +25,8 @@ from scenario_runner.vulkan.execute import RunOptions
 if TYPE_CHECKING:
     import numpy
 
+    from scenario_runner.vulkan.printf import Printed
+
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
     """Arrays by uid.
@@ -133,7 +135,8 @@ class Frame(Arrays):
 class Result(Arrays):
     """The results of a run: the outputs by uid, ``frames`` in the order in which they ended, and warnings.
 
-    ``timings`` has what the run took, where that was asked for.
+    ``timings`` has what the run took, and ``printed`` what shaders printed, in the order of the commands, where that
+    was asked for.
     """
 
     def __init__(self, data: dict[str, bytearray], plan: Plan, frames: list[Frame]) -> None:
@@ -141,9 +144,11 @@ class Result(Arrays):
         self.frames = frames
         self.warnings: tuple[Diagnostic, ...] = plan.warnings
         self.timings: Timings | None = None
+        self.printed: tuple[Printed, ...] = ()
 
     def _headline(self) -> str:
-        extra = [counted(len(count), what) for count, what in ((self.frames, "frame"), (self.warnings, "warning"))]
+        counts = {"frame": self.frames, "warning": self.warnings, "printed message": self.printed}
+        extra = [counted(len(count), what) for what, count in counts.items()]
         return ", ".join([super()._headline(), *(text for text in extra if text[0] != "0")])
 
 
@@ -209,7 +214,7 @@ class Prepared:
         scenario: Scenario,
         plan: Plan,
         plan_again: Callable[[Mapping[str, Any]], Plan],
-        execute: Callable[..., None],
+        execute: Callable[..., tuple[Printed, ...]],
         by_uid: Callable[[Inputs], Mapping[str, Any]],
     ) -> None:
         """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids."""
@@ -271,9 +276,11 @@ class Prepared:
                 plan = plan._replace(warnings=())
             collector = Collector(plan)
             sinks = (collector, FileWriter(plan)) if write_files else (collector,)
-            self._execute(plan, sinks, options, timings, capture_dir)
+            printed = self._execute(plan, sinks, options, timings, capture_dir)
         self._warned = True
-        return Result(collector.data, plan, collector.frames)
+        result = Result(collector.data, plan, collector.frames)
+        result.printed = printed
+        return result
 
     def __repr__(self) -> str:
         outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"

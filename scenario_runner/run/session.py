@@ -20,6 +20,7 @@ from scenario_runner.vulkan.requirements import Enabled, enabled_for
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.graph_pipelines import GraphReports
+    from scenario_runner.vulkan.printf import Printer
 
 
 _MOST_CHARACTERS = 300  # of a message of the validation layer, where it was shown as a whole before
@@ -41,7 +42,8 @@ class DeviceOptions(NamedTuple):
     ``requirements`` say what else it is opened with, of a physical device and the disabled extensions, and raise
     UnsupportedError for what it lacks. ``graph_reports`` are asked of its graphs.
     ``synchronization`` lets the validation layer look for hazards. ``labels`` asks for object names and labels for
-    tools. ``graphics`` asks for a queue that does graphics work, which capture tools need.
+    tools. ``graphics`` asks for a queue that does graphics work, which capture tools need. ``printer`` gets what
+    shaders print.
     """
 
     device: str | None = None
@@ -55,6 +57,7 @@ class DeviceOptions(NamedTuple):
     synchronization: bool = False
     labels: bool = False
     graphics: bool = False
+    printer: Printer | None = None
 
 
 class OpenedDevice:
@@ -141,10 +144,11 @@ class OpenedDevice:
             progress.doing("starting the driver")
             starting, self._starting = self._starting, None
             settings = (self._validation, self._options.labels)
-            if starting is not None and (starting.validation, starting.labels) == settings:
+            printer = self._options.printer
+            if starting is not None and (starting.validation, starting.labels) == settings and printer is None:
                 instance = starting.result()
             else:
-                instance = Instance(validation=self._validation, labels=self._options.labels)
+                instance = Instance(validation=self._validation, labels=self._options.labels, printer=printer)
             self._listen(instance)
             self._raised = 0
             try:

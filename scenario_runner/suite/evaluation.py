@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from fractions import Fraction
+from typing import Final
 
 import numpy
 
@@ -36,7 +37,7 @@ from scenario_runner.suite.expectations.model import METRICS, Needs
 from scenario_runner.suite.expectations.outputs import outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
-from scenario_runner.suite.records import EvaluationOptions, Item, Outcome, OutputCheck, Status
+from scenario_runner.suite.records import BAD, EvaluationOptions, Item, Outcome, OutputCheck, Status
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.elements import BITWISE, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.metrics import pairs_of, verdict
@@ -45,6 +46,8 @@ from scenario_runner.text import close_names, counted, did_you_mean, distinct
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.requirements import lacks_capability, lacks_feature
+
+_MOST_PRINTED: Final = 1000
 
 
 def lacking(needs: Needs, physical: PhysicalDevice) -> Iterator[str]:
@@ -159,7 +162,10 @@ def run_item(item: Item, runners: Runners, options: EvaluationOptions | None = N
         outcome = of_error(error)
     else:
         evaluation = _Evaluation(item, expectations, runners, options or EvaluationOptions())
+        evaluation.runner.printed.clear()  # that of the item before
         outcome = evaluation.outcome()
+        if outcome.status in BAD:
+            outcome = outcome._replace(printed=tuple(map(str, evaluation.runner.printed[:_MOST_PRINTED])))
         start += evaluation.evidence_s  # which is no time of the item
     return outcome._replace(seconds=time.perf_counter() - start)
 

@@ -20,8 +20,8 @@ import threading
 import zlib  # noqa: F401
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from contextlib import ExitStack, nullcontext
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from scenario_runner import errors, log, system_limits
 from scenario_runner.system_packages import install_here
@@ -33,8 +33,8 @@ from scenario_runner.vulkan.layers import (
     VALIDATION_LAYER,
     available_layers,
     has_instance_extension,
-    hazard_settings,
     requested_layers,
+    validation_structs,
     with_place,
 )
 from scenario_runner.vulkan.loader import (
@@ -51,6 +51,9 @@ from scenario_runner.vulkan.physical_device import PhysicalDevice, chain_of
 from scenario_runner.vulkan.requirements import Enabled
 from scenario_runner.vulkan.structs import chain, enumerated, new
 
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.printf import Printer
+
 _Object = TypeVar("_Object")
 Checks: TypeAlias = 'bool | Literal["sync"]'
 """Use of the validation layer: true loads it, and with "sync" it looks for hazards as well."""
@@ -58,6 +61,7 @@ Checks: TypeAlias = 'bool | Literal["sync"]'
 Planned = TypeVar("Planned")
 
 _DEBUG_UTILS = "VK_EXT_debug_utils"
+_INFO = vk.DEBUG_UTILS_MESSAGE_SEVERITY_INFO_BIT_EXT
 _ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
 _WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
 _VALIDATION_AND_PERFORMANCE = (
@@ -71,15 +75,24 @@ class Instance:
     ``layers`` are enabled in this order, the first one next to the application. ``validation=True`` enables the Khronos
     validation layer and collects what it says in ``validation_messages``; those of severity error are in
     ``validation_errors`` as well, each with the JSON pointer of what caused it, where that is known. ``labels`` asks
-    for VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells.
+    for VK_EXT_debug_utils, which is there as well where a layer could make use of it; the attribute tells. ``printer``
+    gets what shaders print, from the same layer.
     """
 
-    def __init__(self, *, layers: Sequence[str] = (), validation: Checks = False, labels: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        layers: Sequence[str] = (),
+        validation: Checks = False,
+        labels: bool = False,
+        printer: Printer | None = None,
+    ) -> None:
         self.validation_messages: list[str] = []
         self.validation_errors: list[tuple[str | None, str]] = []
         # The JSON pointer of what is being created or recorded, for what the validation layer says of it.
         self.subject: str | None = None
         self.validation = validation
+        self.printer = printer
         self.layers = tuple(layers)
         self._stack = ExitStack()
         if loader.loader_version() < API_1_2:
@@ -89,13 +102,14 @@ class Instance:
             )
         names = list(layers)
         extensions = []
-        if validation:
+        has_validation_layer = bool(validation) or printer is not None
+        if has_validation_layer:
             if VALIDATION_LAYER not in [name for name, _, _ in available_layers()]:
                 message = f"the validation layer {VALIDATION_LAYER} is not installed"
                 raise errors.UnsupportedError(message, help=install_here("validation"))
             names.append(VALIDATION_LAYER)
         names += [tool for tool in layer_list.tools if tool not in names]
-        self.labels = bool(validation) or (
+        self.labels = has_validation_layer or (
             (labels or bool(requested_layers())) and has_instance_extension(_DEBUG_UTILS)
         )
         if self.labels:
@@ -112,13 +126,15 @@ class Instance:
             ppEnabledLayerNames=names,
             ppEnabledExtensionNames=extensions,
         )
-        if validation:
+        if has_validation_layer:
             messenger = self._messenger_info()
             chain(info, messenger)  # for what is said while the instance is made or destroyed
-        if validation == "sync":
-            chain(info, *hazard_settings())
+        if validation == "sync" or printer is not None:
+            hazards, printf = validation == "sync", printer is not None
+            chain(info, *validation_structs(checks=bool(validation), hazards=hazards, printf=printf))
         handle = ffi.new("VkInstance*")
-        code = loader.load().vkCreateInstance(info, ffi.NULL, handle)
+        with nullcontext() if printer is None else printer.settings():
+            code = loader.load().vkCreateInstance(info, ffi.NULL, handle)
         if code < 0:
             raise (errors.NoDeviceError if code in (-3, -9) else error_class(code))(
                 f"vkCreateInstance failed with {result_name(code)}"
@@ -129,7 +145,7 @@ class Instance:
         self.fn = Functions(loader.instance_function, self.handle)
         self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
         try:
-            if validation:
+            if has_validation_layer:
                 self._listen(messenger)
             name = "vkEnumeratePhysicalDevices"
             devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
@@ -140,9 +156,14 @@ class Instance:
 
     def _messenger_info(self) -> Any:
         """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
+        printer = self.printer
 
-        @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT")  # type: ignore[untyped-decorator]
+        onerror = None if printer is None else printer.failed
+
+        @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", onerror=onerror)  # type: ignore[untyped-decorator]
         def on_message(severity: int, _types: int, data: Any, _user: Any) -> int:
+            if printer is not None and (printer.take(severity, data, self.subject) or not self.validation):
+                return 0
             pointer, text = with_place(data, self.subject)
             if self.layers and OF_ML_LAYERS.search(text):
                 return 0
@@ -157,7 +178,7 @@ class Instance:
         self._on_message = on_message  # cffi callbacks live as long as this reference
         return new(
             "VkDebugUtilsMessengerCreateInfoEXT",
-            messageSeverity=_WARNING_AND_ERROR,
+            messageSeverity=_WARNING_AND_ERROR | (0 if printer is None else _INFO),
             messageType=_VALIDATION_AND_PERFORMANCE,
             pfnUserCallback=on_message,
         )

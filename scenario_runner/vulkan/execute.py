@@ -184,6 +184,9 @@ class Execution:
         options = self._options
         capture = None if iteration else options.capture
         parts = _parts_of(frame) if self._flows else [frame]
+        printer = self._device.instance.printer
+        if printer is not None:  # the layer does not tell which command a message is of
+            parts = [frame._replace(operations=(operation,)) for operation in frame.operations] or [frame]
         if capture is not None:
             parts = [captured for part in parts for captured in capture.parts(part)]
         # with optical flows, recording changes what was recorded before
@@ -198,11 +201,16 @@ class Execution:
             if log.hears(__name__, "INFO"):
                 _tell(part)
             ends = is_last and self._has_boundaries and (part.boundary or self._labels is not None)
+            if printer is not None:
+                printer.running(next(iter(part.operations), None), iteration)
             try:
                 with progress.phase("submit", "frame", str(index)):
                     self._submission.submit(commands, self._boundary(iteration, frame) if ends else None)
                 with progress.phase("wait", "frame", str(index)):
                     self._submission.wait(frame.title, options.timeout_s)
+                    if printer is not None:  # newer layers print on a thread of their own, which only this waits for
+                        self._device.fn.vkQueueWaitIdle(self._device.queue)
+                        printer.ran()
                 if self.timestamps is not None:
                     with progress.phase("readback", "timestamps"):
                         self.timestamps.collect(commands, iteration, index)

@@ -6,7 +6,9 @@ reads are inspected.
 
 import os
 import re
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Any
@@ -39,6 +41,25 @@ def package_folder() -> str | None:
 def manifest_path(deployed: str, layer: str) -> str:
     """The manifest of a layer in the package's folder."""
     return os.path.join(deployed, "share", "vulkan", "explicit_layer.d", f"{FILES[layer]}.json")
+
+
+# Environment variables belong to the whole process.
+_environment = threading.RLock()
+
+
+@contextmanager
+def with_environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable that the loader or a layer reads while an instance is made, as long as the block runs."""
+    with _environment:
+        before = os.environ.get(name)
+        os.environ[name] = value
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
 
 
 RENDERDOC_VARIABLE = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
@@ -110,19 +131,20 @@ def with_place(data: Any, subject: str | None) -> tuple[str | None, str]:
 
     ``subject`` is what is being created or recorded; where it is unknown, the labels of the command buffer tell.
     """
-    names = [_text(named.pObjectName) for named in data.pObjects[0 : data.objectCount] if named.pObjectName]
+    names = [text_of(named.pObjectName) for named in data.pObjects[0 : data.objectCount] if named.pObjectName]
     if subject is None:
         for label in data.pCmdBufLabels[0 : data.cmdBufLabelCount]:
-            match = _COMMAND.match(_text(label.pLabelName))
+            match = _COMMAND.match(text_of(label.pLabelName))
             if match:
                 subject = f"/commands/{match[1]}"
     parts = [] if subject is None else [subject]
     parts += [", ".join(map(repr, dict.fromkeys(filter(None, names))))] if any(names) else []
-    return subject, ": ".join([*parts, _text(data.pMessage)])
+    return subject, ": ".join([*parts, text_of(data.pMessage)])
 
 
-def _text(chars: Any) -> str:
-    return str(ffi.string(chars).decode(errors="replace"))
+def text_of(chars: Any) -> str:
+    """Text of a layer; NULL is empty."""
+    return "" if chars == ffi.NULL else str(ffi.string(chars).decode(errors="replace"))
 
 
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
@@ -140,11 +162,18 @@ _FOR_HAZARDS = ("validate_sync", "syncval_shader_accesses_heuristic")
 _LAYER_SETTINGS = "VK_EXT_layer_settings"
 
 
-def hazard_settings() -> list[Any]:
-    """Structures for VkInstanceCreateInfo that let the layer look for hazards; older versions know only the first."""
-    features = [vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT]
-    structs = [new("VkValidationFeaturesEXT", pEnabledValidationFeatures=features)]
-    if has_instance_extension(_LAYER_SETTINGS, VALIDATION_LAYER):
+def validation_structs(*, checks: bool, hazards: bool, printf: bool) -> list[Any]:
+    """Structures for VkInstanceCreateInfo with what the layer does besides its ``checks``, or in their place.
+
+    Older versions know only the first one.
+    """
+    features = [vk.VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT] if hazards else []
+    features += [vk.VALIDATION_FEATURE_ENABLE_DEBUG_PRINTF_EXT] if printf else []
+    disabled = [] if checks else [vk.VALIDATION_FEATURE_DISABLE_ALL_EXT]
+    structs = [
+        new("VkValidationFeaturesEXT", pEnabledValidationFeatures=features, pDisabledValidationFeatures=disabled)
+    ]
+    if hazards and has_instance_extension(_LAYER_SETTINGS, VALIDATION_LAYER):
         settings = [
             {
                 "pLayerName": VALIDATION_LAYER,

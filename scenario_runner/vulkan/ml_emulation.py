@@ -6,11 +6,12 @@ libraries without a folder; the system finds a library by this name while it is 
 Order matters: the graph layer stands on the tensor layer.
 """
 
+from __future__ import annotations
+
 import os
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from scenario_runner import errors
 from scenario_runner.vulkan import ffi, loader
@@ -23,10 +24,14 @@ from scenario_runner.vulkan.layers import (
     available_layers,
     manifest_path,
     package_folder,
+    with_environment,
 )
 from scenario_runner.vulkan.loader import API_1_3
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.requirements import reason_against
+
+if TYPE_CHECKING:
+    from scenario_runner.vulkan.printf import Printer
 
 Mode = Literal["auto", "on", "off"]
 
@@ -36,9 +41,6 @@ DATA_GRAPH = "VK_ARM_data_graph"
 # Older loaders know VK_LAYER_PATH alone, which replaces the standard folders instead of adding to them.
 _ADD_LAYER_PATH_SINCE = API_1_3 | 234
 _STANDARD_FOLDERS = ("/usr/local/etc", "/usr/local/share", "/etc", "/usr/share")
-
-# Environment variables belong to the whole process.
-_environment = threading.Lock()
 
 
 def needed_layers(physical: PhysicalDevice, needed: Collection[str], mode: Mode) -> tuple[str, ...]:
@@ -68,7 +70,7 @@ def reopen(
             f"{physical.name!r} has no {TENSORS} and {DATA_GRAPH}, and the ML emulation layers cannot run on it:"
             f" {reason}"
         )
-    layered = open_layered(layers, validation=validation, labels=instance.labels)
+    layered = open_layered(layers, validation=validation, labels=instance.labels, printer=instance.printer)
     for device in layered.physical_devices:
         if device.index == physical.index and device.uuid == physical.uuid:
             layered.follow(instance)
@@ -78,7 +80,9 @@ def reopen(
     raise errors.UnsupportedError(f"the ML emulation layers do not show the device {physical.name!r}")
 
 
-def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = False) -> Instance:
+def open_layered(
+    layers: tuple[str, ...], *, validation: Checks, labels: bool = False, printer: Printer | None = None
+) -> Instance:
     """An instance with the emulation layers. Raises MissingPackageError when they are not installed."""
     deployed = package_folder()
     if deployed is None and not {*layers} <= {name for name, _, _ in available_layers()}:
@@ -88,7 +92,7 @@ def open_layered(layers: tuple[str, ...], *, validation: Checks, labels: bool = 
             help=f"install them with 'scenario-runner doctor --fix', or: pip install {PACKAGE}",
         )
     with nullcontext() if deployed is None else _search_path(deployed):
-        return Instance(layers=layers, validation=validation, labels=labels)
+        return Instance(layers=layers, validation=validation, labels=labels, printer=printer)
 
 
 @contextmanager
@@ -99,18 +103,10 @@ def _search_path(deployed: str) -> Iterator[None]:
             with suppress(OSError):
                 library = ffi.dlopen(os.path.join(deployed, "lib", f"lib{file}.so"))
                 stack.callback(ffi.dlclose, library)
-        stack.enter_context(_environment)
         name, others = "VK_ADD_LAYER_PATH", os.environ.get("VK_ADD_LAYER_PATH")
         if os.environ.get("VK_LAYER_PATH") or loader.loader_version() < _ADD_LAYER_PATH_SINCE:
             standard = [os.path.join(base, "vulkan", "explicit_layer.d") for base in _STANDARD_FOLDERS]
             name, others = "VK_LAYER_PATH", os.environ.get("VK_LAYER_PATH") or os.pathsep.join(standard)
-        before = os.environ.get(name)
         folder = os.path.dirname(manifest_path(deployed, GRAPH_LAYER))
-        os.environ[name] = os.pathsep.join(filter(None, (folder, others)))
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = before
+        stack.enter_context(with_environment(name, os.pathsep.join(filter(None, (folder, others)))))
+        yield

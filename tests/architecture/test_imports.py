@@ -38,7 +38,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # The files of vulkan/, from the bottom to the top.
 VULKAN = (
-    *("loader", "structs", "layers", "physical_device", "requirements", "device", "ml_emulation"),
+    *("loader", "structs", "layers", "printf", "physical_device", "requirements", "device", "ml_emulation"),
     *("memory", "resources", "image_support", "images", "tensors"),
     *("pipeline", "driver_cache", "measurements", "graph_pipelines", "optical_flow"),
     *("recording", "recorders", "transfer", "frame_capture", "execute"),

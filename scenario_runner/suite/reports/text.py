@@ -145,10 +145,11 @@ class _Limits(NamedTuple):
     messages: int = 10
     stack: int = 12
     output: int = 5
+    printed: int = 10
 
 
 _SHORT: Final = _Limits()
-_EVERYTHING: Final = _Limits(64, 1000, 1000, 1000)
+_EVERYTHING: Final = _Limits(64, 1000, 1000, 1000, 1000)
 
 
 def headline(result: Result) -> str:
@@ -195,7 +196,7 @@ def full_text(result: Result, info: SuiteInfo) -> str:
 
 def is_same(one: Outcome, other: Outcome) -> bool:
     """Return whether two attempts gave the same, whatever time they took and whatever had run before."""
-    varying: dict[str, Any] = {"seconds": 0.0, "output": "", "before": (), "before_count": 0}
+    varying: dict[str, Any] = {"seconds": 0.0, "output": "", "before": (), "before_count": 0, "printed": ()}
     return one._replace(**varying) == other._replace(**varying)
 
 
@@ -246,6 +247,11 @@ def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
             yield f"  help: {diagnostic['help']}"
     if len(outcome.diagnostics) > limits.messages:
         yield f"and {counted(len(outcome.diagnostics) - limits.messages, 'message')} more"
+    if outcome.printed:
+        yield "printed by shaders:"
+        yield from (f"  {text}" for text in outcome.printed[: limits.printed])
+        if len(outcome.printed) > limits.printed:
+            yield f"  and {len(outcome.printed) - limits.printed} more"
     if outcome.status in ("Crash", "Timeout"):
         if outcome.stack:
             yield "stack:"

@@ -1,0 +1,219 @@
+"""Messages that shaders print (debugPrintfEXT of GLSL, printf of HLSL), through the Khronos validation layer.
+
+The layer adds code to shaders that print, and hands out their messages through VK_EXT_debug_utils: older versions in
+vkQueueSubmit, newer ones on a thread of their own. Messages do not name commands, so each command is submitted alone.
+They name invocations with ``printf_verbose``, which version 1.3.239 (Debian 12) reads from a settings file only.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from scenario_runner import log
+from scenario_runner.errors import UsageError
+from scenario_runner.temporary import temporary_folder
+from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.layers import text_of, with_environment
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.plan import Operation, Plan
+
+BUFFER_BYTES: Final = 1 << 16
+"""The default space for the messages of one command; that of the layer has room for about 25."""
+LEAST_BYTES, MOST_BYTES = 64, 1 << 30
+
+_SETTINGS_VARIABLE, _SETTINGS_FILE = "VK_LAYER_SETTINGS_PATH", "vk_layer_settings.txt"
+_BUFFER_SIZE = "khronos_validation.printf_buffer_size"
+_WHERE = (
+    r"Stage = (?P<stage>\w+)\. +(?:Global invocation ID \(x, y, z\) = \((?P<id>[^)]*)\)"
+    r"|Vertex Index = (?P<vertex>\d+ Instance Index = \d+)\. |Fragment coord \(x,y\) = \((?P<coord>[^)]*)\)\. )"
+)
+# Messages of 1.3.239 and of 1.4.309, each as it is with printf_verbose and without.
+_FORMS = (
+    re.compile(
+        rf"\| MessageID = \w+ \| Command buffer .*?{_WHERE} (?P<text>.*) (?:Unable to find [^\n]*"
+        r"|Debug shader printf message generated (?:in file (?P<file>[^\n]*) )?at line (?P<line>\d+)\.\n.*)\Z",
+        re.DOTALL,
+    ),
+    re.compile(
+        rf"DebugPrintf:\n(?P<text>.*)\n{_WHERE}\nCommand buffer .*?"
+        r"(?:Unable to [^\n]*|Debug shader printf message generated at (?P<file>[^\n]*):(?P<line>\d+)\n.*)\n\Z",
+        re.DOTALL,
+    ),
+    re.compile(r"(?:\| MessageID = \w+ \| |DebugPrintf:\n)(?P<text>.*)\Z", re.DOTALL),
+)
+
+
+class Printed(NamedTuple):
+    """A message of a shader.
+
+    ``command`` counts the commands of the scenario from 0, and ``iteration`` those of ``repeat``. ``shader`` is its uid
+    and ``stage`` "compute", "vertex" or "fragment". ``invocation`` is gl_GlobalInvocationID, the indexes of the vertex
+    and the instance, or gl_FragCoord.xy in texels. ``source`` is "file:line" in shaders with debug information. Stage,
+    invocation and source are empty where the layer does not tell.
+    """
+
+    text: str
+    command: int
+    shader: str
+    stage: str = ""
+    invocation: tuple[float, ...] = ()
+    source: str = ""
+    iteration: int = 0
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{number:g}" for number in self.invocation)
+        stage = "" if self.stage in ("", "compute") else f" {self.stage}"
+        iteration = f" in iteration {self.iteration}" if self.iteration else ""
+        source = f", {self.source}" if self.source else ""
+        place = f"{self.shader}{stage}{f' ({where})' if where else ''}"
+        return f"/commands/{self.command}: {place}{iteration}{source}: {self.text}"
+
+
+class Printer:
+    """Collects what shaders print in the runs of one Runner.
+
+    Life cycle: made; each instance is created within `settings`; `begin` starts a run, `running` each of its
+    operations, whose messages `take` gets.
+    """
+
+    def __init__(self, buffer_bytes: int | None = None) -> None:
+        """``buffer_bytes`` is the space for the messages of one command (None: that of the layer's settings file, or
+        `BUFFER_BYTES`). Raises UsageError."""
+        if buffer_bytes is not None and not LEAST_BYTES <= buffer_bytes <= MOST_BYTES:
+            message = f"printf is {buffer_bytes}, expected True or a number of bytes from {LEAST_BYTES} to {MOST_BYTES}"
+            raise UsageError(message)
+        self.messages: list[Printed] = []
+        self._forced = buffer_bytes is not None
+        self._size_bytes = buffer_bytes or BUFFER_BYTES
+        self._plan: Plan | None = None
+        self._operation: Any = None
+        self._iteration = self._first = 0
+        self._error: BaseException | None = None
+
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        """Let the layer of an instance that is created in the block read our settings after the user's own, which stay
+        in force but for where messages go. Raises OSError."""
+        path = os.environ.get(_SETTINGS_VARIABLE, "")
+        if not os.path.isfile(path):
+            path = os.path.join(path, _SETTINGS_FILE)
+        lines: list[str] = []
+        with suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+        ours = {"khronos_validation.printf_to_stdout": "false", "khronos_validation.printf_verbose": "true"}
+        theirs = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
+        if self._forced or not theirs.get(_BUFFER_SIZE, "").isdecimal():
+            ours[_BUFFER_SIZE] = str(self._size_bytes)
+        else:
+            self._size_bytes = int(theirs[_BUFFER_SIZE])
+        if "khronos_validation.printf_verbose" in theirs:
+            del ours["khronos_validation.printf_verbose"]
+        lines = [line for line in lines if line.partition("=")[0].strip() not in ours]
+        lines += [f"{key} = {value}" for key, value in ours.items()]
+        with temporary_folder() as folder:
+            path = os.path.join(folder, _SETTINGS_FILE)
+            with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write("\n".join([*lines, ""]))
+            with with_environment(_SETTINGS_VARIABLE, path):
+                yield
+
+    def begin(self, plan: Plan) -> None:
+        """Begin a run."""
+        self.messages = []
+        self._plan = plan
+
+    def running(self, operation: Operation | None, iteration: int) -> None:
+        """Note the operation that is submitted next."""
+        self._operation, self._iteration = operation, iteration
+        self._first = len(self.messages)
+
+    def ran(self) -> None:
+        """Note that all messages of the operation have come. Raises what `failed` was told."""
+        self._operation = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def failed(self, _kind: object, error: BaseException, _trace: object) -> None:
+        """Keep an error of the messenger's callback, such as Ctrl-C, which the layer cannot pass on."""
+        self._error = error
+
+    def take(self, severity: int, data: Any, subject: str | None) -> bool:
+        """Take a VkDebugUtilsMessengerCallbackDataEXT. Returns whether it is about printing, or of no interest.
+
+        ``subject`` is what is being created. Where messages are lost or nothing can be printed, a warning is logged.
+        """
+        name = text_of(data.pMessageIdName)
+        if "DEBUG-PRINTF" not in name:
+            return severity < vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT or name == "VALIDATION-SETTINGS"
+        text = text_of(data.pMessage)
+        if severity < vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT:
+            self._add(text)
+        elif "truncated" in text:
+            self._truncated()
+        elif "descriptor set at slot" in text:
+            reason = "its pipelines use the last descriptor set of the device, which the validation layer needs"
+            log.warning(__name__, "%s: nothing that the shader prints is shown: %s", subject, reason)
+        elif severity >= vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT:
+            reason = text.rpartition(" | ")[2]
+            log.warning(__name__, "nothing that shaders print is shown; the validation layer says: %s", reason)
+        return True
+
+    def _add(self, message: str) -> None:
+        match = next(filter(None, (form.search(message) for form in _FORMS)), None)
+        parts: dict[str, str | None] = {"text": message} if match is None else match.groupdict()
+        stage = (parts.get("stage") or "").lower()
+        place = parts.get("id") or parts.get("vertex") or parts.get("coord") or ""
+        source = f"{parts.get('file') or 'line'}:{parts['line']}" if parts.get("line") else ""
+        operation = self._operation
+        printed = Printed(
+            parts["text"] or "",
+            -1 if operation is None else operation.command,
+            self._shader(stage),
+            stage,
+            tuple(map(float, re.findall(r"[\d.]+", place))),
+            source,
+            self._iteration,
+        )
+        self.messages.append(printed)
+        log.printed(__name__, "%s", printed)
+
+    def _shader(self, stage: str) -> str:
+        """The uid of the shader in this stage of the operation; of draws it is unknown without one."""
+        operation, plan = self._operation, self._plan
+        if plan is None or operation is None:
+            return ""
+        if operation.kind == "dispatch":
+            names = plan.names.get(operation.command, ())  # where another shader has the same content
+            return names[0] if len(names) == 1 else plan.pipelines[operation.pipeline].label
+        if operation.kind == "draw" and stage:
+            return str(getattr(plan.graphics_pipelines[operation.pipeline], stage).label)
+        return ""
+
+    def _truncated(self) -> None:
+        """Warn of lost messages with the size that helps: for each invocation as many as the most that one printed, of
+        the size that those at hand have."""
+        messages, operation, plan = self.messages[self._first :], self._operation, self._plan
+        size, invocations = self._size_bytes, 0
+        if messages and operation is not None and plan is not None:
+            if operation.kind == "dispatch":
+                pipeline = plan.pipelines[operation.pipeline]
+                invocations = math.prod(operation.workgroup_count) * math.prod(pipeline.local_size)
+            elif operation.kind == "draw":
+                invocations = 3 + math.prod(operation.extent)
+            counts = Counter((message.stage, message.invocation) for message in messages if message.invocation)
+            each = max(counts.values(), default=1)
+            needed = invocations * each * size // len(messages)
+        else:
+            needed = 16 * size
+        enough = min(MOST_BYTES, 1 << max(needed, 2 * size).bit_length())
+        place = "" if operation is None else f"/commands/{operation.command}: "
+        message = "%sthe shaders print more than %d bytes hold, and the rest is lost; use --printf-size %d (printf=%d)"
+        log.warning(__name__, message, place, size, enough, enough)
