@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner import log
-from scenario_runner.errors import UsageError
-from scenario_runner.temporary import temporary_folder
+from scenario_runner import log, temporary
+from scenario_runner.errors import FileError, UsageError
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import text_of, with_environment
 
@@ -100,7 +99,7 @@ class Printer:
     @contextmanager
     def settings(self) -> Iterator[None]:
         """Let the layer of an instance that is created in the block read our settings after the user's own, which stay
-        in force but for where messages go. Raises OSError."""
+        in force but for where messages go. Raises FileError."""
         path = os.environ.get(_SETTINGS_VARIABLE, "")
         if not os.path.isfile(path):
             path = os.path.join(path, _SETTINGS_FILE)
@@ -117,12 +116,19 @@ class Printer:
             del ours["khronos_validation.printf_verbose"]
         lines = [line for line in lines if line.partition("=")[0].strip() not in ours]
         lines += [f"{key} = {value}" for key, value in ours.items()]
-        with temporary_folder() as folder:
+        try:
+            folder = temporary.make_folder()
             path = os.path.join(folder, _SETTINGS_FILE)
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write("\n".join([*lines, ""]))
+        except OSError as error:
+            message = f"the settings of the validation layer cannot be written to a temporary file: {error.strerror}"
+            raise FileError(message) from error
+        try:
             with with_environment(_SETTINGS_VARIABLE, path):
                 yield
+        finally:
+            temporary.remove(folder)
 
     def begin(self, plan: Plan) -> None:
         """Begin a run."""
