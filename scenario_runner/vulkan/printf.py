@@ -123,7 +123,7 @@ class Printer:
                 file.write("\n".join([*lines, ""]))
         except OSError as error:
             message = f"the settings of the validation layer cannot be written to a temporary file: {error.strerror}"
-            raise FileError(message) from error
+            raise FileError(message, help="set TMPDIR to a folder that can be written and has room") from error
         try:
             with with_environment(_SETTINGS_VARIABLE, path):
                 yield
