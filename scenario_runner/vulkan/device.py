@@ -114,6 +114,22 @@ class Instance:
         )
         if self.labels:
             extensions.append(_DEBUG_UTILS)
+        messenger = self._messenger_info() if has_validation_layer else None
+        self.handle: Any = self._create(names, extensions, messenger)
+        self.fn = Functions(loader.instance_function, self.handle)
+        self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
+        try:
+            if messenger is not None:
+                self._listen(messenger)
+            name = "vkEnumeratePhysicalDevices"
+            devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
+            self.physical_devices = [PhysicalDevice(self.fn, handle, index) for index, handle in enumerate(devices)]
+        except BaseException:
+            self.close()
+            raise
+
+    def _create(self, names: list[str], extensions: list[str], messenger: Any) -> Any:
+        """A VkInstance with these layers and extensions; ``messenger`` is None without the validation layer."""
         application = new(
             "VkApplicationInfo",
             pApplicationName="scenario-runner",
@@ -126,12 +142,11 @@ class Instance:
             ppEnabledLayerNames=names,
             ppEnabledExtensionNames=extensions,
         )
-        if has_validation_layer:
-            messenger = self._messenger_info()
+        if messenger is not None:
             chain(info, messenger)  # for what is said while the instance is made or destroyed
-        if validation == "sync" or printer is not None:
-            hazards, printf = validation == "sync", printer is not None
-            chain(info, *validation_structs(checks=bool(validation), hazards=hazards, printf=printf))
+        hazards, printer = self.validation == "sync", self.printer
+        if hazards or printer is not None:
+            chain(info, *validation_structs(bool(self.validation), hazards=hazards, printf=printer is not None))
         handle = ffi.new("VkInstance*")
         with nullcontext() if printer is None else printer.settings():
             code = loader.load().vkCreateInstance(info, ffi.NULL, handle)
@@ -141,23 +156,11 @@ class Instance:
                 + (f" (layers: {', '.join(names)})" if names else ""),
                 help="'scenario-runner doctor' shows which loader and drivers are found",
             )
-        self.handle: Any = handle[0]
-        self.fn = Functions(loader.instance_function, self.handle)
-        self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
-        try:
-            if has_validation_layer:
-                self._listen(messenger)
-            name = "vkEnumeratePhysicalDevices"
-            devices = enumerated("VkPhysicalDevice", name, self.fn.vkEnumeratePhysicalDevices, self.handle)
-            self.physical_devices = [PhysicalDevice(self.fn, handle, index) for index, handle in enumerate(devices)]
-        except BaseException:
-            self.close()
-            raise
+        return handle[0]
 
     def _messenger_info(self) -> Any:
         """A VkDebugUtilsMessengerCreateInfoEXT that collects the messages of the validation layer."""
         printer = self.printer
-
         onerror = None if printer is None else printer.failed
 
         @ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", onerror=onerror)  # type: ignore[untyped-decorator]

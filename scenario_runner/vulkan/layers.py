@@ -162,7 +162,7 @@ _FOR_HAZARDS = ("validate_sync", "syncval_shader_accesses_heuristic")
 _LAYER_SETTINGS = "VK_EXT_layer_settings"
 
 
-def validation_structs(*, checks: bool, hazards: bool, printf: bool) -> list[Any]:
+def validation_structs(checks: bool, *, hazards: bool, printf: bool) -> list[Any]:
     """Structures for VkInstanceCreateInfo with what the layer does besides its ``checks``, or in their place.
 
     Older versions know only the first one.

@@ -29,6 +29,7 @@ LEAST_BYTES, MOST_BYTES = 64, 1 << 30
 
 _SETTINGS_VARIABLE, _SETTINGS_FILE = "VK_LAYER_SETTINGS_PATH", "vk_layer_settings.txt"
 _BUFFER_SIZE = "khronos_validation.printf_buffer_size"
+_VERBOSE, _TO_STDOUT = "khronos_validation.printf_verbose", "khronos_validation.printf_to_stdout"
 _WHERE = (
     r"Stage = (?P<stage>\w+)\. +(?:Global invocation ID \(x, y, z\) = \((?P<id>[^)]*)\)"
     r"|Vertex Index = (?P<vertex>\d+ Instance Index = \d+)\. |Fragment coord \(x,y\) = \((?P<coord>[^)]*)\)\. )"
@@ -91,7 +92,7 @@ class Printer:
         self.messages: list[Printed] = []
         self._forced = buffer_bytes is not None
         self._size_bytes = buffer_bytes or BUFFER_BYTES
-        self._plan: Plan | None = None
+        self._plan: Any = None
         self._operation: Any = None
         self._iteration = self._first = 0
         self._error: BaseException | None = None
@@ -106,14 +107,10 @@ class Printer:
         lines: list[str] = []
         with suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
-        ours = {"khronos_validation.printf_to_stdout": "false", "khronos_validation.printf_verbose": "true"}
         theirs = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
-        if self._forced or not theirs.get(_BUFFER_SIZE, "").isdecimal():
-            ours[_BUFFER_SIZE] = str(self._size_bytes)
-        else:
+        if not self._forced and theirs.get(_BUFFER_SIZE, "").isdecimal():
             self._size_bytes = int(theirs[_BUFFER_SIZE])
-        if "khronos_validation.printf_verbose" in theirs:
-            del ours["khronos_validation.printf_verbose"]
+        ours = {_BUFFER_SIZE: str(self._size_bytes), _VERBOSE: theirs.get(_VERBOSE, "true"), _TO_STDOUT: "false"}
         lines = [line for line in lines if line.partition("=")[0].strip() not in ours]
         lines += [f"{key} = {value}" for key, value in ours.items()]
         try:
@@ -194,11 +191,11 @@ class Printer:
     def _shader(self, stage: str) -> str:
         """The uid of the shader in this stage of the operation; of draws it is unknown without one."""
         operation, plan = self._operation, self._plan
-        if plan is None or operation is None:
+        if operation is None:
             return ""
         if operation.kind == "dispatch":
             names = plan.names.get(operation.command, ())  # where another shader has the same content
-            return names[0] if len(names) == 1 else plan.pipelines[operation.pipeline].label
+            return str(names[0] if len(names) == 1 else plan.pipelines[operation.pipeline].label)
         if operation.kind == "draw" and stage:
             return str(getattr(plan.graphics_pipelines[operation.pipeline], stage).label)
         return ""
@@ -208,7 +205,7 @@ class Printer:
         the size that those at hand have."""
         messages, operation, plan = self.messages[self._first :], self._operation, self._plan
         size, invocations = self._size_bytes, 0
-        if messages and operation is not None and plan is not None:
+        if messages and operation is not None:
             if operation.kind == "dispatch":
                 pipeline = plan.pipelines[operation.pipeline]
                 invocations = math.prod(operation.workgroup_count) * math.prod(pipeline.local_size)
