@@ -31,6 +31,8 @@ from scenario_runner.suite.tolerance.tosa import FLAGS, MODES
 if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
 
+# The keys of an output that take no other one, with the reason.
+ALONE = {"sha256": "a digest says only that bytes are equal", "tosa": "its mode says which elements are right"}
 _KEY = "expect"  # of the expectations in a scenario
 _POINTER = f"/{_KEY}"
 _ABOUT_KEYS = ("SR-EXPECT-002",)
@@ -290,8 +292,7 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
     if len(sources) > 1:
         yield _contradiction("", f"{' and '.join(sources)} are given; one output has one of them")
     for key, is_alone, reason in (
-        ("sha256", keys.keys() <= set(SOURCES), "a digest says only that bytes are equal"),
-        ("tosa", keys.keys() <= set(SOURCES), "its mode says which elements are right"),
+        *((key, keys.keys() <= set(SOURCES), reason) for key, reason in ALONE.items()),
         ("unchecked", not output.unchecked or len(keys) == 1, "any content is right"),
     ):
         if key in keys and not is_alone:

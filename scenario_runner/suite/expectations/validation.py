@@ -25,7 +25,7 @@ from scenario_runner.suite.expectations.outputs import (
     outputs_of_scenario,
     source_of,
 )
-from scenario_runner.suite.expectations.reading import Expectations, expected_files, load
+from scenario_runner.suite.expectations.reading import ALONE, Expectations, expected_files, load
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.planes import Plane, ignored_elements, planes_of
@@ -213,10 +213,11 @@ def bind_output(
 def _completed(bound: Bound, source_element: Element | None) -> Bound:
     """The binding with its source, its element and what does not count. Raises ExpectationError with its misfits."""
     name, expected, resource = bound.output.name, bound.expected, bound.output.resource
-    if expected.sha256 is not None and expected.model_fields_set - {"sha256"}:  # an entry of 'when' has made it so
-        others = listed(sorted(expected.model_fields_set - {"sha256"}))
-        message = f"a digest says only that bytes are equal, so that {others} cannot count"
-        raise bound.error("SR-EXPECT-006", "/sha256", message)
+    for key, reason in ALONE.items():
+        others = expected.model_fields_set - {key}
+        if getattr(expected, key) is not None and others:  # an entry of 'when' has made it so
+            message = f"{reason}, so that {listed(sorted(others))} cannot count"
+            raise bound.error("SR-EXPECT-006", f"/{key}", message)
     if expected.unchecked or expected.sha256 is not None:
         return bound
     if expected.tosa is not None:
