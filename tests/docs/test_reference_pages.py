@@ -47,6 +47,15 @@ def test_every_package_is_described() -> None:
     assert wanted - set(re.findall(r"^\| `([\w/]+/)` \|", DEVELOPMENT, re.M)) == set()
 
 
+def test_the_code_for_pytorch_is_that_of_the_example() -> None:
+    """The functions that docs/pytorch.md shows, which need PyTorch to run, stand in the example's script."""
+    page = (ROOT / "docs" / "pytorch.md").read_text(encoding="utf-8")
+    script = (ROOT / "scenarios" / "ml" / "pytorch" / "build.py").read_text(encoding="utf-8")
+    functions = re.findall(r"^```py\n(def .*?)^```", page, re.M | re.S)
+    assert len(functions) == 4
+    assert [function for function in functions if function not in script] == []
+
+
 def documented(title: str) -> dict[str, list[str]]:
     """The keys of the table under a heading, each with the words in backquotes of its description."""
     section = DOCTOR.split(f"### {title}\n", 1)[1].split("\n### ", 1)[0]

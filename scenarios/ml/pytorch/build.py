@@ -33,7 +33,7 @@ class Classifier(torch.nn.Module):
 
     def forward(self, picture):
         features = torch.relu(self.first(picture.flatten(1)))
-        return torch.softmax(self.second(features), -1), features
+        return self.second(features), features
 
 
 def lower(model, inputs, path, profile):
@@ -84,7 +84,7 @@ def main():
         subprocess.run(["scenario-runner", "vgf", "extract", path, "-o", path.with_suffix(".vgf")], check=True)
 
     (of_picture,), of_outputs = quantisation(edge)
-    scales = dict(zip(("picture", "probabilities", "features"), (of_picture, *of_outputs), strict=True))
+    scales = dict(zip(("picture", "scores", "features"), (of_picture, *of_outputs), strict=True))
     (HERE / "quantisation.json").write_text(json.dumps(scales, indent=4) + "\n")
     for name, array in EXAMPLE["inputs"]().items():
         np.save(HERE / f"{name}.npy", array)
@@ -95,8 +95,8 @@ def main():
         for output, (scale, zero_point) in zip(outputs["int8_float"], of_outputs, strict=True)
     ]
     (HERE / "expected").mkdir(exist_ok=True)
-    for way, (probabilities, features) in outputs.items():
-        np.save(HERE / "expected" / f"{way}_probabilities.npy", probabilities.numpy())
+    for way, (scores, features) in outputs.items():
+        np.save(HERE / "expected" / f"{way}_scores.npy", scores.numpy())
         np.save(HERE / "expected" / f"{way}_features.npy", features.numpy())
 
     compare(HERE / "float.pte", model, inputs, 1e-6)
