@@ -70,10 +70,9 @@ class Printed(NamedTuple):
     def __str__(self) -> str:
         where = ", ".join(f"{number:g}" for number in self.invocation)
         stage = "" if self.stage in ("", "compute") else f" {self.stage}"
-        iteration = f" in iteration {self.iteration}" if self.iteration else ""
-        source = f", {self.source}" if self.source else ""
-        place = f"{self.shader}{stage}{f' ({where})' if where else ''}"
-        return f"/commands/{self.command}: {place}{iteration}{source}: {self.text}"
+        place = f"{self.shader}{stage}" + (f" ({where})" if where else "")
+        place += (f" in iteration {self.iteration}" if self.iteration else "") + (self.source and f", {self.source}")
+        return f"/commands/{self.command}: {place}: {self.text}"
 
 
 class Printer:
@@ -205,6 +204,7 @@ class Printer:
         the size that those at hand have."""
         messages, operation, plan = self.messages[self._first :], self._operation, self._plan
         size, invocations = self._size_bytes, 0
+        needed = 16 * size
         if messages and operation is not None:
             if operation.kind == "dispatch":
                 pipeline = plan.pipelines[operation.pipeline]
@@ -212,10 +212,8 @@ class Printer:
             elif operation.kind == "draw":
                 invocations = 3 + math.prod(operation.extent)
             counts = Counter((message.stage, message.invocation) for message in messages if message.invocation)
-            each = max(counts.values(), default=1)
-            needed = invocations * each * size // len(messages)
-        else:
-            needed = 16 * size
+            most = max(counts.values(), default=1)
+            needed = invocations * most * size // len(messages)
         enough = min(MOST_BYTES, 1 << max(needed, 2 * size).bit_length())
         place = "" if operation is None else f"/commands/{operation.command}: "
         message = "%sthe shaders print more than %d bytes hold, and the rest is lost; use --printf-size %d (printf=%d)"
