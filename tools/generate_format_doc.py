@@ -121,17 +121,18 @@ def _type(value: dict[str, Any], definitions: dict[str, Any]) -> str:
         if name not in definitions:  # another schema
             return "[expectations](expectations.md)"
         link = f"[{name}](#{name.lower()})"
-        forms = [_type(each, definitions) for each in definitions[name].get("anyOf", ()) if "properties" not in each]
-        return " or ".join([*forms, link])
-    if "anyOf" in value:
-        types = dict.fromkeys(_type(each, definitions) for each in value["anyOf"] if not each.get("deprecated"))
+        others = [_type(each, definitions) for each in definitions[name].get("anyOf", ()) if "properties" not in each]
+        return " or ".join([*others, link])
+    forms = value.get("anyOf") or value.get("oneOf")
+    if forms:
+        types = dict.fromkeys(_type(each, definitions) for each in forms if not each.get("deprecated"))
         if "number" in types:
             types.pop("integer", None)
         return " or ".join(types)
     if "enum" in value:
         names = [f"`{each}`" for each in value["enum"] if each not in VALUES]
         return f"{', '.join(names[:-1])} or {names[-1]}"
-    if value["type"] == "array":
+    if value["type"] == "array" and "items" in value:
         items = "objects" if "oneOf" in value["items"] else _plural(_type(value["items"], definitions))
         least, most = value.get("minItems"), value.get("maxItems")
         count = "" if most is None else f"{most} " if least == most else f"{least} to {most} "

@@ -26,6 +26,7 @@ from scenario_runner.plan.shaders import read_spirv
 from scenario_runner.plan.sources import ConstantData, FilePart
 from scenario_runner.plan.tensors import agrees, is_open, report_unknown_shape
 from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader, Tensor
+from scenario_runner.scenario.contents import file_of, shape_in
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import GraphEntryPoint, Module
 
@@ -179,8 +180,8 @@ class SpirvGraph:
         self.uid = shader.uid
         self.pointer = scenario.resource_pointer(shader.uid)
         code, self.identity = read_spirv(scenario, shader)
-        self.path = os.path.join(scenario.base_dir, shader.src or "")
-        self.body = GraphModule(code, shader.src or shader.uid)
+        self.path = os.path.join(scenario.base_dir, file_of(shader) or "")
+        self.body = GraphModule(code, file_of(shader) or shader.uid)
         self.module = self.body.module
         name = shader.entry
         entries = self.module.graph_entry_points
@@ -371,9 +372,10 @@ def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, Any]
     if data is not None:
         shape = getattr(array_of(data, tensor.uid), "shape", None)
         return None if shape is None else tuple(shape)
-    if tensor.src is None:
-        return None
+    path = file_of(tensor)
+    if path is None:
+        return shape_in(tensor.src)
     try:
-        return read_header(os.path.join(scenario.base_dir, tensor.src)).shape
+        return read_header(os.path.join(scenario.base_dir, path)).shape
     except ScenarioRunnerError:
         return None  # reported where the file is opened

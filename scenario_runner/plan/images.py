@@ -14,13 +14,16 @@ from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.codec import check_destination, stored_levels
 from scenario_runner.formats import Format, format_named, full_mip_count
+from scenario_runner.plan.contents import content_source
+from scenario_runner.plan.generated import GeneratedSource
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
-from scenario_runner.plan.records import DescriptorList, NeededFeature, image_parts
+from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeature, image_parts
 from scenario_runner.plan.resources import ResourceContext, ResourceResolver
 from scenario_runner.plan.shaders import LoadedShader
-from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource
+from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource, content_of
 from scenario_runner.plan.special_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
 from scenario_runner.scenario import Image, MarkBoundary, Scenario
+from scenario_runner.scenario.contents import Content
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.spirv import DescriptorBinding
 from scenario_runner.spirv.image_formats import UNKNOWN, change_formats
@@ -58,6 +61,17 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
         int(value) & 0xFFFF_FFFF if kind == "INT" else float(value) for value in color
     )
     return plan._replace(border_color=image.border_color, custom_color=values, custom_format=format.value)
+
+
+def image_source(scenario: Scenario, image: Image, format: Format, parts: tuple[ImagePart, ...]) -> GeneratedSource:
+    """The content of the first level of an image whose ``src`` is an object. Raises ScenarioError."""
+    first = parts[0]
+    source = content_source(scenario, image, (first.height, first.width, format.numpy_items), format)
+    if len(format.aspects) == 1:
+        return source
+    whole = ImageArraySource(source.kept().pattern, image.uid, format, parts)  # depths, then stencils
+    size_bytes = whole.size_bytes
+    return source._replace(pattern=content_of(whole), rule=(), size_bytes=size_bytes, content_bytes=size_bytes)
 
 
 _BORDER_FEATURES = "VkPhysicalDeviceCustomBorderColorFeaturesEXT"
@@ -111,10 +125,12 @@ class Images(ResourceResolver):
             except ScenarioRunnerError as error:
                 problems.add_error(error, f"{pointer}/dst")
                 return None
-        source: ImageFileSource | ImageArraySource | ZeroSource | None = None
+        source: ImageFileSource | ImageArraySource | GeneratedSource | ZeroSource | None = None
         data = self.context.inputs.get(resource.uid, resource.data)
         if data is not None:
             source = ImageArraySource(data, resource.uid, format, parts)
+        elif isinstance(resource.src, Content):
+            source = image_source(self.context.scenario, resource, format, parts)
         elif resource.src is not None:
             path = os.path.join(self.context.scenario.base_dir, resource.src)
             source = ImageFileSource(path, format, width, height, resource.mips)

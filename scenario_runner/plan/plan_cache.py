@@ -21,7 +21,7 @@ from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.source import Identity, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.plan.sources import NpySource, content_of
+from scenario_runner.plan.sources import ArraySource, NpySource, content_of
 from scenario_runner.shaders import CompileRequest, compile_all
 
 if TYPE_CHECKING:
@@ -92,13 +92,14 @@ def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
         code = loaded[shader.uid].code
         if shader.type != "SPIR-V":
             sources.append((compile_request(scenario, shader), code))
-        elif shader.src is not None:  # what a model brings itself is as old as its file
+        elif isinstance(shader.src, str):  # what a model brings itself is as old as its file
             binaries.append((os.path.join(scenario.base_dir, shader.src), code))
     contents = []
     for uid, source in context.push_constants.sources.items():
-        if not isinstance(source, NpySource):
+        if isinstance(source, ArraySource):
             return None
-        contents.append((source, context.push_constants.read.get(uid)))
+        if isinstance(source, NpySource):  # an object in src is a part of the text
+            contents.append((source, context.push_constants.read.get(uid)))
     return Facts(tuple(sources), tuple(binaries), tuple(contents), tuple(models))
 
 

@@ -16,6 +16,7 @@ from scenario_runner.plan.resources import ResourceContext, resolve_resources
 from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
 from scenario_runner.plan.special_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.scenario.contents import file_of
 from scenario_runner.scenario.scenario import Problems
 
 StrPath = str | os.PathLike[str]
@@ -152,7 +153,7 @@ def _assemble(context: CommandContext) -> Plan:
     # the scenario's own file, all that its resources name, and what the shaders include
     files = [] if scenario.path is None else [scenario.path]
     for resource in scenario.resources:
-        name = getattr(resource, "src", None)
+        name = file_of(resource)
         if name is not None:
             files.append(os.path.join(scenario.base_dir, name))
     for shader in context.shaders.values():

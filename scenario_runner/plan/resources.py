@@ -17,7 +17,7 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.kinds import RESOURCES, load
 from scenario_runner.plan.plan import Plan, ResourcePlan, span_of
 from scenario_runner.plan.records import BufferPlan, Source
-from scenario_runner.plan.sources import ArraySource, NpySource, content_of, source_of
+from scenario_runner.plan.sources import ArraySource, content_of, source_of
 from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.scenario import Buffer, RawData, Scenario
 from scenario_runner.scenario.scenario import Problems
@@ -57,7 +57,7 @@ class Buffers(ResourceResolver):
     def resolve(self, resource: Buffer, pointer: str) -> BufferPlan | None:
         source = source_of(self.context.scenario, resource, self.context.inputs)
         if source is not None and source.size_bytes != resource.size:
-            path = source.path if isinstance(source, NpySource) else None
+            path = getattr(source, "path", None)
             what = "the array given for it" if path is None else repr(path)
             message = f"buffer {resource.uid!r} has {resource.size} bytes, but {what} holds {source.size_bytes}"
             code = "SR-USAGE-001" if path is None else "SR-FILE-002"

@@ -1,6 +1,7 @@
 """The shaders that a scenario uses, as SPIR-V: compiled (side by side, cached) or read, then taken apart."""
 
 import os
+import re
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from scenario_runner import progress
 from scenario_runner.checks.bindings import declared_size
 from scenario_runner.checks.shaders import check_blocks, check_workgroup, find_entry_point, module_features, specialize
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.files.source import Identity, SourceFile
 from scenario_runner.plan.records import (
@@ -21,6 +23,7 @@ from scenario_runner.plan.records import (
     Specialization,
 )
 from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.scenario.contents import ShaderText, file_of
 from scenario_runner.scenario.scenario import Problems
 from scenario_runner.shaders import Compiled, CompileRequest, compile_each
 from scenario_runner.shaders.compilers import dxc_install_line
@@ -99,7 +102,7 @@ def load_shaders(
         (modules if shader.type == "SPIR-V" else sources).append(shader)
     codes: dict[str, Compiled] = {}
     if sources:
-        codes = _compiled(list(map(partial(compile_request, scenario), sources)), pointers, options, problems)
+        codes = _compiled(scenario, sources, pointers, options, problems)
         if not thorough and len(codes) < len(sources):
             problems.raise_if_any()
     if modules:
@@ -130,7 +133,7 @@ def _given(
     modules: dict[str, tuple[str, bytes]] = {}
     for shader in shaders:
         try:
-            modules[shader.uid] = shader.src or shader.uid, read_spirv(scenario, shader)[0]
+            modules[shader.uid] = file_of(shader) or shader.uid, read_spirv(scenario, shader)[0]
         except ScenarioRunnerError as error:
             problems.add_error(error, pointers[shader.uid])
     complaints = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
@@ -140,16 +143,23 @@ def _given(
 
 
 def _compiled(
-    requests: Sequence[CompileRequest], pointers: Mapping[str, str], options: CompilerOptions, problems: Problems
+    scenario: Scenario,
+    shaders: Sequence[Shader],
+    pointers: Mapping[str, str],
+    options: CompilerOptions,
+    problems: Problems,
 ) -> dict[str, Compiled]:
     """The modules of shaders by uid; those that fail are noted, each at its place."""
     codes = {}
+    requests = list(map(partial(compile_request, scenario), shaders))
     with progress.phase("compile", "shaders"):
         compiler, cache_dir, use_cache = options
         results = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
-    for request, result in zip(requests, results, strict=True):
+    for shader, request, result in zip(shaders, requests, results, strict=True):
         uid = request.label
         if not isinstance(result, Compiled):
+            if isinstance(shader.src, ShaderText) and isinstance(shader.src.text, tuple):
+                _place_in_lines(result, request.name, shader.src.text, f"{pointers[uid]}/src/text", scenario)
             problems.add_error(result, pointers[uid])
             continue
         codes[uid] = result
@@ -159,13 +169,42 @@ def _compiled(
     return codes
 
 
+def _place_in_lines(
+    error: ScenarioRunnerError, name: str, text: Sequence[str], pointer: str, scenario: Scenario
+) -> None:
+    """Let an error of a compiler about lines of a text, called ``name``, point to these lines of the scenario."""
+    entries = [index for index, entry in enumerate(text) for _ in entry.split("\n")]
+
+    def in_scenario(line: int) -> Diagnostic:
+        place = f"{pointer}/{entries[line - 1]}" if 0 < line <= len(entries) else pointer
+        return scenario.placed(Diagnostic("", "error", place, ""))
+
+    def replaced(match: re.Match[str]) -> str:
+        place = in_scenario(int(match[1]))
+        return f"  {place.path or name}:{place.line or match[1]}:"
+
+    further = re.compile(rf"^  {re.escape(name)}:(\d+):(?:\d+:)?", re.MULTILINE)
+    error.problems = tuple(
+        problem._replace(
+            path=None,
+            line=None,
+            column=None,
+            pointer=in_scenario(problem.line).pointer,
+            message=further.sub(replaced, problem.message),
+        )
+        if problem.path == name and problem.line
+        else problem
+        for problem in error.problems
+    )
+
+
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
     """Make the request to the compiler for a shader resource that is not SPIR-V."""
     base = os.path.abspath(scenario.base_dir)
-    source = shader.source
+    source, path = shader.text, file_of(shader)
     return CompileRequest(
         language="HLSL" if shader.type == "HLSL" else "GLSL",
-        path=os.path.join(scenario.base_dir, shader.src) if shader.src is not None and source is None else None,
+        path=os.path.join(scenario.base_dir, path) if path is not None and source is None else None,
         # what is not UTF-8 is left to the compiler, which says where it is
         source=source.decode(errors="replace") if isinstance(source, bytes) else source,
         name=shader.uid,
@@ -188,7 +227,7 @@ def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | No
             raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")
         return _in_this_order(bytes(shader.source)), None
 
-    assert shader.src is not None
+    assert isinstance(shader.src, str)
     with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
         return _in_this_order(file.read(file.size_bytes)), file.identity
 
@@ -205,7 +244,7 @@ def _in_this_order(code: bytes) -> bytes:
 
 def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
     code, includes, _ = compiled
-    module = _read_module(code, name=shader.src or shader.uid)
+    module = _read_module(code, name=file_of(shader) or shader.uid)
     entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
     place = f"{pointer}/specialization_constants"
     values, more = specialize(module, shader.uid, shader.specialization_constants, place)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
@@ -15,6 +15,9 @@ from scenario_runner.files.npy import NpyReader, read_header
 from scenario_runner.files.source import Identity, SourceFile, file_identity, lease
 from scenario_runner.formats import Format
 from scenario_runner.plan.records import ImagePart, Source, image_parts
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.generated import GeneratedSource
 
 
 class _FileSource:
@@ -111,12 +114,25 @@ class ArraySource:
         destination[:] = self._view[offset : offset + len(destination)]
 
 
-def source_of(scenario: Any, resource: Any, inputs: Mapping[str, Any]) -> NpySource | ArraySource | None:
-    """The bytes of a resource of a scenario: ``inputs`` before its data before its file; None for zeros."""
+def source_of(
+    scenario: Any,
+    resource: Any,
+    inputs: Mapping[str, Any],
+    shape: tuple[int, ...] | None = None,
+    format: Format | None = None,
+) -> NpySource | ArraySource | GeneratedSource | None:
+    """The bytes of a resource of a scenario: ``inputs`` before its data before its src; None for zeros.
+
+    ``shape`` and ``format`` are those of its array, where they are known: an object in src may follow them.
+    """
     if resource.uid in inputs:
         return ArraySource(inputs[resource.uid], resource.uid)
     if resource.data is not None:
         return ArraySource(resource.data, resource.uid)
+    if resource.src is not None and not isinstance(resource.src, str):
+        from scenario_runner.plan.contents import content_source
+
+        return content_source(scenario, resource, shape, format)
     if resource.src is not None:
         return NpySource(os.path.join(scenario.base_dir, resource.src))
     return None

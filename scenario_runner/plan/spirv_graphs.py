@@ -152,11 +152,11 @@ def _graph_constants(
         place = scenario.resource_pointer(uid)
         try:
             format = tensor_format(constant.format, f"{place}/format", problems)
-            source = source_of(scenario, constant, {})
+            if format is None:
+                continue
+            source = source_of(scenario, constant, {}, constant.dims, format)
             assert source is not None, "the model sees to it"
-            if format is not None and check_content(
-                source, format, constant.dims, f"graph constant {uid!r}", place, problems
-            ):
+            if check_content(source, format, constant.dims, f"graph constant {uid!r}", place, problems):
                 description = TensorDescription(format.value, constant.dims)
                 constants[number] = GraphConstantPlan(number, description, _data(source))
         except ScenarioRunnerError as error:

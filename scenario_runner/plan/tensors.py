@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from scenario_runner.formats import Format, find_format, format_help
+from scenario_runner.plan.generated import GeneratedSource
 from scenario_runner.plan.records import Source
 from scenario_runner.plan.resources import ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource, source_of
@@ -64,13 +65,17 @@ class Tensors(ResourceResolver):
 
     def resolve(self, resource: Tensor, pointer: str) -> TensorPlan | None:
         context, problems, uid = self.context, self.context.problems, resource.uid
-        source, inferred = source_of(context.scenario, resource, context.inputs), context.shapes.get(uid)
+        inferred = context.shapes.get(uid)
         format = tensor_format(resource.format, f"{pointer}/format", problems)
+        if format is None:
+            return None
+        known = inferred if is_open(resource) else resource.dims
+        source = source_of(context.scenario, resource, context.inputs, known, format)
         if source is not None and inferred is not None and not _holds(resource.dims, source, uid, pointer, problems):
             return None
         # why a graph gives no shape to what it writes is found later
         shape = None if uid in context.deferred else _shape(resource, pointer, inferred, problems)
-        if format is None or shape is None:
+        if shape is None:
             return None
         if source is not None and not check_content(source, format, shape, f"tensor {uid!r}", pointer, problems):
             return None
@@ -161,6 +166,8 @@ def _array_of(source: Source, pointer: str) -> tuple[str | None, tuple[int, ...]
     if isinstance(source, NpySource):
         type = f"{source.header.kind}{source.header.item_size_bytes}"
         return type, source.header.shape, f"{pointer}/src", "SR-FILE-002", repr(source.path)
+    if isinstance(source, GeneratedSource):
+        return source.descr.lstrip("<|"), source.shape, f"{pointer}/src", "SR-DATA-001", "its src"
     assert isinstance(source, ArraySource)
     descr = None if source.descr is None else source.descr.lstrip("<>|=")
     return descr, source.shape, pointer, "SR-USAGE-001", "the array given for it"

@@ -23,6 +23,7 @@ from scenario_runner.scenario.model_base import (
     ModelBase,
     at,
     close_match,
+    details_of,
     findings,
     listed,
     name_of,
@@ -134,10 +135,10 @@ def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
         missing: frozenset[str] = frozenset()
         values = body
         if not in_code:
-            missing = model.required_in_json - body.keys()
+            values = model.completed({name: value for name, value in body.items() if name not in model.code_only})
+            missing = model.required_in_json - values.keys()
             wrong += [unknown_key(model, (name,)) for name in sorted(model.code_only & body.keys())]
             wrong += [at((), f"the required key {name!r} is missing", code="SR-JSON-004") for name in sorted(missing)]
-            values = {name: value for name, value in body.items() if name not in model.code_only}
         try:
             parsed = model.model_validate(model.completed(values))
             return ReadEntry(body, "", None if wrong else parsed, warnings, wrong)
@@ -147,7 +148,7 @@ def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
         except ValidationError as error:
             before = len(warnings)
             if rounds < _MOST_ROUNDS:
-                body = _put_right(model, body, error.errors(include_url=False), bool(missing), warnings)
+                body = _put_right(model, body, list(details_of(error)), bool(missing), warnings)
             if len(warnings) == before:
                 wrong += [
                     finding

@@ -160,9 +160,9 @@ class _Reading:
                     model = model_of(kinds[key])
                     known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
                 validate, code_only = known
-                if self._in_code:
+                if self._in_code or type(body.get("src")) is dict:
                     body = model_of(kinds[key]).completed(body)
-                elif not code_only.isdisjoint(body) or (self._may_have_null and _has_null(body)):
+                if not self._in_code and (not code_only.isdisjoint(body) or (self._may_have_null and _has_null(body))):
                     raise ValueError
                 models.append(validate(body))
                 keys.append(key)

@@ -192,7 +192,7 @@ class Sourced(Resource):
 
     required_in_json: ClassVar[frozenset[str]] = frozenset({"src"})
 
-    src: str | None
+    src: Any
 
     @model_validator(mode="after")
     def _has_source(self) -> Self:

@@ -32,6 +32,8 @@ class ModelBase(BaseModel):
         return definition
 
 
+# The forms of `src`, which pydantic names in the places of its errors, and no file has.
+PATH, OBJECT = "<path>", "<object>"
 OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
 
 
@@ -70,9 +72,15 @@ def close_match(name: Any, candidates: Iterable[str]) -> str:
     return did_you_mean(close_names(name, candidates, most=1))
 
 
+def details_of(error: ValidationError) -> Iterator[Any]:
+    """Each error of one failed validation as pydantic has it, with its place in the file."""
+    for detail in error.errors(include_url=False):
+        yield {**detail, "loc": tuple(step for step in detail["loc"] if step not in (PATH, OBJECT))}
+
+
 def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Diagnostic]:
     """Every problem of one failed validation."""
-    for detail in error.errors(include_url=False):
+    for detail in details_of(error):
         if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
             continue  # pydantic counts only the entries that are right
         yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])

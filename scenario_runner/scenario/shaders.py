@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.scenario.contents import RequiredContent, RequiredSource, ShaderText, finite_number
 from scenario_runner.scenario.model import (
     U32,
     Model,
@@ -18,29 +19,14 @@ from scenario_runner.scenario.model import (
     Uid,
     repeated,
     resource_of_kind,
-    wrong,
 )
 
 SHADER = frozenset({"shader"})
 RAW_DATA = frozenset({"raw_data"})
 
 
-def _finite_number(value: Any) -> Any:
-    kind = type(value)
-    if kind is int:
-        if not -(2**63) <= value < 2**64:
-            raise wrong("expected a number that fits 64 bits")
-    elif kind is float:
-        if value - value != 0.0:
-            raise wrong("expected a finite number")
-    else:
-        raise wrong("expected a number")
-    return value
-
-
-Number = Annotated[int | float, BeforeValidator(_finite_number)]
 Constant = Annotated[
-    bool | int | float, BeforeValidator(lambda value: value if type(value) is bool else _finite_number(value))
+    bool | int | float, BeforeValidator(lambda value: value if type(value) is bool else finite_number(value))
 ]
 PushConstantsSize = Annotated[int, Field(ge=0, le=0xFFFF_FFFF, multiple_of=4)]
 
@@ -64,7 +50,9 @@ class Shader(Sourced):
     code_only: ClassVar[frozenset[str]] = frozenset({"source"})
 
     uid: Uid
-    src: RequiredPath | None = Field(default=None, description="Path of the source or SPIR-V file.")
+    src: RequiredSource | None = Field(
+        default=None, description="Path of the source or SPIR-V file, or an object with the source text."
+    )
     type: Literal["GLSL", "SPIR-V", "HLSL"] = Field(
         default="GLSL", description="Language of the file. By default .spv is SPIR-V, .hlsl is HLSL, all else GLSL."
     )
@@ -103,8 +91,15 @@ class Shader(Sourced):
         del definition["properties"]["type"]["default"]  # it depends on the name of the file
         return definition
 
+    @property
+    def text(self) -> str | bytes | None:
+        """The source or the module that no file holds."""
+        return self.src.source if self.source is None and isinstance(self.src, ShaderText) else self.source
+
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
-        return constant_contradictions(self.specialization_constants, "/specialization_constants")
+        if self.type == "SPIR-V" and isinstance(self.src, ShaderText):
+            yield error("SR-JSON-005", "/type", "a text is 'GLSL' or 'HLSL', got 'SPIR-V'", "give a .spv file in 'src'")
+        yield from constant_contradictions(self.specialization_constants, "/specialization_constants")
 
 
 def constant_contradictions(constants: tuple[SpecializationConstant, ...], inside: str) -> Iterator[Diagnostic]:
@@ -200,7 +195,8 @@ class GraphConstant(Sourced):
         tuple[Annotated[int, Field(ge=1, le=2**63 - 1)], ...], Field(strict=False, min_length=1, max_length=6)
     ] = Field(description="Shape, one to six dimensions.")
     format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
-    src: RequiredPath | None = Field(
-        default=None, description="NumPy file (.npy) with the values, in the type and shape of the constant."
+    src: RequiredContent | None = Field(
+        default=None,
+        description="NumPy file (.npy) with the values, in the type and shape of the constant, or an object.",
     )
     data: Any = Field(default=None, description="The values, in place of src.")

@@ -2,6 +2,7 @@
 barriers over them."""
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema, model_validator
@@ -10,6 +11,7 @@ from scenario_runner.byte_data import array_of
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioError
 from scenario_runner.formats import AddressMode, BorderColor, Filter
+from scenario_runner.scenario.contents import Number, OptionalContent, RequiredContent, item_size_bytes, shape_in
 from scenario_runner.scenario.model import (
     I64,
     U32,
@@ -17,7 +19,6 @@ from scenario_runner.scenario.model import (
     Model,
     OptionalPath,
     Reference,
-    RequiredPath,
     Resource,
     Resources,
     ShaderAccess,
@@ -28,7 +29,6 @@ from scenario_runner.scenario.model import (
     resource_of_kind,
     wrong,
 )
-from scenario_runner.scenario.shaders import Number
 
 
 class MemoryGroup(Model):
@@ -65,6 +65,14 @@ OptionalMemoryGroup = Annotated[
 ]
 
 
+def or_given_by_src(definition: dict[str, Any], key: str) -> dict[str, Any]:
+    """The schema of a model that needs a key unless an object in ``src`` gives it."""
+    definition["required"] = [name for name in definition["required"] if name != key]
+    no_path = {"src": {"not": {"type": "string"}}}
+    definition["anyOf"] = [{"required": [key]}, {"required": ["src"], "properties": no_path}]
+    return definition
+
+
 class Buffer(Resource):
     """A storage or uniform buffer; the shader decides what its bytes mean."""
 
@@ -74,12 +82,15 @@ class Buffer(Resource):
 
     uid: Uid
     size: Annotated[int, Field(ge=1, le=2**63 - 1)] = Field(
-        default=None, validate_default=True, description="Size in bytes."
+        default=None,
+        validate_default=True,
+        description="Size in bytes. Required without an object in `src` that gives it.",
     )
     shader_access: ShaderAccess
-    src: OptionalPath = Field(
+    src: OptionalContent = Field(
         default=None,
-        description="NumPy file (.npy) with the initial content, `size` bytes of any type and shape. By default zeros.",
+        description="NumPy file (.npy) with the initial content, `size` bytes of any type and shape, or an object. By "
+        "default zeros.",
     )
     dst: OptionalPath = Field(
         default=None, description="NumPy file (.npy) for the content after the last command, as 1-D int8."
@@ -88,8 +99,14 @@ class Buffer(Resource):
     data: Any = Field(default=None, description="Initial content, in place of src; gives the size where there is none.")
 
     @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        return or_given_by_src(definition, "size")
+
+    @classmethod
     def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
-        data = values.get("data")
+        data, shape = values.get("data"), shape_in(values.get("src"))
+        if "size" not in values and data is None and shape is not None:
+            return {**values, "size": prod(shape) * item_size_bytes(values["src"])}
         if "size" in values or data is None:
             return values
         data = array_of(data, str(values.get("uid")))
@@ -112,18 +129,29 @@ class Tensor(Resource):
 
     uid: Uid
     dims: Annotated[tuple[I64, ...], Field(strict=False)] = Field(
-        description="Shape, outermost dimension first; [] is a scalar. 0 or less means that of graph or content."
+        description="Shape, outermost dimension first; [] is a scalar. 0 or less means that of graph or content. "
+        "Required without an object in `src` that gives it."
     )
     format: str = Field(min_length=1, description="VkFormat with one component, such as VK_FORMAT_R8_SINT.")
     shader_access: ShaderAccess
-    src: OptionalPath = Field(
+    src: OptionalContent = Field(
         default=None,
-        description="NumPy file (.npy) with the initial content in the tensor's type and shape. By default zeros.",
+        description="NumPy file (.npy) with the initial content in the tensor's type and shape, or an object. By "
+        "default zeros.",
     )
     dst: OptionalPath = Field(default=None, description="NumPy file (.npy) for the content after the last command.")
     memory_group: OptionalMemoryGroup = Field(default=None, description="Resources in one group share memory.")
     tiling: Tiling | None = Field(default=None, description="Arrangement of the elements in memory; LINEAR by default.")
     data: Any = Field(default=None, description="Initial content, in place of src.")
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        return or_given_by_src(definition, "dims")
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        shape = shape_in(values.get("src"))
+        return values if "dims" in values or shape is None else {**values, "dims": list(shape)}
 
 
 # Older files say true or false; both mean one level. The loader warns about it.
@@ -139,15 +167,17 @@ class Image(Resource):
     uid: Uid
     format: str = Field(min_length=1, description="VkFormat, such as VK_FORMAT_R8G8B8A8_UNORM.")
     dims: Annotated[tuple[U32, ...], Field(strict=False)] = Field(
-        description="Size in texels as [1, width, height, 1]."
+        description="Size in texels as [1, width, height, 1]. Required without an object in `src` whose `values` are "
+        "nested: rows of texels, or of their components."
     )
     shader_access: ShaderAccess
     mips: Mips = Field(
         default=1,
         description="Number of mip levels. Levels that src lacks are generated. A boolean (deprecated) means 1.",
     )
-    src: OptionalPath = Field(
-        default=None, description="DDS, PNG or NumPy file with the initial content, by extension. By default zeros."
+    src: OptionalContent = Field(
+        default=None,
+        description="DDS, PNG or NumPy file with the initial content, by extension, or an object. By default zeros.",
     )
     dst: OptionalPath = Field(
         default=None,
@@ -178,7 +208,15 @@ class Image(Resource):
         mips = definition["properties"]["mips"]
         number = {key: mips.pop(key) for key in ("type", "minimum", "maximum")}
         mips["anyOf"] = [number, {"type": "boolean", "deprecated": True}]
-        return definition
+        return or_given_by_src(definition, "dims")
+
+    @classmethod
+    def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
+        shape = shape_in(values.get("src")) or ()
+        if "dims" in values or len(shape) < 2:
+            return values
+        height, width = shape[-3:-1] if len(shape) > 2 else shape
+        return {**values, "dims": [1, width, height, 1]}
 
     def contradictions(self, resources: Resources) -> Iterator[Diagnostic]:
         color = self.custom_border_color
@@ -205,7 +243,7 @@ class RawData(Sourced):
     code_only: ClassVar[frozenset[str]] = frozenset({"data"})
 
     uid: Uid
-    src: RequiredPath | None = Field(default=None, description="NumPy file (.npy) with the data.")
+    src: RequiredContent | None = Field(default=None, description="NumPy file (.npy) with the data, or an object.")
     data: Any = Field(default=None, description="The data, in place of src.")
 
 

@@ -66,6 +66,12 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
             yield path, digest.hex()
 
 
+def expected_files(item: Item) -> list[str]:
+    """List the files that the expectations of an item name, and those in the folder of expected files."""
+    text, check = content(item.path), content(item.expectations)
+    return [path for path, digest in _expected(item.path, text, check) if digest]
+
+
 def inputs_of(item: Item) -> Iterator[str]:
     """List the files that an item only reads: the sources that its scenario names, masks, and files of TOSA's rules."""
     text, check = content(item.path), content(item.expectations)
@@ -86,16 +92,20 @@ def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
     waiting = list(declared_files(text.decode("utf-8", "replace"), folder).reads)
     dirs = [os.path.join(folder, include_dir) for include_dir in _include_dirs(text)]
     known = set(waiting)
-    while waiting:
-        path = waiting.pop()
-        digest, includes = _source(path)
-        yield path, digest
+    texts = "\n".join(_named(text, "text")).encode("utf-8", "surrogatepass")  # of shaders
+    includes = _included(texts)
+    while True:
         for name in includes:
             places = (os.path.join(include_dir, name) for include_dir in (os.path.dirname(path), *dirs))
             included = next(filter(os.path.isfile, places), None)
             if included is not None and included not in known:
                 known.add(included)
                 waiting.append(included)
+        if not waiting:
+            return
+        path = waiting.pop()
+        digest, includes = _source(path)
+        yield path, digest
 
 
 def _include_dirs(text: bytes) -> Iterator[str]:
@@ -167,5 +177,9 @@ def _read(path: str, size_bytes: int) -> _Source:
         if size_bytes > _MOST_BYTES_AT_ONCE:
             return _Source(hashlib.file_digest(file, "sha256").digest(), ())
         content = file.readall()
-    names = _INCLUDE.findall(content) if b"include" in content else ()
-    return _Source(hashlib.sha256(content).digest(), tuple(name.decode("utf-8", "replace") for name in names))
+    return _Source(hashlib.sha256(content).digest(), _included(content))
+
+
+def _included(text: bytes) -> tuple[str, ...]:
+    names = _INCLUDE.findall(text) if b"include" in text else ()
+    return tuple(name.decode("utf-8", "replace") for name in names)
