@@ -26,6 +26,7 @@ COMMANDS = {
     "test": "run many scenarios with expectations, isolated from each other",
     "report": "show, merge and compare the results of suites",
     "bench": "run scenarios many times and show what they take, or compare two measurements",
+    "pack": "write scenarios and all that they read into one folder, as plain files",
     "explain": "explain the code of a finding and how to fix it",
     "view": "show images and tensors, or compare two of them",
     "diff": "find the first command after which two dumps of a scenario differ",

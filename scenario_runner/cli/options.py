@@ -290,6 +290,14 @@ def _bench(parser: Parser) -> None:
     parser.set_defaults(disable_extension=(), enable_robustness_features=False)
 
 
+def _pack(parser: Parser) -> None:
+    """Write scenarios and all that they read into one folder, as plain files that other runners take."""
+    parser.set_defaults(work="pack:main")
+    add(parser, "files FILE", "scenario files (JSON)", nargs="+")
+    add(parser, "--output DIR", "the folder to write to", required=True)
+    add(parser, "--zip", "write DIR.zip instead of the folder")
+
+
 def _explain(parser: Parser) -> None:
     """Explain the codes of findings; without CODE, list all."""
     parser.set_defaults(work="about:explain")
@@ -430,6 +438,7 @@ _COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "test": _test,
     "report": _report,
     "bench": _bench,
+    "pack": _pack,
     "explain": _explain,
     "view": _view,
     "diff": _diff,

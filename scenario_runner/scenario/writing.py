@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -44,14 +44,20 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
         for _, body in entries:
             _move(body, base_dir, folder)
     stem = os.path.splitext(os.path.basename(path))[0]
-    taken = {os.path.normpath(body[key]).casefold() for _, body in entries for key in ("src", "dst") if key in body}
+    taken = names_in(body for _, body in entries)
     with ExitStack() as files:
         text = files.enter_context(OutputFile(path))  # the first one in is the last one to get its name
         for resource, body in entries:
             if _content_field(resource) is not None:
-                body["src"] = _new_name(stem, resource.uid, _extension(resource), taken)
+                body["src"] = new_name(stem, resource.uid, extension_of(resource), taken)
                 _write(os.path.join(folder, body["src"]), resource, files)
         text.write(_text(entries, commands).encode())
+
+
+def names_in(bodies: Iterable[dict[str, Any]]) -> set[str]:
+    """The names of the files of resources, as `new_name` compares them."""
+    names = (body[key] for body in bodies for key in ("src", "dst") if isinstance(body.get(key), str))
+    return {os.path.normpath(name).casefold() for name in names}
 
 
 def _text(entries: Sequence[tuple[Resource, dict[str, Any]]], commands: Sequence[Model]) -> str:
@@ -83,8 +89,10 @@ def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
         except ValueError:  # another drive
             return os.path.abspath(os.path.join(base_dir, path))
 
-    if "src" in body:
+    if isinstance(body.get("src"), str):
         body["src"] = moved(body["src"])
+    if "text" in body.get("src", ()):  # its includes start from the scenario's folder
+        body["include_dirs"] = [".", *body.get("include_dirs", ())]
     if "include_dirs" in body:
         body["include_dirs"] = [moved(path) for path in body["include_dirs"]]
     if "-I" in body.get("build_options", ""):
@@ -97,7 +105,17 @@ def _move(body: dict[str, Any], base_dir: str, folder: str) -> None:
         body["build_options"] = shlex.join(words)
 
 
-def _new_name(stem: str, uid: str, extension: str, taken: set[str]) -> str:
+def drop_include_dirs(body: dict[str, Any]) -> None:
+    """Leave out the folders of includes of a shader that includes nothing."""
+    body.pop("include_dirs", None)
+    if "-I" in body.get("build_options", ""):
+        words = iter(shlex.split(body["build_options"]))
+        body["build_options"] = shlex.join(
+            word for word in words if not (word.startswith("-I") and (word != "-I" or next(words)))
+        )
+
+
+def new_name(stem: str, uid: str, extension: str, taken: set[str]) -> str:
     """Name a file beside a scenario ``<stem>_<uid><extension>``, unlike those that are ``taken``."""
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in uid[:80])
     name, count = f"{stem}_{safe}{extension}", 1
@@ -108,7 +126,7 @@ def _new_name(stem: str, uid: str, extension: str, taken: set[str]) -> str:
     return name
 
 
-def _extension(resource: Any) -> str:
+def extension_of(resource: Any) -> str:
     """Of the file for the content of a resource."""
     match resource.kind:
         case "shader":

@@ -193,7 +193,10 @@ class ShaderSource:
     is not all that the module comes from, and no cache may keep it.
     """
 
-    def __init__(self, request: CompileRequest, options: BuildOptions, data: bytes, folder: str) -> None:
+    def __init__(
+        self, request: CompileRequest, options: BuildOptions, data: bytes, folder: str, *, marks_lines: bool = True
+    ) -> None:
+        self._marks_lines = marks_lines
         self.request = request
         self.options = options
         self.files = [request.place]
@@ -245,7 +248,9 @@ class ShaderSource:
         return "".join(lines).encode("utf-8", "surrogatepass")
 
     def _line(self, line: int, number: int) -> bytes:
-        """The directive after which comes line ``line`` (from 1) of file ``number``."""
+        """The directive after which comes line ``line`` (from 1) of file ``number``; none for a text to be read."""
+        if not self._marks_lines:
+            return b""
         file = b"%d" % number
         if self._names_files:
             name = "build_options" if number == OPTIONS_FILE else self.files[number - FIRST_FILE]
@@ -310,7 +315,7 @@ class ShaderSource:
         return b'#error cannot find the include file "%s"\n' % shown
 
 
-def assemble(request: CompileRequest, options: BuildOptions) -> ShaderSource:
+def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: bool = True) -> ShaderSource:
     """Read the source and everything it includes. Raises FileError: missing, no regular file, or too large;
     SandboxError for what the sandbox forbids."""
     if request.path is not None:
@@ -319,7 +324,7 @@ def assemble(request: CompileRequest, options: BuildOptions) -> ShaderSource:
     else:
         data = (request.source or "").encode("utf-8", "surrogatepass")
         folder = request.base_dir
-    source = ShaderSource(request, options, data.removeprefix(b"\xef\xbb\xbf"), folder)
+    source = ShaderSource(request, options, data.removeprefix(b"\xef\xbb\xbf"), folder, marks_lines=marks_lines)
     if is_confined():
         source.text = without_comments(source.text)
     own = own_include(source.text)
@@ -329,6 +334,19 @@ def assemble(request: CompileRequest, options: BuildOptions) -> ShaderSource:
         raise SandboxError(Diagnostic(CODE, "error", None, message, help, path=request.place))
     source.opaque = bool(own)
     return source
+
+
+def inlined(request: CompileRequest) -> bytes | None:
+    """The source of a request with its includes put in place, for other programs; None where it includes nothing.
+
+    Macros stay with the build options. Raises FileError, also for an include that is left to the compiler.
+    """
+    options = parse_build_options(request.build_options, request.base_dir)._replace(macros=(), debug=False)
+    source = assemble(request, options, marks_lines=False)
+    if source.opaque:
+        message = "includes a file through a macro: its text cannot be put in place"
+        raise file_error(request.place, message, help='write #include "file" on one line, without a macro')
+    return source.text if len(source.files) > 1 else None
 
 
 def read_source(path: str) -> bytes:
