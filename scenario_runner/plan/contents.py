@@ -35,26 +35,11 @@ def content_source(
     if format is not None:
         dtype, descr = _type_of(format, fail), format.numpy_dtype or ""
         if content.dtype not in (None, dtype):
-            fail(
-                "SR-DATA-002", "/dtype", f"of {format.name} has items of {dtype}, not {content.dtype}", "remove 'dtype'"
-            )
+            message = f"of {format.name} has items of {dtype}, not {content.dtype}"
+            fail("SR-DATA-002", "/dtype", message, "leave out 'dtype'")
     item_size = struct.calcsize(STRUCT_CODES[dtype])
-    given, flat = flattened(content.values) if content.values is not None else (None, [])
-    if shape is None and resource.kind == "buffer":
-        shape = (resource.size // item_size,)
-        if resource.size % item_size:
-            fail("SR-DATA-001", "", f"has {resource.size} bytes: no whole number of items of {dtype}")
-    if shape is None:
-        shape = given or (() if content.count is None else (content.count,))
-        if not shape:
-            fail("SR-DATA-003", "", "has no size: nothing says the number of its items", "add 'count'")
+    shape = _shape(resource, shape, item_size, dtype, fail)
     count = prod(shape)
-    held = content.count if given is None else len(flat)
-    if held not in (None, count):
-        key = "/count" if given is None else "/values"
-        fail("SR-DATA-001", key, f"has {count} items of {dtype}, got {held}", "both numbers must be equal")
-    if given is not None and len(given) > 1 and resource.kind != "buffer" and _trimmed(given) != _trimmed(shape):
-        fail("SR-DATA-001", "/values", f"has items of the shape {list(shape)}, got {list(given)}")
 
     def encoded(values: list[Any], key: str) -> bytes:
         try:
@@ -65,7 +50,7 @@ def content_source(
     size_bytes = count * item_size
     source = GeneratedSource(dtype, descr, shape, size_bytes, size_bytes)
     if content.values is not None:
-        return source._replace(pattern=encoded(flat, "/values"))
+        return source._replace(pattern=encoded(flattened(content.values)[1], "/values"))
     if content.fill is not None:
         _, repeated = flattened(content.fill if isinstance(content.fill, list) else [content.fill])
         if count % len(repeated):
@@ -81,8 +66,31 @@ def content_source(
     else:
         low, high = map(convert, content.range or _whole_range(dtype))
         encoded([low, high], "/range")
+        if not isfinite(high - low):
+            fail("SR-DATA-002", "/range", f"has items of {dtype}: no number is as large as the range")
         source = source._replace(rule=("random", content.random, low, high))
     return source.kept() if size_bytes <= _KEPT_BYTES else source
+
+
+def _shape(resource: Any, shape: tuple[int, ...] | None, item_size: int, dtype: str, fail: Any) -> tuple[int, ...]:
+    """The shape of the content of a resource, given as ``shape`` or by its size, its values or its count."""
+    content = resource.src
+    given, flat = flattened(content.values) if content.values is not None else (None, [])
+    if shape is None and resource.kind == "buffer":
+        shape = (resource.size // item_size,)
+        if resource.size % item_size:
+            fail("SR-DATA-001", "", f"has {resource.size} bytes: no whole number of items of {dtype}")
+    if shape is None:
+        shape = given or (() if content.count is None else (content.count,))
+        if not shape:
+            fail("SR-DATA-003", "", "has no size: nothing says the number of its items", "add 'count'")
+    count, held = prod(shape), content.count if given is None else len(flat)
+    if held not in (None, count):
+        key = "/count" if given is None else "/values"
+        fail("SR-DATA-001", key, f"has {count} items of {dtype}, got {held}", "both numbers must be equal")
+    if given is not None and len(given) > 1 and resource.kind != "buffer" and _trimmed(given) != _trimmed(shape):
+        fail("SR-DATA-001", "/values", f"has items of the shape {list(shape)}, got {list(given)}")
+    return shape
 
 
 def _type_of(format: Format, fail: Any) -> str:

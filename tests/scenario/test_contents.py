@@ -217,6 +217,7 @@ TEXT = {"uid": "s", "src": {"text": "void main() {}"}}
         (buffer(src={"random": 1, "range": [1]}, size=4), "/range", "expected at least 2 entries, got 1"),
         (buffer(src={"random": 1, "range": [0, 1e39]}, size=4), "/range", "is beyond the values of float32"),
         (buffer(src={"random": 1, "range": [0, 300], "dtype": "int8"}, size=4), "/range", "300 is no value of int8"),
+        (buffer(src={"random": 1, "range": [-1e308, 1e308], "dtype": "float64"}, size=8), "/range", "as the range"),
         (buffer(src={"series": [0, 0.5], "dtype": "int8"}, size=1), "/series", "got the step 0.5"),
         (buffer(src={"series": [0, 100], "dtype": "int8"}, size=3), "/series", "200 is no value of int8"),
         (buffer(src={"series": [0, "a"]}, size=3), "/series/1", "expected a number, got 'a'"),

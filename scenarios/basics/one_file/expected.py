@@ -1,4 +1,4 @@
-"""mixed = fill + (noise / 2 + 2 * ramp); each product is exact or rounded alone, so every bit is known."""
+"""mixed = fill + (noise / 2 + 2 * ramp); the products are exact and the sums precise, so every bit is known."""
 
 import numpy as np
 
