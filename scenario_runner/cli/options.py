@@ -208,9 +208,8 @@ def _test(parser: Parser) -> None:
     """Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
     PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input.
     """
-    parser.epilog = (
-        "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: a missing tool; others: docs/suites.md"
-    )
+    codes = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: a missing tool; others: docs/suites.md"
+    parser.epilog = codes
     add(parser, "paths PATH", "scenarios, folders, @lists, or -", nargs="*")
 
     group = parser.add_argument_group("which scenarios run")
@@ -262,9 +261,8 @@ def _test(parser: Parser) -> None:
 
 def _report(parser: Parser) -> None:
     """Show the results in journals of 'scenario-runner test --results', merged where there are several."""
-    parser.epilog = (
-        "exit codes: 0: nothing unexpected (--compare: nothing new); 1: unexpected failures; 4: incomplete journals"
-    )
+    codes = "exit codes: 0: nothing unexpected (--compare: nothing new); 1: unexpected failures; 4: incomplete journals"
+    parser.epilog = codes
     add(parser, "journals JOURNAL", "journal.jsonl, or the folder that has it", nargs="+")
     add(parser, "--compare OLD", "show what has changed since the results of this journal")
     add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
@@ -292,7 +290,6 @@ def _bench(parser: Parser) -> None:
 
 def _pack(parser: Parser) -> None:
     """Write scenarios and all that they read into one folder, as plain files that other runners take."""
-    parser.set_defaults(work="pack:main")
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
     add(parser, "--output DIR", "the folder to write to", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
@@ -426,9 +423,8 @@ def _doctor(parser: Parser) -> None:
 def _completion(parser: Parser) -> None:
     """Print a script with which a shell completes commands and options."""
     parser.set_defaults(work="about:completion")
-    parser.epilog = (
-        'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish | source'
-    )
+    examples = 'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish | source'
+    parser.epilog = examples
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
