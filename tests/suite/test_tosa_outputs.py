@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from scenario_runner.errors import ExpectationError
+from scenario_runner.errors import ExpectationError, MetricPackageError
 from scenario_runner.suite.hashes import inputs_of, item_hashes
 from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.worker import Runners
@@ -129,3 +129,6 @@ def test_a_machine_without_the_package(scene: Scene, run: Run, monkeypatch: pyte
     assert outcome.status == "MissingTool"
     assert "/outputs/t/tosa: needs the package 'tosa-tools', which is not installed" in outcome.reason
     assert outcome.diagnostics[0]["help"] == "pip install 'scenario-runner[tosa]'"
+    tosa._library.cache_clear()
+    with pytest.raises(MetricPackageError, match="the package 'tosa-tools' is not installed"):
+        tosa.judge(np.float32(1), tosa.TosaRule("EXACT", "FP32", np.array(1.0)))

@@ -38,6 +38,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy
 
 from scenario_runner.elements import ELEMENTS, Array, Element
+from scenario_runner.errors import MetricPackageError
 from scenario_runner.text import counted
 
 PACKAGE: Final = "tosa-tools"
@@ -135,7 +136,7 @@ class Judgement(NamedTuple):
 def judge(actual: Array, rule: TosaRule) -> Judgement:
     """Judge an output by a rule. ``actual`` has the expected number of elements, in any type of the right size.
 
-    Raises ValueError for arrays that do not fit each other.
+    Raises ValueError for arrays that do not fit each other, and MetricPackageError without the package tosa-tools.
     """
     name = DATA_TYPES[rule.data_type][1]
     element = ELEMENTS.get(f"u{name}" if rule.parameters.get("unsigned_data") else name, ELEMENTS[name])
@@ -147,19 +148,16 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
     wrong = numpy.flatnonzero(over)
     if not wrong.size:
         reason = re.search(r"\[Verifier\](?:\[\w+\])? *(.+)", log)
-        return Judgement(
-            False, f"wrong by TOSA's mode {rule.mode}: {reason[1] if reason else 'the verifier says no more'}"
-        )
+        text = reason[1] if reason else "the verifier says no more"
+        return Judgement(False, f"wrong by TOSA's mode {rule.mode}: {text}")
     order = wrong[numpy.argsort(-over[wrong], kind="stable")[:_WORST_MAX]].tolist()
     texts = [f"{r[at]:.17g}" if element.is_float else str(int(r[at])) for at in order]
     places = [str([int(place) for place in numpy.unravel_index(at, actual.shape)]) for at in order]
     worst = tuple((places[n], texts[n], element.text(raw[at : at + 1])) for n, at in enumerate(order))
     share = f"{wrong.size} of {counted(raw.size, 'element')} ({100 * wrong.size / raw.size:.3g} %)"
+    got = f"the worst at {places[0]}: {worst[0][2]}, expected {texts[0]}"
     allowed = f"{low[order[0]]:.17g} to {high[order[0]]:.17g}, exceeded by {over[order[0]]:.6g}"
-    message = (
-        f"{share} are wrong by TOSA's mode {rule.mode}, the worst at {places[0]}: {worst[0][2]}, expected {texts[0]}"
-    )
-    return Judgement(False, f"{message}; allowed: {allowed}", worst)
+    return Judgement(False, f"{share} are wrong by TOSA's mode {rule.mode}, {got}; allowed: {allowed}", worst)
 
 
 def limits(raw: Array, element: Element, rule: TosaRule) -> tuple[Array, Array, Array, Array]:
@@ -167,31 +165,26 @@ def limits(raw: Array, element: Element, rule: TosaRule) -> tuple[Array, Array, 
 
     All are flat and in double precision; the last is 0 for what is right, infinite where there is no difference.
     """
-    arrays = [None if array is None else array.reshape(-1) for array in (rule.expected, rule.bounds)]
+    arrays = [rule.expected, rule.expected if rule.bounds is None else rule.bounds]
     if not element.is_float:
-        arrays = [None if array is None else array.view(element.dtype) for array in arrays]
-    r, b = (None if array is None else array.astype("f8") for array in arrays)
-    assert r is not None
+        arrays = [numpy.ascontiguousarray(array).view(element.dtype) for array in arrays]
+    r, b = (array.reshape(-1).astype("f8") for array in arrays)
     with numpy.errstate(invalid="ignore"):  # about NaN that signal
         values = element.numbers(raw).astype("f8")
     if not element.is_float:
-        low, high = r, r if b is None else b
-        return r, low, high, numpy.maximum(numpy.maximum(low - values, values - high), 0.0)
+        return r, r, b, numpy.maximum(numpy.maximum(r - values, values - b), 0.0)
     type, error = element.limits, MODES[rule.mode].error
     greatest, is_nan = float(type.max), numpy.isnan(values)
     p = {name: numpy.float64(value) for name, value in rule.parameters.items()}
     with numpy.errstate(all="ignore"):  # infinite values
-        errors = (
-            error({**p, "ulp": p.get("ulp_lower", p.get("ulp", numpy.float64(0)))}, r, b, type),
-            error(p, r, b, type),
-        )
-        low, high = r - numpy.where(r < 0, *errors[::-1]), r + numpy.where(r < 0, *errors)
+        lower = error(p | {"ulp": p.get("ulp_lower", p.get("ulp", numpy.float64(0)))}, r, b, type)
+        upper = error(p, r, b, type)
+        low, high = r - numpy.where(r < 0, upper, lower), r + numpy.where(r < 0, lower, upper)
         if rule.mode == "FP_SPECIAL":
             end = numpy.copysign(greatest, r)
             low, high = numpy.where(numpy.isfinite(r), (numpy.minimum(end, 0), numpy.maximum(end, 0)), r)
         low, high = (numpy.where(numpy.abs(end) > greatest, numpy.copysign(numpy.inf, end), end) for end in (low, high))
-        is_free = numpy.isinf(errors[1])
-        right = (values >= low) & (values <= high) | is_nan & numpy.isnan(r) | is_free
+        right = (values >= low) & (values <= high) | is_nan & numpy.isnan(r) | numpy.isinf(upper)
         if element.name == "float8_e4m3":  # has NaN where other types have infinity
             right |= is_nan & (numpy.isinf(low) | numpy.isinf(high))
         elif element.size_bytes > 1:
@@ -222,7 +215,10 @@ def _library() -> Any:
 
     `checker.verifier`, the package's own binding, validates each configuration with jsonschema, which takes 25 ms.
     """
-    verify = ctypes.CDLL(verifier_path()).tvf_verify_data
+    path = verifier_path()
+    if path is None:
+        raise MetricPackageError(f"the package {PACKAGE!r} is not installed", help=INSTALL)
+    verify = ctypes.CDLL(path).tvf_verify_data
     verify.argtypes = [ctypes.POINTER(_Tensor)] * 3 + [ctypes.c_char_p]
     verify.restype = ctypes.c_bool
     return verify
