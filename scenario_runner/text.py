@@ -6,7 +6,7 @@ not look like the next message.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -36,6 +36,12 @@ def one_line(text: str, longest: int = 1000) -> str:
 def counted(number: int, noun: str) -> str:
     """A number of things: '1 dispatch', '2 dispatches'."""
     return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
+
+
+def first_of(names: Sequence[str], most: int = 10) -> str:
+    """The first names of a list that may be long, with commas: "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(one_line(name) for name in names[:most]) or "none") + more
 
 
 def distinct(value: float, bound: float) -> tuple[str, str]:

@@ -54,6 +54,7 @@ def convert(options: argparse.Namespace) -> None:
         strict=options.strict,
         **compiler_arguments(options),
         converter_options=options.converter_option,
+        expose_intermediates=options.expose_intermediates,
     )
     for finding in converted.findings:
         write(finding.severity, str(finding), finding.help)

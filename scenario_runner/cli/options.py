@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from scenario_runner.cli import shared_options as shared
 from scenario_runner.cli.arguments import REPEATED, SEVERAL, Parser, add, jobs, subcommand, whole_number
 
 GRAPH_REPORTS: Final = {
@@ -35,7 +36,6 @@ WARMUP, REPEAT, THRESHOLD_PERCENT = 3, 20, 2.0
 """The defaults of ``bench``."""
 ITEM_TIMEOUT_S: Final = 60.0
 _COUNT, _NUMBER = whole_number(1), whole_number(0)
-_PRINTF_BYTES: Final = whole_number(64, 1 << 30)
 
 
 def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None = None) -> argparse.Namespace:
@@ -46,7 +46,7 @@ def parse(command: str, argv: Sequence[str], commands: Mapping[str, str] | None 
     parser = parser_of(command)
     if commands is not None and command == "run":
         parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, max_help_position=34, width=100)
-        lines = [f"  {name:12}{purpose}" for name, purpose in commands.items()]
+        lines = [f"  {name:16}{purpose}" for name, purpose in commands.items()]
         parser.description = "\n".join([f"{parser.description}\n\ncommands:", *lines])
     options = parser.parse_args(argv)
     options.argv = argv
@@ -62,63 +62,6 @@ def parser_of(command: str) -> Parser:
     return parser
 
 
-def _add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
-    """The choice of the device, and for how long to wait for it."""
-    add(group, "--device D", "index, UUID or part of the name of the device to use")
-    add(group, "--timeout S", f"stop when work has not finished after S seconds (default: {default_timeout})")
-    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
-    add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
-
-
-def _add_feature_options(group: argparse._ActionsContainer) -> None:
-    """Extensions and features of the device."""
-    add(group, "--disable-extension E", "device extensions that are not used", **SEVERAL)
-    add(group, "--enable-robustness-features", "robust buffer and image access, if the device supports it")
-
-
-def _add_checking_options(group: argparse._ActionsContainer) -> None:
-    """--sandbox, for scenarios from others, and the validation layer."""
-    _add_sandbox_option(group)
-    add(group, "--validation", "load the Khronos validation layer; its errors fail the run")
-    add(group, "--validation-report", "load the validation layer; its errors are shown, and the run succeeds")
-    add(group, "--validation-sync", "load the validation layer, with its synchronization validation as well")
-
-
-def _add_sandbox_option(group: argparse._ActionsContainer) -> None:
-    add(group, "--sandbox", "refuse scenarios that read or write outside of their own folder and --output")
-
-
-def _add_compiler_options(group: argparse._ActionsContainer) -> None:
-    add(group, "--glslang PATH", "GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
-    add(group, "--no-cache", "do not use the caches of compiled shaders and plans")
-
-
-def _add_debugging_options(group: argparse._ActionsContainer) -> None:
-    """--printf, --debug-labels, also by the reference runner's name, and --log-level, as it has it."""
-    add(group, "--printf", "show what shaders print (debugPrintfEXT, printf); needs the validation layer")
-    add(group, "--printf-size BYTES", "the same, with this space for the messages of a command", type=_PRINTF_BYTES)
-    add(group, "--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer")
-    _add_logging_option(group)
-
-
-def _add_logging_option(group: argparse._ActionsContainer) -> None:
-    levels = ("debug", "info", "warning", "error")
-    add(group, "--log-level", "least level of messages (default: warning)", choices=levels)
-
-
-def _add_report_options(group: argparse._ActionsContainer) -> None:
-    add(group, "--junit FILE", "write a report as JUnit XML")
-    add(group, "--json FILE", "write a report as JSON (CTRF)")
-    add(group, "--html FILE", "write a report as one HTML page")
-
-
-def _add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:
-    """--atol, --rtol and --ulp, which have effect ``when``."""
-    add(group, "--atol X", f"{when}absolute errors to accept", default=0.0)
-    add(group, "--rtol X", f"{when}relative errors to accept", default=0.0)
-    add(group, "--ulp N", f"{when}errors in ULP to accept", type=_NUMBER, default=0)
-
-
 def _run(parser: Parser) -> None:
     """Run GPU workloads described in JSON, or models, on a Vulkan device."""
     parser.prog = "scenario-runner"
@@ -127,8 +70,8 @@ def _run(parser: Parser) -> None:
     add(parser, "--version -v", "print versions as JSON", action="store_const", const="about:versions", dest="work")
 
     group = parser.add_argument_group("device")
-    _add_device_options(group)
-    _add_feature_options(group)
+    shared.add_device_options(group)
+    shared.add_feature_options(group)
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="run:list_devices", dest="work")
     crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
@@ -149,14 +92,14 @@ def _run(parser: Parser) -> None:
 
     group = parser.add_argument_group("checking")
     add(group, "--strict", "warnings are errors; nothing is run")
-    _add_checking_options(group)
+    shared.add_checking_options(group)
     _add_run_tools(parser)
 
 
 def _add_run_tools(parser: Parser) -> None:
     """Caches, dumps, captures and measurements."""
     group = parser.add_argument_group("shaders and caches")
-    _add_compiler_options(group)
+    shared.add_compiler_options(group)
     add(group, "--pipeline-caching", "keep the driver's pipelines in a file for the next process")
     add(group, "--cache-path DIR", "with --pipeline-caching: an existing folder (default: in the user's cache)")
     add(group, "--clear-pipeline-cache", "with --pipeline-caching: remove the scenario's file first")
@@ -167,7 +110,7 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
     add(group, "--dump-dir DIR", "the folder for what --dump-after asks for")
     add(group, "--dump-all DIR", "write all that each command may have changed, with an index")
-    _add_debugging_options(group)
+    shared.add_debugging_options(group)
 
     group = parser.add_argument_group("capture")
     add(group, "--capture-dir DIR", "write the resources that each frame boundary names to folders in DIR")
@@ -199,9 +142,9 @@ def _validate(parser: Parser) -> None:
     add(parser, "--against REPORT", "compare with limits and features of a device of 'doctor --json'")
     add(parser, "--device D", "with --against: index, UUID or part of the name of the device")
     add(parser, "--output DIR", "base of relative dst paths (default: the scenario's folder)")
-    _add_compiler_options(parser)
-    _add_sandbox_option(parser)
-    _add_logging_option(parser)
+    shared.add_compiler_options(parser)
+    shared.add_sandbox_option(parser)
+    shared.add_logging_option(parser)
 
 
 def _test(parser: Parser) -> None:
@@ -241,7 +184,7 @@ def _test(parser: Parser) -> None:
     add(group, "--max-evidence MIB", "most of files about failures of an item (default: 64)", type=_NUMBER, default=64)
     add(group, "--resume", "keep the results in --results that are still valid")
     add(group, "--resume-anyway", "the same, also for another device, driver, program, time limit or other options")
-    _add_report_options(group)
+    shared.add_report_options(group)
     add(group, "--update", "write expectations from this run, showing what changes")
     add(group, "--dry-run", "with --update: only show what would change")
     add(group, "--quiet", "show failures and the last line only")
@@ -249,11 +192,11 @@ def _test(parser: Parser) -> None:
 
     titles = ("device", "checking", "shaders and caches", "debugging")
     groups = device, checking, compiling, debugging = [parser.add_argument_group(title) for title in titles]
-    _add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
-    _add_feature_options(device)
-    _add_checking_options(checking)
-    _add_compiler_options(compiling)
-    _add_debugging_options(debugging)
+    shared.add_device_options(device, f"{ITEM_TIMEOUT_S:g}")
+    shared.add_feature_options(device)
+    shared.add_checking_options(checking)
+    shared.add_compiler_options(compiling)
+    shared.add_debugging_options(debugging)
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
     # those that `run` has as well, and those with which one item runs again in the same way
     parser.set_defaults(run_actions=run_actions, repeated_actions=[*run_actions, retries, repeat])
@@ -267,7 +210,7 @@ def _report(parser: Parser) -> None:
     add(parser, "--compare OLD", "show what has changed since the results of this journal")
     add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
     add(parser, "--strict", "stop at damaged lines and at verdicts that contradict")
-    _add_report_options(parser)
+    shared.add_report_options(parser)
 
 
 def _bench(parser: Parser) -> None:
@@ -281,10 +224,10 @@ def _bench(parser: Parser) -> None:
     add(parser, "--json FILE", "write every sample to FILE")
     add(parser, "--compare", "show what changed from A to B", nargs=2, metavar=("A.json", "B.json"))
     add(parser, "--threshold PERCENT", f"with --compare: ignore smaller changes (default {THRESHOLD_PERCENT:g})")
-    _add_device_options(parser)
-    _add_compiler_options(parser)
-    _add_checking_options(parser)
-    _add_debugging_options(parser)
+    shared.add_device_options(parser)
+    shared.add_compiler_options(parser)
+    shared.add_checking_options(parser)
+    shared.add_debugging_options(parser)
     parser.set_defaults(disable_extension=(), enable_robustness_features=False)
 
 
@@ -308,7 +251,7 @@ def _view(parser: Parser) -> None:
     parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
     add(parser, "files FILE", "image or tensor to show", nargs="*")
     add(parser, "--diff", "compare two files, or the files of two folders", nargs=2, metavar=("A", "B"))
-    _add_tolerance_options(parser, "with --diff: ")
+    shared.add_tolerance_options(parser, "with --diff: ")
     add(parser, "--png OUT", "write the picture to a PNG file; with --diff, the errors as colours")
     add(parser, "--channel C", "show one channel: R, G, B, A, depth, stencil or a number")
     add(parser, "--range MIN:MAX", "values shown as black and white")
@@ -322,7 +265,7 @@ def _diff(parser: Parser) -> None:
     The exit code is 0 where they are equal and 1 where they differ.
     """
     add(parser, "folders DIR", "a folder that --dump-all or --dump-dir named", nargs=2)
-    _add_tolerance_options(parser)
+    shared.add_tolerance_options(parser)
     types = "type of a buffer's bytes, or of all buffers', such as float32 (default: what shaders see in them)"
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
     add(parser, "--json", "print the result as JSON")
@@ -339,7 +282,7 @@ def _shader(parser: Parser) -> None:
     add(show, "--stage", "stage to compile for (default: by the file's name)", choices=stages)
     add(show, "-D NAME[=VALUE]", "define a macro", dest="defines", **REPEATED)
     add(show, "-I DIR", "folder of includes", dest="include_dirs", **REPEATED)
-    _add_compiler_options(show)
+    shared.add_compiler_options(show)
 
 
 def _vgf(parser: Parser) -> None:
@@ -368,10 +311,32 @@ def _convert(parser: Parser) -> None:
     add(parser, "--function NAME", "the function to convert, where the model has several (default: main)")
     workgroups = "dispatch workgroup_sizes (attributes, the default), or as many of that local size as a result needs"
     add(parser, "--dispatch", workgroups, choices=("attributes", "cover-output"), default="attributes")
+    layers = "make results of operators outputs: all, or those whose name or operator matches PATTERN (* and ?)"
+    parser.add_argument("--expose-intermediates", nargs="?", const="*", metavar="PATTERN", help=layers)
     add(parser, "--no-check", "do not compile the shaders and compare them with their attributes")
     add(parser, "--strict", "warnings are errors")
     add(parser, "--converter-option OPTION", "for model-converter: --converter-option=--emit-debug-info", **REPEATED)
-    _add_compiler_options(parser)
+    shared.add_compiler_options(parser)
+
+
+def _compare_layers(parser: Parser) -> None:
+    """Run a TOSA model with the results of its operators as outputs, and show the first one that is not as expected.
+    The exit code is 0 where all are within the tolerance and 1 where one is not.
+    """
+    parser.set_defaults(work="layers:main")
+    parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
+    add(parser, "model MODEL", "a TOSA FlatBuffer, MLIR text or MLIR bytecode")
+    expected = "folder of .npy files or .npz file with results by name; reference: TOSA's reference model; device:D"
+    add(parser, "--expected WHERE", expected, required=True)
+    add(parser, "--layers PATTERN", "only layers whose name or operator matches (* and ?)", default="*")
+    add(parser, "--input NAME=FILE", "an input (.npy), by its name or number (default: random numbers)", **REPEATED)
+    add(parser, "--seed N", "seed of the random numbers (default: 0)", type=_NUMBER, default=0)
+    add(parser, "--range MIN:MAX", "least and greatest random number (default: -1:1; integers: docs/layers.md)")
+    shared.add_tolerance_options(parser)
+    parser.set_defaults(atol=None, rtol=None, ulp=None)
+    add(parser, "--json", "print the result as JSON")
+    add(parser, "--html FILE", "write a page with pictures of the errors")
+    shared.add_device_options(parser)
 
 
 def _custom_op(parser: Parser) -> None:
@@ -382,7 +347,7 @@ def _custom_op(parser: Parser) -> None:
     add(check, "files FILE", files, nargs="+")
     add(check, "--json", "print the findings as JSON")
     add(check, "--strict", "warnings are errors")
-    _add_compiler_options(check)
+    shared.add_compiler_options(check)
     attributes = subcommand(commands, "conversion:attributes", "print attributes that fit a shader; check their order")
     add(attributes, "shader SHADER", "a GLSL, .hlsl or SPIR-V file: what it writes are outputs, all else are inputs")
     add(attributes, "--entry-point NAME", "entry point (default: main)", default="main")
@@ -390,7 +355,7 @@ def _custom_op(parser: Parser) -> None:
     add(attributes, "--workgroups", number, nargs=3, type=_COUNT, metavar=("X", "Y", "Z"))
     add(attributes, "--spirv", "embed the compiled module, not the source")
     add(attributes, "-I DIR", "includes", dest="include_dirs", **REPEATED)
-    _add_compiler_options(attributes)
+    shared.add_compiler_options(attributes)
 
 
 def _cache(parser: Parser) -> None:
@@ -441,6 +406,7 @@ _COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "shader": _shader,
     "vgf": _vgf,
     "convert": _convert,
+    "compare-layers": _compare_layers,
     "custom-op": _custom_op,
     "cache": _cache,
     "schema": _schema,

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from scenario_runner.conversion import patching
 from scenario_runner.conversion.converter import ConverterCall
+from scenario_runner.conversion.layers import Layer, expose
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Shader
 from scenario_runner.conversion.placeholders import simplified, with_placeholders
 from scenario_runner.conversion.problems import find_problems
@@ -26,10 +27,12 @@ _FEW_WORKGROUPS = "SR-CUSTOM-014"
 
 class ConvertedModel(NamedTuple):
     """A converted model: ``parts`` are the VGF file, one after the other, ``findings`` warnings and notes about the
-    model."""
+    model. ``source`` is what was converted, and ``layers`` those of its outputs that were intermediates as well."""
 
     parts: Sequence[bytes | memoryview]
     findings: tuple[Diagnostic, ...]
+    source: Source
+    layers: tuple[Layer, ...] = ()
 
     @property
     def content(self) -> bytes:
@@ -48,6 +51,7 @@ def convert(
     compiler: str | None = None,
     use_cache: bool = True,
     converter_options: Sequence[str] = (),
+    expose_intermediates: str | None = None,
 ) -> ConvertedModel:
     """Convert a TOSA model to VGF, custom operations of the domain com.arm.VulkanCustomShader to compute segments.
 
@@ -59,6 +63,8 @@ def convert(
     Shaders are compiled and compared with their attributes, unless ``check`` is false; ``compiler`` is the GLSL
     compiler, and ``use_cache`` says whether the caches are used. With ``strict`` warnings are
     errors. ``converter_options`` are given to Arm's model-converter, which lowers all other operations.
+    ``expose_intermediates`` makes results of operators outputs, behind those of the model: all with ``"*"``, else those
+    whose name or operator matches the pattern (`layers.expose`).
 
     Raises FileError, ScenarioError for what is wrong with the model and its shaders, and UnsupportedError for what
     the converter refuses, and where it is not installed; all problems of the shaders travel in one error.
@@ -72,11 +78,15 @@ def convert(
         if is_file and os.path.exists(path) and os.path.samefile(path, model):
             raise UsageError(f"{path}: the output is the model itself", help="write it to a file of its own")
     source = open_source(model)
+    layers: tuple[Layer, ...] = ()
+    if expose_intermediates is not None:
+        source, layers = expose(source, expose_intermediates)
     if source.is_plain and function is None:
         converted = _without_shaders(source, converter_options)
     else:
         examine = partial(_examined, dispatch=dispatch, check=check, compiler=compiler, use_cache=use_cache)
         converted = _with_shaders(source, function, converter_options, strict, examine)
+    converted = converted._replace(layers=layers)
     if path is not None:
         with OutputFile(path, sum(len(part) for part in converted.parts)) as file:
             for part in converted.parts:
@@ -89,8 +99,8 @@ def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
     with converter_errors(source), ConverterCall(source.input(), options) as call:
         content = call.result()
     if source.function is None:
-        return ConvertedModel([content], ())
-    return ConvertedModel(patching.with_names(content, source.function, source.name), ())
+        return ConvertedModel([content], (), source)
+    return ConvertedModel(patching.with_names(content, source.function, source.name), (), source)
 
 
 def _with_shaders(
@@ -125,7 +135,7 @@ def _with_shaders(
         message = f"the shaders do not fit together: {problem.pointer}: {problem.message}"
         findings.append(Diagnostic("SR-CUSTOM-036", "error", None, message, path=model.path))
     _stop_at(findings, model.path)
-    return ConvertedModel(parts, _placed(findings, model.path).problems if findings else ())
+    return ConvertedModel(parts, _placed(findings, model.path).problems if findings else (), source)
 
 
 def _chosen(model: Model, name: str | None) -> Function:

@@ -18,20 +18,20 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
 from scenario_runner.files.source import SourceFile, framework_file
 from scenario_runner.flatbuffers import DamagedError, Tables
-from scenario_runner.graphs.vgf_file import Content
+from scenario_runner.graphs.vgf_file import VGF_MAGIC, Content
 
-_GRAPH_REGIONS = _REGION_BLOCKS = _BLOCK_OPERATORS = 1
-_BLOCK_TENSORS, _BLOCK_INPUTS, _BLOCK_OUTPUTS = 2, 3, 4
-_OPERATOR_OP, _OPERATOR_ATTRIBUTE, _OPERATOR_INPUTS, _OPERATOR_OUTPUTS = 0, 2, 3, 4
+_GRAPH_REGIONS = _REGION_BLOCKS = BLOCK_OPERATORS = 1
+BLOCK_TENSORS, _BLOCK_INPUTS, BLOCK_OUTPUTS = 2, 3, 4
+OPERATOR_OP, _OPERATOR_ATTRIBUTE, OPERATOR_INPUTS, OPERATOR_OUTPUTS = 0, 2, 3, 4
 _CUSTOM_FIELDS = _, _, _CUSTOM_ATTRIBUTES = 0, 1, 2  # name, domain, attributes
-_TENSOR_NAME, _TENSOR_SHAPE, _TENSOR_TYPE, _TENSOR_IS_UNRANKED = 0, 1, 2, 5
+TENSOR_NAME, _TENSOR_SHAPE, _TENSOR_TYPE, _TENSOR_IS_UNRANKED = 0, 1, 2, 5
 _CUSTOM = 69
 _UNKNOWN = ValueType(None, "?", "unknown")
 _ELEMENTS = ("?", "i1", "i4", "i8", "i16", "i32", "i48", "f32", "f16", "bf16", "shape", "f8E4M3FN", "f8E5M2")
 _IDENTIFIER = b"TOSA"
 
 
-def _block(file: Tables) -> int:
+def first_block(file: Tables) -> int:
     """The block that the converter converts: the first one of the first region."""
     for region in file.elements(file.number(0), _GRAPH_REGIONS):
         for block in file.elements(region, _REGION_BLOCKS):
@@ -47,10 +47,10 @@ def parse_flatbuffer(content: Content) -> tuple[Function, str]:
     Raises DamagedError.
     """
     file = Tables(content.part, content.size_bytes)
-    block = _block(file)
-    inputs, outputs = (file.texts(block, index) for index in (_BLOCK_INPUTS, _BLOCK_OUTPUTS))
-    tensors = file.elements(block, _BLOCK_TENSORS)
-    types = {file.text(file.child(table, _TENSOR_NAME)): _tensor_type(file, table) for table in tensors}
+    block = first_block(file)
+    inputs, outputs = (file.texts(block, index) for index in (_BLOCK_INPUTS, BLOCK_OUTPUTS))
+    tensors = file.elements(block, BLOCK_TENSORS)
+    types = {file.text(file.child(table, TENSOR_NAME)): tensor_type(file, table) for table in tensors}
 
     def values(names: Sequence[str]) -> tuple[Value, ...]:
         return tuple(Value(name, types.get(name, _UNKNOWN)) for name in names)
@@ -58,10 +58,10 @@ def parse_flatbuffer(content: Content) -> tuple[Function, str]:
     known = set(inputs)
     operations = []
     problem, count = "", 0
-    for table in file.elements(block, _BLOCK_OPERATORS):
-        reads, makes = (file.texts(table, index) for index in (_OPERATOR_INPUTS, _OPERATOR_OUTPUTS))
+    for table in file.elements(block, BLOCK_OPERATORS):
+        reads, makes = (file.texts(table, index) for index in (OPERATOR_INPUTS, OPERATOR_OUTPUTS))
         label = f"operator {count}"
-        if file.value(table, _OPERATOR_OP) == _CUSTOM and (custom := file.child(table, _OPERATOR_ATTRIBUTE)):
+        if file.value(table, OPERATOR_OP) == _CUSTOM and (custom := file.child(table, _OPERATOR_ATTRIBUTE)):
             name, domain, attributes = (file.text(file.child(custom, index)) for index in _CUSTOM_FIELDS)
             at = file.field(custom, _CUSTOM_ATTRIBUTES)
             span = (at, at + 4) if at else (0, 0)
@@ -87,7 +87,8 @@ def parse_flatbuffer(content: Content) -> tuple[Function, str]:
     return function, problem
 
 
-def _tensor_type(file: Tables, table: int) -> ValueType:
+def tensor_type(file: Tables, table: int) -> ValueType:
+    """The type of a tensor of a FlatBuffer."""
     number = file.value(table, _TENSOR_TYPE)
     element = _ELEMENTS[number] if number < len(_ELEMENTS) else "?"
     if file.value(table, _TENSOR_IS_UNRANKED, "B"):
@@ -148,7 +149,11 @@ def open_source(model: str | os.PathLike[str] | bytes, name: str = "<memory>") -
     """Look at a file or at the content of one. Raises FileError where it cannot be read or is a damaged FlatBuffer."""
     source = Source(name, model) if isinstance(model, bytes) else Source(os.fspath(model), None)
     with source.opened() as file:
-        if file.part(0, _START_BYTES)[_IDENTIFIER_AT:] == _IDENTIFIER:
+        start = bytes(file.part(0, _START_BYTES))
+        if start.startswith(VGF_MAGIC):
+            help = "give the one that it was made from; convert --expose-intermediates makes outputs of its layers"
+            raise unreadable(source.name, "is a VGF file, expected a TOSA model", help)
+        if start[_IDENTIFIER_AT:] == _IDENTIFIER:
             try:
                 function, problem = parse_flatbuffer(file)
             except DamagedError as error:

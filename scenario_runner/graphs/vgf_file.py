@@ -39,7 +39,7 @@ class Content(NamedTuple):
 
 
 SIZE_BYTES = 128
-_MAGIC = b"VGF1"
+VGF_MAGIC = b"VGF1"
 _LEGACY_MAGIC = struct.pack("<I", 0xF0E1D2C3)
 _TOSA = b"TOSA"  # behind the offset that each FlatBuffer begins with
 _OLDEST, _NEWEST = (0, 3), (0, 5)
@@ -83,8 +83,8 @@ def read_header(start: bytes | memoryview, file_size_bytes: int, path: str) -> H
     if (framework := framework_file(start)) is not None:
         name, help = framework
         raise damaged(path, "/header", f"this is {name}, which has to be lowered to VGF first", help, "SR-FILE-014")
-    if magic not in (_MAGIC, _LEGACY_MAGIC):
-        message = f"this is not a VGF file: it begins with {magic!r} where {_MAGIC!r} is expected"
+    if magic not in (VGF_MAGIC, _LEGACY_MAGIC):
+        message = f"this is not a VGF file: it begins with {magic!r} where {VGF_MAGIC!r} is expected"
         raise damaged(path, "/header", message)
     major, minor, patch = start[8:11]
     if not _OLDEST <= (major, minor) <= _NEWEST:

@@ -31,7 +31,7 @@ RUN = modules(
     {
         "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log progress runner signals"
         " system_limits system_packages temporary text",
-        "cli": "arguments messages options run run_files supervisor",
+        "cli": "arguments messages options run run_files shared_options supervisor",
         "files": "codec npy output source",
         "plan": "destinations limits plan plan_cache records sources",
         "run": "output_files session",

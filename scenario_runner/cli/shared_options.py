@@ -1,0 +1,69 @@
+"""Options that several commands have, in groups."""
+
+import argparse
+from typing import Final
+
+from scenario_runner.cli.arguments import SEVERAL, add, whole_number
+
+_PRINTF_BYTES: Final = whole_number(64, 1 << 30)
+
+
+def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
+    """The choice of the device, and for how long to wait for it."""
+    add(group, "--device D", "index, UUID or part of the name of the device to use")
+    add(group, "--timeout S", f"stop when work has not finished after S seconds (default: {default_timeout})")
+    needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
+    add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
+
+
+def add_feature_options(group: argparse._ActionsContainer) -> None:
+    """Extensions and features of the device."""
+    add(group, "--disable-extension E", "device extensions that are not used", **SEVERAL)
+    add(group, "--enable-robustness-features", "robust buffer and image access, if the device supports it")
+
+
+def add_checking_options(group: argparse._ActionsContainer) -> None:
+    """--sandbox, for scenarios from others, and the validation layer."""
+    add_sandbox_option(group)
+    add(group, "--validation", "load the Khronos validation layer; its errors fail the run")
+    add(group, "--validation-report", "load the validation layer; its errors are shown, and the run succeeds")
+    add(group, "--validation-sync", "load the validation layer, with its synchronization validation as well")
+
+
+def add_sandbox_option(group: argparse._ActionsContainer) -> None:
+    """--sandbox."""
+    add(group, "--sandbox", "refuse scenarios that read or write outside of their own folder and --output")
+
+
+def add_compiler_options(group: argparse._ActionsContainer) -> None:
+    """The GLSL compiler, and --no-cache."""
+    add(group, "--glslang PATH", "GLSL compiler to use (or set SCENARIO_RUNNER_GLSLANG)")
+    add(group, "--no-cache", "do not use the caches of compiled shaders and plans")
+
+
+def add_debugging_options(group: argparse._ActionsContainer) -> None:
+    """--printf, --debug-labels, also by the reference runner's name, and --log-level, as it has it."""
+    add(group, "--printf", "show what shaders print (debugPrintfEXT, printf); needs the validation layer")
+    add(group, "--printf-size BYTES", "the same, with this space for the messages of a command", type=_PRINTF_BYTES)
+    add(group, "--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer")
+    add_logging_option(group)
+
+
+def add_logging_option(group: argparse._ActionsContainer) -> None:
+    """--log-level."""
+    levels = ("debug", "info", "warning", "error")
+    add(group, "--log-level", "least level of messages (default: warning)", choices=levels)
+
+
+def add_report_options(group: argparse._ActionsContainer) -> None:
+    """Files of reports."""
+    add(group, "--junit FILE", "write a report as JUnit XML")
+    add(group, "--json FILE", "write a report as JSON (CTRF)")
+    add(group, "--html FILE", "write a report as one HTML page")
+
+
+def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:
+    """--atol, --rtol and --ulp, which have effect ``when``."""
+    add(group, "--atol X", f"{when}absolute errors to accept", default=0.0)
+    add(group, "--rtol X", f"{when}relative errors to accept", default=0.0)
+    add(group, "--ulp N", f"{when}errors in ULP to accept", type=whole_number(0), default=0)

@@ -1,0 +1,128 @@
+"""The layers of a TOSA model: results of operators, which become outputs of the model to be seen one by one.
+
+Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library); ArmCompileSpec.DebugMode.TOSA of
+ExecuTorch, whose locations are JSON.
+"""
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from scenario_runner.conversion import source as tosa
+from scenario_runner.conversion.converter import ConverterCall
+from scenario_runner.custom_shader.attributes import ValueType
+from scenario_runner.errors import UsageError
+from scenario_runner.flatbuffers import DamagedError, Tables
+from scenario_runner.graphs.tosa import OPERATORS
+from scenario_runner.text import first_of
+
+_OPERATOR_LOCATION, _LOCATION_TEXT = 5, 0
+_OPERATORS: Final = ("UNKNOWN", *OPERATORS, "CONST", "IDENTITY", "CUSTOM")
+_LOCATION = re.compile(r'loc\("([^"]*)"(?::([0-9]+):[0-9]+)?\)')
+_NODE = re.compile(r'"(?:node_)?name": "([^"\\]+)"')
+_MODULE = re.compile(r'"nn_module_stack": \{[^}]*\["([^"\\]+)", "[^"]*"\]\}')
+
+
+class Layer(NamedTuple):
+    """A result of an operator. ``name`` is that of the model's output, ``tensor`` the one in the file.
+
+    ``inputs`` are the names of layers and of the model's inputs that the operator reads, without its constants.
+    ``aliases`` are names of what it was lowered from: nodes and modules of a framework.
+    """
+
+    name: str
+    tensor: str
+    operator: str
+    type: ValueType
+    inputs: tuple[str, ...]
+    aliases: tuple[str, ...]
+
+
+def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[Layer, ...]]:
+    """Make the layers whose name or operator matches ``pattern`` (* and ?) outputs, behind those that the model has.
+
+    MLIR becomes a FlatBuffer, by the converter. Returns the model, whose outputs are named like the layers, and the
+    layers that are outputs in the order of their operators. Raises UsageError where none matches, and
+    ScenarioRunnerError where the model cannot be read.
+    """
+    if source.form != "flatbuffer":
+        if len(tosa.parse_model(source).functions) > 1:
+            raise UsageError(f"{source.name}: the model has several functions, of which no layers can be shown")
+        options = ("--tosa-flatbuffer", "--emit-debug-info")
+        with tosa.converter_errors(source), ConverterCall(source.input(), options) as call:
+            source = tosa.open_source(bytes(call.result()), source.name)
+    data = bytearray().join(source.parts())
+    file = Tables(lambda at, size: memoryview(data)[at : at + size], len(data))
+    try:
+        block = tosa.first_block(file)
+        field = file.field(block, tosa.BLOCK_OUTPUTS)
+        if not field:
+            raise DamagedError("has no outputs")
+        outputs = list(file.texts(block, tosa.BLOCK_OUTPUTS))
+        all_layers = list(_layers(file, block))
+    except DamagedError as error:
+        raise tosa.unreadable(source.name, str(error)) from None
+    layers = [layer for layer in all_layers if layer.tensor in outputs or _matches(layer, pattern)]
+    if not any(_matches(layer, pattern) for layer in layers):
+        names = [layer.name for layer in all_layers]
+        raise UsageError(f"{source.name}: no layer matches {pattern!r}", help=f"the layers: {first_of(names)}")
+    outputs += [layer.tensor for layer in layers if layer.tensor not in outputs]
+    _append_outputs(data, field, outputs)
+    exposed = tosa.open_source(bytes(data), source.name)
+    names_by_tensor = {layer.tensor: layer.name for layer in layers}
+    assert exposed.function is not None, "it is a FlatBuffer"
+    function = exposed.function._replace(output_names=tuple(names_by_tensor.get(name, name) for name in outputs))
+    return exposed._replace(function=function), tuple(layers)
+
+
+def _matches(layer: Layer, pattern: str) -> bool:
+    return any(fnmatchcase(name.lower(), pattern.lower()) for name in (layer.name, layer.tensor, layer.operator))
+
+
+def _layers(file: Tables, block: int) -> Iterator[Layer]:
+    """All layers, in the order of their operators."""
+    tensors = file.elements(block, tosa.BLOCK_TENSORS)
+    types = {file.text(file.child(table, tosa.TENSOR_NAME)): tosa.tensor_type(file, table) for table in tensors}
+    constants: set[str] = set()
+    names: dict[str, str] = {}
+    used: Counter[str] = Counter()
+    for table in file.elements(block, tosa.BLOCK_OPERATORS):
+        number = file.value(table, tosa.OPERATOR_OP)
+        operator = _OPERATORS[number] if number < len(_OPERATORS) else f"OPERATOR_{number}"
+        reads, makes = (file.texts(table, index) for index in (tosa.OPERATOR_INPUTS, tosa.OPERATOR_OUTPUTS))
+        location = file.child(table, _OPERATOR_LOCATION)
+        text = file.text(file.child(location, _LOCATION_TEXT)) if location else ""
+        aliases = tuple(dict.fromkeys(_NODE.findall(text) + _MODULE.findall(text)))
+        inputs = tuple(names.get(name, name) for name in reads if name not in constants)
+        for tensor in makes:
+            type = types.get(tensor)
+            if operator == "CONST" or type is None or type.element == "shape":
+                constants.add(tensor)
+                continue
+            name = _name(text) or tensor
+            used[name] += 1
+            names[tensor] = name if used[name] == 1 else f"{name}_{used[name]}"
+            yield Layer(names[tensor], tensor, operator, type, inputs, aliases)
+
+
+def _name(location: str) -> str:
+    """The name of MLIR's location, or its line; nothing where it has neither."""
+    match = _LOCATION.fullmatch(location)
+    if match is None:
+        return ""
+    return f"line_{match[2]}" if match[2] else match[1]
+
+
+def _append_outputs(data: bytearray, field: int, names: list[str]) -> None:
+    """Let the field of the outputs refer to a new vector of strings behind the file. References only lead forward."""
+    data += bytes(-len(data) % 4)
+    struct.pack_into("<I", data, field, len(data) - field)
+    data += struct.pack("<I", len(names))
+    at = len(data)
+    data += bytes(4 * len(names))
+    for number, name in enumerate(map(str.encode, names)):
+        struct.pack_into("<I", data, at + 4 * number, len(data) - at - 4 * number)
+        data += struct.pack("<I", len(name)) + name + bytes(1 + -(len(name) + 1) % 4)
