@@ -46,6 +46,24 @@ def is_model(scenario: AnyScenario) -> bool:
     return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(MODEL_EXTENSIONS)
 
 
+def _captures(what: str | None, folder: StrPath) -> RenderDocCaptures | None:
+    """RenderDoc's captures of a Runner. Raises UsageError and UnsupportedError."""
+    if what is None:
+        return None
+    from scenario_runner.run.capture_tools import RenderDocCaptures
+
+    return RenderDocCaptures(what, os.fspath(folder))
+
+
+def _printer(printf: bool | int) -> Printer | None:
+    """The collector of what shaders print in the runs of a Runner. Raises UsageError."""
+    if printf is False:
+        return None
+    from scenario_runner.vulkan.printf import Printer
+
+    return Printer(None if printf is True else printf)
+
+
 def _path_of(scenario: AnyScenario) -> str | None:
     """The file that errors of a scenario begin with; None where there is none."""
     return os.fspath(scenario) if isinstance(scenario, str | os.PathLike) else getattr(scenario, "path", None)
@@ -131,16 +149,8 @@ class Runner(OpenedDevice):
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
-        self.renderdoc: RenderDocCaptures | None = None
-        if capture_frame is not None:
-            from scenario_runner.run.capture_tools import RenderDocCaptures
-
-            self.renderdoc = RenderDocCaptures(capture_frame, os.fspath(capture_frame_dir))
-        self._printer: Printer | None = None
-        if printf is not False:
-            from scenario_runner.vulkan.printf import Printer
-
-            self._printer = Printer(None if printf is True else printf)
+        self.renderdoc = _captures(capture_frame, capture_frame_dir)
+        self._printer = _printer(printf)
         self._graph_reports = graph_reports
         if isinstance(pipeline_cache, bool | str | os.PathLike) and pipeline_cache is not False:
             from scenario_runner.run.pipeline_caching import PipelineCaching

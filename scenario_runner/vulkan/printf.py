@@ -170,17 +170,16 @@ class Printer:
 
     def _add(self, message: str) -> None:
         match = next(filter(None, (form.search(message) for form in _FORMS)), None)
-        parts: dict[str, str | None] = {"text": message} if match is None else match.groupdict()
+        parts: dict[str, Any] = {"text": message} if match is None else match.groupdict()
         stage = (parts.get("stage") or "").lower()
-        place = parts.get("id") or parts.get("vertex") or parts.get("coord") or ""
+        numbers = re.findall(r"[\d.]+", parts.get("id") or parts.get("vertex") or parts.get("coord") or "")
         source = f"{parts.get('file') or 'line'}:{parts['line']}" if parts.get("line") else ""
-        operation = self._operation
         printed = Printed(
-            parts["text"] or "",
-            -1 if operation is None else operation.command,
+            parts["text"],
+            getattr(self._operation, "command", -1),
             self._shader(stage),
             stage,
-            tuple(map(float, re.findall(r"[\d.]+", place))),
+            tuple(map(float, numbers)),
             source,
             self._iteration,
         )
