@@ -153,7 +153,7 @@ class FileError(ScenarioRunnerError):
     code = "SR-FILE-001"
     codes = (
         "SR-FILE SR-GRAPH-006 SR-SUITE-006 SR-SUITE-008 SR-SUITE-010 SR-SUITE-011 SR-SUITE-014 SR-CLUSTER-005 "
-        "SR-CLUSTER-006 SR-CLUSTER-008 SR-CUSTOM-030"
+        "SR-CLUSTER-006 SR-CLUSTER-008 SR-CUSTOM-030 SR-TOSA"
     )
 
 
@@ -209,7 +209,7 @@ class UnsupportedError(ScenarioRunnerError):
     code = "SR-FEATURE-002"
     codes = (
         "SR-MEMORY-003 SR-MEMORY-004 SR-MEMORY-007 SR-MEMORY-008 SR-BIND-007 SR-BIND-008 SR-IMAGE-005 "
-        "SR-GRAPH-007 SR-FLOW-007 SR-PUSH-004 SR-LIMIT SR-FEATURE SR-SUITE-015 SR-CLUSTER-001 SR-CUSTOM-031 "
+        "SR-GRAPH-007 SR-FLOW-007 SR-PUSH-004 SR-LIMIT SR-FEATURE SR-SUITE-015 SR-CLUSTER-001 "
         "SR-CUSTOM-032 SR-CUSTOM-033 SR-RUN"
     )
 
@@ -218,6 +218,7 @@ class MissingPackageError(UnsupportedError, MissingToolError):
     """A Python package or the ML emulation layers are not installed."""
 
     code = "SR-FEATURE-005"
+    codes = "SR-CUSTOM-031"
 
 
 class SandboxError(ScenarioRunnerError):

@@ -78,23 +78,25 @@ def remove_all() -> None:
         remove(path)
 
 
-def make_folder() -> str:
-    """Make a folder among the system's temporary files, which stays until this process ends. Those that killed
-    processes left there are removed. Raises OSError."""
+def make_folder(parent: str | None = None) -> str:
+    """Make a folder in ``parent``, by default a private one among the system's temporary files, which stays until this
+    process ends. Those that killed processes left there are removed. Raises OSError."""
     import tempfile
 
-    parent = tempfile.gettempdir()
-    remove_stale(parent, _FOLDER_PREFIX)
-    path = os.path.join(parent, f"{_FOLDER_PREFIX}{owner()}-{os.urandom(6).hex()}")
+    prefix, suffix, mode = (_FOLDER_PREFIX, "", 0o700) if parent is None else (_PREFIX, _SUFFIX, 0o777)
+    parent = parent or tempfile.gettempdir()
+    remove_stale(parent, prefix)
+    path = os.path.join(parent, f"{prefix}{owner()}-{os.urandom(6).hex()}{suffix}")
     note(path, _remove_folder)
-    os.mkdir(path, 0o700)
+    os.mkdir(path, mode)
     return path
 
 
 @contextmanager
-def temporary_folder() -> Iterator[str]:
-    """The folder of `make_folder`, removed at the end of the block. Raises OSError."""
-    path = make_folder()
+def temporary_folder(parent: str | None = None) -> Iterator[str]:
+    """The folder of `make_folder`, removed at the end of the block unless it has another name by then. Raises
+    OSError."""
+    path = make_folder(parent)
     try:
         yield path
     finally:

@@ -34,6 +34,7 @@ COMMANDS = {
     "vgf": "show the contents of a VGF model, or make a scenario that runs it",
     "convert": "convert a TOSA model, with the shaders in it, to VGF",
     "compare-layers": "find the first layer of a TOSA model whose result is not as expected",
+    "import": "make a suite from TOSA's conformance tests",
     "custom-op": "check shaders of custom operations in TOSA models, or write their attributes",
     "cache": "show or clear what is kept for later runs",
     "schema": "print the JSON Schema of the scenario format",

@@ -339,6 +339,14 @@ def _compare_layers(parser: Parser) -> None:
     shared.add_device_options(parser)
 
 
+def _import(parser: Parser) -> None:
+    """Make suites for 'scenario-runner test' from tests of others."""
+    tosa = subcommand(parser.add_subparsers(required=True, metavar="tosa"), "tosa_tests:tosa", "import TOSA's tests")
+    add(tosa, "folders DIR", "folders of tests, which are searched for desc.json", nargs="+")
+    add(tosa, "-o --output SUITE", "the folder to write; items that are up to date are kept", required=True)
+    add(tosa, "--jobs N", "tests at a time (default: the number of processors)", type=jobs)
+
+
 def _custom_op(parser: Parser) -> None:
     """Shaders of custom operations in TOSA models and their attributes."""
     commands = parser.add_subparsers(required=True, metavar="check|attributes")
@@ -407,6 +415,7 @@ _COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "vgf": _vgf,
     "convert": _convert,
     "compare-layers": _compare_layers,
+    "import": _import,
     "custom-op": _custom_op,
     "cache": _cache,
     "schema": _schema,

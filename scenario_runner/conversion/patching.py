@@ -45,6 +45,8 @@ def with_names(content: memoryview, function: Function, path: str) -> Sequence[b
 def _named(vgf: Vgf, function: Function) -> Vgf:
     """The model with the names of the function, where there is one for each input, or for each output."""
     inputs, outputs = function.input_names or (), function.output_names or ()
+    if len(inputs) > len(vgf.inputs):  # the converter leaves out what nothing reads; bindings count all
+        inputs = tuple(inputs[slot.binding] for slot in vgf.inputs if slot.binding < len(inputs))
     return vgf._replace(
         input_names=inputs if len(inputs) == len(vgf.inputs) else vgf.input_names,
         output_names=outputs if len(outputs) == len(vgf.outputs) else vgf.output_names,

@@ -179,7 +179,10 @@ class GraphBody:
                 if not self._computed and opcode not in _CONSTANTS:
                     self._computed = words[at + 2], operand, _ORIGINS.get(opcode, f"the instruction {opcode}")
             elif self._graph and role == "constant":
-                constants[operand] = self._numbers(id, at)
+                numbers = self._numbers(id, at)
+                constants[operand] = tuple(
+                    number - (1 << 32) if 1 << 31 <= number < 1 << 32 else number for number in numbers
+                )
             elif self._graph:
                 inputs.append(self._shape(id))
         known = [shape for shape in inputs if shape is not None]

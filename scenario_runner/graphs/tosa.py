@@ -56,6 +56,8 @@ def result_shapes(name: str, inputs: Sequence[Shape], constants: Mapping[str, tu
     """
     rule: Rule = _RULES.get(name, _elementwise)
     shape = rule(*inputs, **constants)
+    if any(size < 1 and size != UNKNOWN for size in shape):
+        raise ShapeError(f"makes a tensor of {text(shape)}, whose sizes must be 1 or more")
     return (shape, shape) if name in ("FFT2D", "RFFT2D") else (shape,)
 
 

@@ -88,7 +88,19 @@ class ItemRun(Sink):
             self.expectations = self.expectations.for_device(self.runner.physical_device)
             self._chosen_runner()  # with the time limit on this device
         check = self.expectations.check
+        if check.not_supported is not None:
+            raise Refused("NotSupported", check.not_supported)
+        if check.convert is not None:
+            self._convert(self.expectations.path_to(check.convert))
         return self.runner.run_into(self.item.path, self._sink, repeat=check.repeat, keep_state=check.keep_state)
+
+    def _convert(self, model: str) -> None:
+        """Convert a model for the errors of that. Raises ExpectationError without the model."""
+        if not os.path.isfile(model):
+            raise ExpectationError(self.expectations.problem("SR-EXPECT-007", "/convert", f"{model}: is no file"))
+        from scenario_runner.conversion.convert import convert  # a fifth of a worker's start, for few items
+
+        convert(model)
 
     def compare(self, bound: Bound, actual: memoryview) -> None:
         """Take one complete output."""
@@ -239,8 +251,9 @@ class _Evaluation(ItemRun):
         """The outcome of a run that ended well."""
         warnings = tuple(warning.as_json() for warning in plan.warnings)
         if self.expectations.expects_failure:
-            code = self.expectations.check.exit_code
-            expected_end = ", ".join(self.expectations.check.codes or ()) if code is None else f"the exit code {code}"
+            check = self.expectations.check
+            expected_end = "an error" if check.exit_code is None else f"the exit code {check.exit_code}"
+            expected_end = ", ".join(check.codes or ()) if check.codes and check.exit_code is None else expected_end
             reason = f"the run ended well, expected {expected_end}"
             return Outcome("Fail", reason=reason, diagnostics=warnings)
         outputs = tuple(self._checks)

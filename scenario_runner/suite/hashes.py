@@ -16,7 +16,7 @@ from scenario_runner.suite.discovery import expected_folder
 from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
-_READ: Final = ("mask", "expected", "bounds")  # keys of expectations with files that no update writes
+_READ: Final = ("mask", "expected", "bounds", "convert")  # keys of expectations with files that no update writes
 _INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more

@@ -82,7 +82,7 @@ class _Update(ItemRun):
             self._expect(error)
         else:
             if self.expectations.expects_failure:
-                message = "the run ended well: remove 'exit_code' and 'codes' to expect that"
+                message = "the run ended well: remove 'exit_code', 'codes' and 'any_error' to expect that"
                 raise ExpectationError(self.expectations.problem("SR-EXPECT-006", "", message))
         self._write_text()
         problems, _ = refused([(self.item, self.changes)])

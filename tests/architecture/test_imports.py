@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 # From the top to the bottom. A part imports parts below its own line only; parts on one line do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
-    ("cli",),
+    ("cli", "tosa_sut"),
     ("suite",),
     ("doctor", "viewing", "timing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them

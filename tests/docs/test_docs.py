@@ -90,7 +90,7 @@ def page(
     python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     python.chmod(0o755)
     environment = os.environ | {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(map(str, (programs, Path(sys.executable).parent, os.environ["PATH"]))),
         # What is in the cache is shown by one page alone.
         "SCENARIO_RUNNER_CACHE": str(folder / ".cache" if request.param.name == "caches.md" else shader_cache),
         "COLUMNS": "100",

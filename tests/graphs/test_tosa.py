@@ -155,6 +155,12 @@ def test_inputs_that_do_not_fit(name: str, inputs: dict[str, Shape], message: st
         shapes(name, inputs)
 
 
+def test_a_size_below_one() -> None:
+    """No operator makes a tensor of that; the size would not fit into a module."""
+    with pytest.raises(ValueError, match=r"makes a tensor of \[0, 3\], whose sizes must be 1 or more"):
+        shapes("PAD", {"input1": (2, 3)}, constants={"padding": (-2, 0, 0, 0)})
+
+
 TYPE_POINTER, VARIABLE = 32, 59  # opcodes
 TESTS = Path(__file__).resolve().parents[1]
 CODE = (FIXTURES / "operators.spv").read_bytes()

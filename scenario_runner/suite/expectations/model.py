@@ -296,6 +296,12 @@ class Check(_Model):
     """What `scenario-runner run` must end with, for scenarios that are wrong on purpose."""
     codes: Codes | None = None
     """The codes of all errors that the run must end with, each named once."""
+    any_error: bool = False
+    """Whether the run must end with an error, whatever its code."""
+    convert: RequiredPath | None = None
+    """A TOSA model that is converted before the run, for models that are wrong on purpose."""
+    not_supported: Name | None = None
+    """Why the item cannot run anywhere; it is NotSupported with this reason."""
     outputs: dict[str, Output] = Field(default={})
     """By the uid of the resource, or for captured frames `frame_<id>/<uid>`."""
     when: Annotated[tuple[Condition, ...], Field(strict=False)] = ()

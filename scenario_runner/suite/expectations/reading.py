@@ -135,7 +135,7 @@ class Expectations(NamedTuple):
     @property
     def expects_failure(self) -> bool:
         """Return whether the run must end with an error."""
-        return bool(self.check.exit_code or self.check.codes)
+        return bool(self.check.exit_code or self.check.codes or self.check.any_error)
 
     def problem(self, code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
         """An error at a place of the expectations."""
@@ -270,7 +270,7 @@ def _contradictions(check: Check) -> Iterator[Diagnostic]:
         yield _contradiction("/exit_code", f"is {check.exit_code}, but runs with these codes end with {ends}")
     if check.codes == () and check.exit_code:
         yield _contradiction("/codes", f"is empty, but a run that ends with {check.exit_code} has a code")
-    if (check.exit_code or check.codes) and check.outputs:
+    if (check.exit_code or check.codes or check.any_error) and check.outputs:
         yield _contradiction("/outputs", "a run that ends with an error has no outputs")
     yield from _of_outputs(check.outputs, "/outputs")
     for index, condition in enumerate(check.when):
