@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
-from scenario_runner.files.source import MODEL_EXTENSIONS, confined
+from scenario_runner.files.source import confined, is_model
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 AnyScenario: TypeAlias = "StrPath | Scenario | Mapping[str, Any]"
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def is_model(scenario: AnyScenario) -> bool:
-    """Return whether a scenario is the path of a model, by its extension."""
-    return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(MODEL_EXTENSIONS)
 
 
 def _captures(what: str | None, folder: StrPath) -> RenderDocCaptures | None:
@@ -357,6 +352,7 @@ class Runner(OpenedDevice):
             files.append(scenario)
         else:
             folders.append(getattr(scenario, "base_dir", "."))
+            files += filter(None, [getattr(scenario, "path", None)])  # of a model, which may be a link
         return confined(folders, files)
 
     def _execute(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from urllib.parse import quote
@@ -79,23 +79,25 @@ class Options(NamedTuple):
     strict: bool = False
 
 
-def validate_file(path: str | os.PathLike[str], options: Options | None = None) -> Validation:
-    """Find everything that is wrong with one scenario file, the text of the file included.
+def validate_file(
+    path: str | os.PathLike[str], options: Options | None = None, load: Callable[[str], Scenario] = load
+) -> Validation:
+    """Find everything that is wrong with one scenario file, the text of the file included. ``load`` reads it.
 
     Raises LimitError, which says nothing about the scenario.
     """
     options = options or Options()
     file = os.fspath(path)
+    try:
+        scenario = load(file)
+    except ScenarioRunnerError as error:
+        return Validation(file, error.problems, 0, 0, error.exit_code)
     with ExitStack() as stack:
         if options.sandbox:
             folders = [os.path.dirname(os.path.abspath(file))]
             if options.output_dir is not None:
                 folders.append(options.output_dir)
             stack.enter_context(confined(folders, [file]))
-        try:
-            scenario = load(file)
-        except ScenarioRunnerError as error:
-            return Validation(file, error.problems, 0, 0, error.exit_code)
         findings = _findings(scenario, options)
     unique: dict[tuple[object, ...], Diagnostic] = {}
     for finding in findings:

@@ -149,11 +149,11 @@ def _validate(parser: Parser) -> None:
 
 def _test(parser: Parser) -> None:
     """Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
-    PATH is a scenario, a folder that is searched, @FILE for a list of those, or - for a list on standard input.
+    PATH is a scenario, a model, a folder that is searched, @FILE for a list of those, or - for one on standard input.
     """
     codes = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: a missing tool; others: docs/suites.md"
     parser.epilog = codes
-    add(parser, "paths PATH", "scenarios, folders, @lists, or -", nargs="*")
+    add(parser, "paths PATH", "scenarios, models, folders, @lists, or -", nargs="*")
 
     group = parser.add_argument_group("which scenarios run")
     add(group, "--root DIR", "names are relative to DIR (default: here)", default=".")
@@ -379,8 +379,9 @@ def _cache(parser: Parser) -> None:
 def _schema(parser: Parser) -> None:
     """Print a JSON Schema."""
     parser.set_defaults(work="validate:schema")
-    formats = "of scenario files (default), or of the attributes of custom operations with shaders"
-    parser.add_argument("format", nargs="?", choices=("scenario", "custom-op"), default="scenario", help=formats)
+    formats = "of scenario files (default), attributes of custom operations, check.json, or suite.json"
+    choices = ("scenario", "custom-op", "expectations", "suite")
+    parser.add_argument("format", nargs="?", choices=choices, default="scenario", help=formats)
 
 
 def _doctor(parser: Parser) -> None:

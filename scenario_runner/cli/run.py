@@ -14,8 +14,9 @@ from scenario_runner.cli.messages import set_up_logging, show_error, write
 from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
 from scenario_runner.cli.run_files import RunFile, refuse_collisions, run_files
 from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UsageError
+from scenario_runner.files.source import is_model
 from scenario_runner.plan.plan import Plan
-from scenario_runner.runner import Runner, is_model
+from scenario_runner.runner import Runner
 from scenario_runner.text import counted, one_line
 from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.loader import version_text

@@ -238,7 +238,7 @@ class _Suite:
             yield item
         if not discovery.ids:
             names = ", ".join(map(repr, options.paths))
-            help = 'name scenario files, or folders with .json files that have "commands" or "resources"'
+            help = 'name scenarios or models, or folders with .json files that have "commands" or "resources"'
             refuse(_EMPTY, None, f"no scenario was found in {names}", help)
         reason = f"of {counted(len(discovery.ids), 'scenario')} none is selected"
         if not included:
@@ -345,7 +345,7 @@ class _Suite:
         if len(items) <= _LOOKED_AHEAD or self._options.strict:
             from scenario_runner.suite.expectations.validation import check  # heavy: numpy and pydantic
 
-            problems = [problem for item in items for problem in check(item)]
+            problems = dict.fromkeys(problem for item in items for problem in check(item))  # one suite.json, many items
             # what this machine lacks is said once, at the end
             of_items = [problem for problem in problems if not issubclass(error_class(problem.code), MissingToolError)]
             self._problems.show_all(of_items)

@@ -7,11 +7,17 @@ from importlib import import_module
 from scenario_runner import __version__
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
+from scenario_runner.files.source import is_model
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.text import counted, one_line
 from scenario_runner.validation import SCHEMA, Options, Validation, sarif, validate_file
 
-_SCHEMAS = {"scenario": "scenario_runner.scenario", "custom-op": "scenario_runner.custom_shader.reading"}
+_SCHEMAS = {
+    "scenario": "scenario_runner.scenario:json_schema",
+    "custom-op": "scenario_runner.custom_shader.reading:json_schema",
+    "expectations": "scenario_runner.suite.expectations.model:json_schema",
+    "suite": "scenario_runner.suite.expectations.model:suite_schema",
+}
 
 
 def main(options: argparse.Namespace) -> int:
@@ -26,7 +32,12 @@ def main(options: argparse.Namespace) -> int:
     settings = Options(compiler, options.hazards, device, options.output, options.sandbox, options.strict)
     validations = []
     for file in options.files:
-        validation = validate_file(file, settings)
+        if is_model(file):
+            from scenario_runner.suite.expectations.models import load_model
+
+            validation = validate_file(file, settings, load_model)
+        else:
+            validation = validate_file(file, settings)
         validations.append(validation)
         if options.format == "text":
             _show(validation)
@@ -50,4 +61,5 @@ def _show(validation: Validation) -> None:
 
 def schema(options: argparse.Namespace) -> None:
     """Print the JSON Schema of a format, for editors and other checkers."""
-    print(json.dumps(import_module(_SCHEMAS[options.format]).json_schema(), indent=2))
+    module, _, function = _SCHEMAS[options.format].partition(":")
+    print(json.dumps(getattr(import_module(module), function)(), indent=2))

@@ -28,6 +28,11 @@ CODE = "SR-SANDBOX-001"
 _HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
 
 
+def is_model(scenario: object) -> bool:
+    """Return whether a scenario is the path of a model, by its extension."""
+    return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(MODEL_EXTENSIONS)
+
+
 class _Allowed(NamedTuple):
     """Real paths: ``folders`` with all that is below them, and single ``files``."""
 

@@ -2,20 +2,38 @@
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError, UsageError
+from scenario_runner.files.npy import read_header
 from scenario_runner.graphs.model import find_port
 from scenario_runner.graphs.scenario_template import COMMAND, scenario_for
 from scenario_runner.plan.graph_models import read_model
 from scenario_runner.scenario import Scenario, from_dict, loads
 
-_OPTIONS = {"tensor": "--input", "buffer": "--input", "image": "--input", "raw_data": "--push-constants"}
+Place: TypeAlias = Callable[[Diagnostic], Diagnostic]
+"""Moves a problem of a file that the user gives to the place where the user gives it."""
+
+Kind: TypeAlias = Literal["input", "shader", "raw_data"]
 
 
+class Lack(NamedTuple):
+    """A file that a model needs: of an input, or of a shader its source or its push constants ("raw_data")."""
+
+    kind: Kind
+    name: str
+    uid: str
+    message: str
+
+
+# For files of shaders: the list in the command, the keys of resource and shader in its entries, what to say of one.
+_LISTS: Final[dict[Kind, tuple[str, str, str, str]]] = {
+    "shader": ("shader_substitutions", "shader_ref", "target", "the model has no code for the shader {!r}"),
+    "raw_data": ("push_constants", "push_data_ref", "shader_target", "the shader {!r} takes push constants"),
+}
 _WRITE_SCENARIO = "write a scenario with 'scenario-runner vgf scenario'"
 
 
@@ -39,6 +57,7 @@ class BareModel:
         self.missing = {port.binding: port for port in self._inputs}
         self._uid_of = {binding["id"]: binding["resource_ref"] for binding in self.command["bindings"]}
         self._constants = {entry["push_data_ref"] for entry in self.command.get("push_constants", ())}
+        self._places: dict[str, Place] = {}  # by uids
 
     def input(self, name: str | int, place: str) -> dict[str, Any]:
         """The resource of the input with this name or binding number, which the caller now gives its content.
@@ -53,6 +72,41 @@ class BareModel:
         if self.missing.pop(port.binding, None) is None:
             raise UsageError(f"{place}: {port.label} is given twice")
         return self.bodies[self._uid_of[port.binding]]
+
+    def give(self, kind: Kind, name: str, file: str, place: Place, option: str) -> None:
+        """Let an input or a shader have a file. Errors are those of `input`, for which ``option`` is the place, and
+        FileError."""
+        body = self.input(name, option) if kind == "input" else self._body_for_shader(kind, name)
+        body["src"] = os.path.abspath(file)
+        self._places[body["uid"]] = place
+        if body.get("size") == 0:  # a buffer of an unknown format, or with a dimension that the model leaves open
+            body["size"] = read_header(body["src"]).data_size_bytes
+
+    def _body_for_shader(self, kind: Kind, name: str) -> dict[str, Any]:
+        """The resource with a file of a shader, which is added for one that the model does not ask for."""
+        list_key, ref_key, target_key, _ = _LISTS[kind]
+        entries = self.command.setdefault(list_key, [])
+        uid = next((entry[ref_key] for entry in entries if entry[target_key] == name), None)
+        if uid is None:
+            uid = f"{list_key.replace('_', ' ')} of {name}"
+            self.bodies[uid] = {"uid": uid}
+            self.described["resources"].append({kind: self.bodies[uid]})
+            entries.append({ref_key: uid, target_key: name})
+        self.bodies[uid].pop("type", None)  # of a shader: by the file's extension
+        return self.bodies[uid]
+
+    def lacks(self) -> list[Lack]:
+        """The files that it still needs."""
+        lacks = []
+        for port in self.missing.values():
+            message = f"no file is given for the input {port.label}"
+            lacks.append(Lack("input", port.name or str(port.binding), self._uid_of[port.binding], message))
+        for kind, (list_key, ref_key, target_key, message) in _LISTS.items():
+            for entry in self.command.get(list_key, ()):
+                uid, name = entry[ref_key], entry[target_key]
+                if uid not in self._places:
+                    lacks.append(Lack(kind, name, uid, message.format(name)))
+        return lacks
 
     def check_outputs(self) -> None:
         """Raise UnsupportedError where nothing says how large an output is."""
@@ -108,24 +162,27 @@ class BareModel:
 
     def scenario(self) -> Scenario:
         """The scenario as it is now, with files for all inputs."""
-        return _of_model(loads(json.dumps(self.described), self._path))
+        return _of_model(loads(json.dumps(self.described), self._path), self._places)
 
 
 @dataclass(frozen=True)
 class _ModelScenario(Scenario):
     """A scenario that users never see: its problems have the place that they know."""
 
+    places: Mapping[str, Place] = field(default_factory=dict, repr=False, compare=False)
+
     def placed(self, problem: Diagnostic) -> Diagnostic:
-        place = model = self.path or ""
-        match (problem.pointer or "").split("/"):
-            case ["", "resources", number, _, "src", *_] if self.text is not None:  # from the command line
-                resource = self.resources[int(number)]
-                option = _OPTIONS.get(resource.kind)
-                place = f"{model}: {option} {resource.uid}" if option else model
-        message = problem.message.replace(f"{os.path.abspath(model)}: ", "")
-        return problem._replace(message=message, path=place, pointer=None)
+        model = self.path or ""
+        pointer, message = problem.pointer or "", problem.message.replace(f"{os.path.abspath(model)}: ", "")
+        problem = problem._replace(message=message, path=model, pointer=None)
+        match pointer.split("/"):
+            case ["", "resources", number, _, "src" | "size", *_] if (
+                uid := self.resources[int(number)].uid
+            ) in self.places:
+                return self.places[uid](problem)
+        return problem
 
 
-def _of_model(scenario: Scenario) -> Scenario:
+def _of_model(scenario: Scenario, places: Mapping[str, Place] | None = None) -> Scenario:
     values = {field.name: getattr(scenario, field.name) for field in fields(Scenario) if field.init}
-    return _ModelScenario(**(values | {"warnings": ()}))
+    return _ModelScenario(**(values | {"warnings": ()}), places=places or {})

@@ -21,7 +21,7 @@ from scenario_runner import __version__
 from scenario_runner.content_cache import bound, default_cache_dir, distrust, replace_own
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.files.source import reason_of
-from scenario_runner.suite.hashes import content, file_hash, files_of, program_hash
+from scenario_runner.suite.hashes import file_hash, files_of, program_hash, texts_of
 from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Item, Outcome, Result
 from scenario_runner.suite.running.options import Device, WorkerOptions
@@ -58,14 +58,14 @@ def sent_item(item: Item, expected: Expected) -> SentItem:
     files: dict[str, str] = {}
     absolute: list[str] = []
     folder = os.path.join(os.path.dirname(item.path), "")
-    spelled = content(item.path) + content(item.expectations)
+    spelled = b"".join(texts_of(item))
     for path, hash in files_of(item):
         if not hash:
             continue
         # "a/../b" is b on another host, where no part of it is a link.
         plain = os.path.normpath(path)
         files[plain] = hash
-        if not path.startswith(folder) or json.dumps(path).encode() in spelled:
+        if path not in item.defaults and (not path.startswith(folder) or json.dumps(path).encode() in spelled):
             absolute.append(plain)
     return SentItem(item, expected, files, tuple(absolute))
 
@@ -150,11 +150,11 @@ class Layout:
             except OSError as error:
                 refuse(HOST_CANNOT_KEEP_FILES, path, f"it cannot be copied: {reason_of(error)}")
             self._placed[path] = hash
-        if item.expectations is None:
-            return Item(item.id, self.here(item.path))
-        if item.expectations not in job.files:
-            refuse("SR-CLUSTER-006", item.expectations, "the expectations cannot be read")
-        return Item(item.id, self.here(item.path), self.here(item.expectations))
+        for path in filter(None, (item.expectations, *item.defaults)):
+            if path not in job.files:
+                refuse("SR-CLUSTER-006", path, "the expectations cannot be read")
+        expectations = item.expectations and self.here(item.expectations)
+        return Item(item.id, self.here(item.path), expectations, tuple(map(self.here, item.defaults)))
 
     def here(self, path: str) -> str:
         """Return the path on this host of a file of the other one."""

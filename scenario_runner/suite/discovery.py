@@ -1,4 +1,5 @@
-"""Find the scenarios below the paths of a command line, while the first ones run, and their expectations."""
+"""Find the scenarios and models below the paths of a command line, while the first ones run, and what lies beside them:
+expectations, inputs of models, and defaults of a folder."""
 
 import os
 import re
@@ -7,13 +8,16 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from scenario_runner.files.source import is_stream, read_file, reason_of
+from scenario_runner.files.source import is_model, is_stream, read_file, reason_of
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
 from scenario_runner.text import close_files_help
 
 # Files of a suite that are no scenarios, whatever is in them.
-_OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
+SUITE_FILE: Final = "suite.json"
+"""The name of a file with defaults for the items in its folder and below."""
+_OTHER_NAMES: Final = frozenset({"manifest.json", "results.json", SUITE_FILE})
+_EXTENSIONS: Final = (".json", ".vgf", ".pte")  # of the files of a folder that may be items
 NOT_SEARCHED: Final = ".not-searched"
 """A folder with this file is searched only where it is named itself."""
 # The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
@@ -25,9 +29,9 @@ _MOST_BYTES_LOOKED_AT: Final = 1 << 20
 class Discovery:
     """The items that paths lead to, in the order of the paths; those of a folder are sorted by name.
 
-    A path is a scenario, a folder that is searched, ``@FILE`` for a list of those, or ``-`` for a list on standard
-    input. Ids are relative to ``root``. Nothing is opened before it is needed, and each item comes once. What cannot be
-    read is a problem and stops nothing; a file that is named is an item even if it does not exist.
+    A path is a scenario, a model, a folder that is searched, ``@FILE`` for a list of those, or ``-`` for a list on
+    standard input. Ids are relative to ``root``. Nothing is opened before it is needed, and each item comes once. What
+    cannot be read is a problem and stops nothing; a file that is named is an item even if it does not exist.
     """
 
     def __init__(self, root: str, problems: SuiteProblems, standard_input: int = 0) -> None:
@@ -55,8 +59,7 @@ class Discovery:
             above = frozenset(os.path.realpath(parent) for parent in Path(folder).parents)
             yield from self._folder(folder, above)
         else:
-            path = os.path.abspath(path)
-            yield from self._item(path, expectations_file(path))
+            yield from self._item(os.path.abspath(path))
 
     def _list(self, path: str) -> Iterator[Item]:
         name = "standard input" if path == "-" else path[1:]
@@ -112,31 +115,29 @@ class Discovery:
                 is_folder = entry.is_dir()
             except OSError:
                 is_folder = False
-            if name.startswith(".") if is_folder else not name.endswith(".json"):
+            if name.startswith(".") if is_folder else not name.endswith(_EXTENSIONS):
                 continue
             if not _is_plain(name):
                 self._not_plain(folder, name)
             elif is_folder:
                 yield from self._folder(entry.path, above | {place})
-            elif not _is_other(name):
-                expectations = expectations_file(entry.path, names)
-                if expectations is not None or self._is_scenario(entry.path):
-                    yield from self._item(entry.path, expectations)
+            elif self._is_item(entry.path, names):
+                yield from self._item(entry.path, names)
 
-    def _is_scenario(self, path: str) -> bool:
+    def _is_item(self, path: str, beside: Container[str]) -> bool:
         try:
-            return _has_scenario(path)
+            return is_item(path, beside)
         except OSError as error:
             self._problems.found("SR-SUITE-006", path, f"the file cannot be read: {reason_of(error)}")
             return False
 
-    def _item(self, path: str, expectations: str | None) -> Iterator[Item]:
+    def _item(self, path: str, beside: Container[str] | None = None) -> Iterator[Item]:
         id = path.removeprefix(self._below).replace(os.sep, "/")
         if not _is_plain(id):
             self._not_plain(None, path)
         elif id not in self.ids:
             self.ids.add(id)
-            yield Item(id, path, expectations)
+            yield item_of(path, id, beside)
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
         message = f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out"
@@ -149,12 +150,21 @@ def listed(item: Item) -> str:
     return f"./{item.id}" if item.id[0] == "#" or item.id[0].isspace() else item.id
 
 
-def is_scenario(path: str) -> bool:
-    """Return whether the search of a folder takes this .json file for a scenario, or cannot read it."""
-    try:
-        return not _is_other(os.path.basename(path)) and (expectations_file(path) is not None or _has_scenario(path))
-    except OSError:
-        return True  # its run says why it cannot be read
+def item_of(path: str, id: str, beside: Container[str] | None = None) -> Item:
+    """Make the item of a scenario or a model, with the files beside it. ``beside`` has the names in its folder, if they
+    are known."""
+    return Item(id, path, expectations_file(path, beside), suite_files(path))
+
+
+def is_item(path: str, beside: Container[str] | None = None) -> bool:
+    """Return whether the search of a folder takes a file for an item: a scenario, or a model with expectations that are
+    not those of a scenario of its name. Raises OSError where the file cannot be read."""
+    if is_model(path):
+        has_some = expectations_file(path, beside) is not None or _is_there(expected_folder(path), beside)
+        return has_some and not _is_there(f"{os.path.splitext(path)[0]}.json", beside)
+    return not _is_other(os.path.basename(path)) and (
+        expectations_file(path, beside) is not None or _has_scenario(path)
+    )
 
 
 def _is_other(name: str) -> bool:
@@ -195,17 +205,29 @@ def _is_plain(name: str) -> bool:
     )
 
 
+MODEL_KEYS: Final = ("inputs", "shaders", "push_constants")
+"""The keys of expectations that name files for a model."""
 _SCENARIO: Final = "scenario"  # of a folder that has one scenario: its files need not name it
 _FILE: Final = "check.json"
 _FOLDER: Final = "expected"
 
 
 def expectations_file(scenario_path: str, beside: Container[str] | None = None) -> str | None:
-    """Find the file with the expectations of a scenario, if any: ``check.json`` beside ``scenario.json``,
-    ``NAME.check.json`` beside ``NAME.json``. ``beside`` has the names in its folder, if they are known."""
+    """Find the file with the expectations of a scenario or a model, if any: ``check.json`` beside ``scenario.json``,
+    ``NAME.check.json`` beside ``NAME.json`` and ``NAME.vgf``."""
     path = _beside(scenario_path, _FILE)
-    is_there = os.path.lexists(path) if beside is None else os.path.basename(path) in beside
-    return path if is_there else None  # an unreadable file is reported when it is read
+    return path if _is_there(path, beside) else None  # an unreadable file is reported when it is read
+
+
+def _is_there(path: str, beside: Container[str] | None) -> bool:
+    """Return whether a path exists, in a folder with these names if they are known."""
+    return os.path.lexists(path) if beside is None else os.path.basename(path) in beside
+
+
+def suite_files(path: str) -> tuple[str, ...]:
+    """Find the files ``suite.json`` in the folder of a scenario and in those above, the nearest first."""
+    places = (os.path.join(folder, SUITE_FILE) for folder in Path(os.path.abspath(path)).parents)
+    return tuple(filter(os.path.lexists, places))
 
 
 def is_expectations_file(path: str) -> bool:
@@ -225,7 +247,13 @@ def expected_folder(scenario_path: str) -> str:
     return _beside(scenario_path, _FOLDER)
 
 
-def _beside(scenario_path: str, name: str) -> str:
-    folder, file = os.path.split(scenario_path)
+def inputs_folder(model_path: str) -> str:
+    """Return the folder of a model's inputs that are not named: ``NAME.inputs`` beside ``NAME.vgf``. It need not
+    exist."""
+    return _beside(model_path, "inputs")
+
+
+def _beside(path: str, name: str) -> str:
+    folder, file = os.path.split(path)
     stem = os.path.splitext(file)[0]
-    return os.path.join(folder, name if stem == _SCENARIO else f"{stem}.{name}")
+    return os.path.join(folder, name if stem == _SCENARIO and not is_model(path) else f"{stem}.{name}")

@@ -33,7 +33,9 @@ from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.runner import Runner
+from scenario_runner.suite.discovery import SUITE_FILE
 from scenario_runner.suite.expectations.model import METRICS, Needs
+from scenario_runner.suite.expectations.models import scenario_of
 from scenario_runner.suite.expectations.outputs import outputs_of_plan
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
@@ -92,7 +94,8 @@ class ItemRun(Sink):
             raise Refused("NotSupported", check.not_supported)
         if check.convert is not None:
             self._convert(self.expectations.path_to(check.convert))
-        return self.runner.run_into(self.item.path, self._sink, repeat=check.repeat, keep_state=check.keep_state)
+        scenario = scenario_of(self.item, self.expectations)
+        return self.runner.run_into(scenario, self._sink, repeat=check.repeat, keep_state=check.keep_state)
 
     def _convert(self, model: str) -> None:
         """Convert a model for the errors of that. Raises ExpectationError without the model."""
@@ -153,7 +156,7 @@ class ItemRun(Sink):
         """Raise `Refused` where the device lacks needs, or where they are not those of the shaders."""
         declared = plan.requirements.capabilities.keys() | plan.requirements.graph_capabilities.keys()
         for name in needs.capabilities:
-            if name not in declared:
+            if name not in declared and "needs" not in self.expectations.defaults:
                 raise Refused("Fail", f"'needs' names the capability {name}, which no shader declares")
         lacks = ", ".join(lacking(needs, self.runner.physical_device))
         if lacks:
@@ -226,7 +229,8 @@ class _Evaluation(ItemRun):
         if self.expectations.expects_failure:
             return self._as_expected(error)
         if isinstance(error, UnsupportedError):
-            if check.needs is None or any(name.startswith("VK_ARM_") for name in check.needs.extensions):
+            needs = None if "needs" in self.expectations.defaults else check.needs  # those of a suite are a minimum
+            if needs is None or any(name.startswith("VK_ARM_") for name in needs.extensions):
                 return of_error(error, "NotSupported")
             reason = f"the device has all that 'needs' names, and yet: {error.problems[0]}"
             return of_error(error, "Fail", reason)
@@ -363,7 +367,10 @@ def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
 
 
 def _origin(bound: Bound, key: str) -> str:
-    """The entry of 'when' that has set a key, if one has."""
+    """The entry of 'when' that has set a key, or the file with the defaults of the suite, if one of them has."""
+    own = bound.expectations.check.outputs.get(bound.output.name)
+    if own is None or key not in own.model_fields_set:
+        return f" ({SUITE_FILE})"
     pointer = bound.expectations.pointer_to(bound.output.name, f"/{key}")
     return f" (when[{bound.expectations.condition}])" if pointer.startswith("/when/") else ""
 

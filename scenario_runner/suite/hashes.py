@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.files.source import read_file
+from scenario_runner.files.source import is_model, read_file
 from scenario_runner.scenario.syntax import declared_files
-from scenario_runner.suite.discovery import expected_folder
+from scenario_runner.suite.discovery import MODEL_KEYS, expected_folder, inputs_folder
 from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
@@ -36,13 +36,20 @@ def item_hashes(item: Item, program: str) -> Hashes:
     """Hash an item as its files are now, with the hash of the ``program``. Unreadable files count as empty; a file is
     read again only if its size or its times change.
 
-    A scenario depends on the files that it names as sources and on those that shader sources include; expectations
-    depend on the files that they name and on those in the folder ``expected``.
+    A scenario depends on the files that it names as sources and on those that shader sources include, a model on those
+    that its expectations name and on the folder of its inputs; expectations depend on the files that they name, on
+    those in the folder ``expected``, and on the defaults of the suite.
     """
-    text, check = content(item.path), content(item.expectations)
-    inputs = _of_files(_inputs(item.path, text))
-    expected = _of_files(_expected(item.path, text, check), check)
-    return Hashes(hashlib.sha256(text).hexdigest(), inputs, expected, program)
+    text, check = texts_of(item)
+    scenario = file_hash(item.path) if is_model(item.path) else hashlib.sha256(text).hexdigest()
+    inputs = _of_files(_inputs(item.path, text, check))
+    expected = _of_files(_expected(item, text, check), check)
+    return Hashes(scenario, inputs, expected, program)
+
+
+def texts_of(item: Item) -> tuple[bytes, bytes]:
+    """Read the texts of the scenario, which is empty for a model, and of its expectations."""
+    return b"" if is_model(item.path) else content(item.path), content(item.expectations)
 
 
 class _Source(NamedTuple):
@@ -58,10 +65,10 @@ _known: dict[tuple[int, ...], _Source] = {}  # by what identifies a file, and ch
 def files_of(item: Item) -> Iterator[tuple[str, str]]:
     """List the files that a run of an item reads, with their SHA-256: the scenario, its expectations, and the files
     that these name. Unreadable files are left out."""
-    text, check = content(item.path), content(item.expectations)
+    text, check = texts_of(item)
     for path in filter(None, (item.path, item.expectations)):
         yield path, file_hash(path)
-    for path, digest in (*_inputs(item.path, text), *_expected(item.path, text, check)):
+    for path, digest in (*_inputs(item.path, text, check), *_expected(item, text, check)):
         if digest:
             yield path, digest.hex()
 
@@ -73,10 +80,10 @@ def expected_files(item: Item) -> list[str]:
 
 
 def inputs_of(item: Item) -> Iterator[str]:
-    """List the files that an item only reads: the sources that its scenario names, masks, and files of TOSA's rules."""
-    text, check = content(item.path), content(item.expectations)
+    """List the files that an item only reads: the sources of its scenario or model, masks, and files of TOSA's rules."""
+    text, check = texts_of(item)
     folder = os.path.dirname(item.path)
-    yield from declared_files(text.decode("utf-8", "replace"), folder).reads
+    yield from _sources(item.path, text, check)
     for name in (*_named(text, *_READ), *_named(check, *_READ)):
         yield os.path.join(folder, name)
 
@@ -86,10 +93,19 @@ def file_hash(path: str) -> str:
     return _source(path).digest.hex()
 
 
-def _inputs(path: str, text: bytes) -> Iterator[tuple[str, bytes]]:
-    """List the files that a scenario names and those that they include, with their digests."""
+def _sources(path: str, text: bytes, check: bytes) -> Iterator[str]:
+    """List the files that a scenario names, or that a model is given."""
     folder = os.path.dirname(path)
-    waiting = list(declared_files(text.decode("utf-8", "replace"), folder).reads)
+    yield from declared_files(text.decode("utf-8", "replace"), folder).reads
+    if is_model(path):
+        yield from (os.path.join(folder, name) for name in _named(check, *MODEL_KEYS))
+        yield from _below(inputs_folder(path))
+
+
+def _inputs(path: str, text: bytes, check: bytes) -> Iterator[tuple[str, bytes]]:
+    """List the sources of a scenario or a model and the files that they include, with their digests."""
+    folder = os.path.dirname(path)
+    waiting = list(_sources(path, text, check))
     dirs = [os.path.join(folder, include_dir) for include_dir in _include_dirs(text)]
     known = set(waiting)
     texts = "\n".join(_named(text, "text")).encode("utf-8", "surrogatepass")  # of shaders
@@ -115,18 +131,19 @@ def _include_dirs(text: bytes) -> Iterator[str]:
             yield apart or joined
 
 
-def _expected(path: str, *texts: bytes) -> Iterator[tuple[str, bytes]]:
-    """List the files that expectations name and those in the folder ``expected``, with their digests."""
-    folder = os.path.dirname(path)
-    for text in texts:
-        for name in _named(text, "file", *_READ):
-            named = os.path.join(folder, name)
-            yield named, _source(named).digest
-    for below, folders, names in os.walk(expected_folder(path), followlinks=True):
+def _expected(item: Item, *texts: bytes) -> Iterator[tuple[str, bytes]]:
+    """List the files that expectations name, those in the folder ``expected`` and the defaults, with their digests."""
+    folder = os.path.dirname(item.path)
+    named = (os.path.join(folder, name) for text in texts for name in _named(text, "file", *_READ))
+    for path in (*named, *_below(expected_folder(item.path)), *item.defaults):
+        yield path, _source(path).digest
+
+
+def _below(folder: str) -> Iterator[str]:
+    """List the files below a folder in a fixed order; none if it does not exist."""
+    for below, folders, names in os.walk(folder, followlinks=True):
         folders.sort()
-        for name in sorted(names):
-            expected = os.path.join(below, name)
-            yield expected, _source(expected).digest
+        yield from (os.path.join(below, name) for name in sorted(names))
 
 
 def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
@@ -136,13 +153,14 @@ def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
 
 
 def _named(text: bytes, *keys: str) -> list[str]:
-    """List the strings under these keys, anywhere in a JSON text, and those in arrays under them."""
+    """List the strings under these keys, anywhere in a JSON text, and those in arrays and objects under them."""
     names: list[str] = []
 
-    def note(pairs: list[tuple[str, Any]]) -> None:
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         for key, value in pairs:
-            texts = value if isinstance(value, list) else [value]
+            texts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]
             names.extend(text for text in texts if key in keys and isinstance(text, str) and "\0" not in text)
+        return dict(pairs)
 
     if any(key.encode() in text for key in keys):
         with suppress(ValueError, RecursionError):  # the run reports it

@@ -31,16 +31,18 @@ def is_bad(verdict: str) -> bool:
 
 
 class Item(NamedTuple):
-    """A scenario with expectations.
+    """A scenario, or a model, with expectations.
 
     ``id`` names it in lists and reports: the path of the scenario with "/" between its parts, relative to the root of
     the suite where it lies below it. ``path`` is the absolute path of the scenario, and ``expectations`` that of the
-    file with its expectations, or None where the scenario has them, or has none.
+    file with its expectations, or None where the scenario has them, or has none. ``defaults`` are the files
+    ``suite.json`` of its folder and of those above, the nearest first.
     """
 
     id: str
     path: str
     expectations: str | None = None
+    defaults: tuple[str, ...] = ()
 
 
 class OutputCheck(NamedTuple):

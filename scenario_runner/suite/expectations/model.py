@@ -1,4 +1,5 @@
-"""The format of expectations, version 1, of a ``check.json`` and the ``expect`` of a scenario, and its JSON Schema."""
+"""The formats of expectations (version 1, of a ``check.json`` and the ``expect`` of a scenario) and of a
+``suite.json``, and their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -208,19 +209,9 @@ class Tosa(_Model):
     """A .npy file with the bounds, for ABS_ERROR, PRECOMPUTED, RESCALE_INEXACT, DOT_PRODUCT and FP_SPECIAL."""
 
 
-class Output(_Model):
-    """The expectation on one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
+class Tolerances(_Model):
+    """Errors of an output that are allowed."""
 
-    file: RequiredPath | None = None
-    """A .npy, .dds or .png file, relative to the folder of the scenario; by default the output's in `expected`."""
-    values: Annotated[Any, AfterValidator(_values)] = None
-    """One number for all elements, or arrays in C order; 'nan', 'inf', '-inf' and bits ('0x7fc00000') are numbers."""
-    sha256: Digests | None = None
-    """SHA-256 of the bytes of the content, or of each of several accepted ones."""
-    tosa: Tosa | None = None
-    """A compliance mode of TOSA with the reference model's result; which elements are right is the mode's matter."""
-    dtype: Dtype | None = None
-    """What the bytes of a buffer are. By default that of the file; tensors and images know it."""
     atol: Tolerance | None = None
     """Error that is allowed: atol + rtol * |expected|."""
     rtol: Tolerance | None = None
@@ -237,12 +228,27 @@ class Output(_Model):
     """Number of elements that may be wrong."""
     allowed_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of the elements that may be wrong, 0 to 1."""
+    metrics: Metrics | None = None
+    """Bounds for errors of the output as a whole, in place of single elements or besides."""
+
+
+class Output(Tolerances):
+    """The expectation on one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
+
+    file: RequiredPath | None = None
+    """A .npy, .dds or .png file, relative to the folder of the scenario; by default the output's in `expected`."""
+    values: Annotated[Any, AfterValidator(_values)] = None
+    """One number for all elements, or arrays in C order; 'nan', 'inf', '-inf' and bits ('0x7fc00000') are numbers."""
+    sha256: Digests | None = None
+    """SHA-256 of the bytes of the content, or of each of several accepted ones."""
+    tosa: Tosa | None = None
+    """A compliance mode of TOSA with the reference model's result; which elements are right is the mode's matter."""
+    dtype: Dtype | None = None
+    """What the bytes of a buffer are. By default that of the file; tensors and images know it."""
     mask: RequiredPath | None = None
     """A .npy or .png file that is not zero at elements, or texels, that do not count."""
     border: Annotated[int, Field(ge=0)] | None = None
     """Width of the border, in rows and columns, that does not count."""
-    metrics: Metrics | None = None
-    """Bounds for errors of the output as a whole, in place of single elements or besides."""
     unchecked: bool = False
     """Whether any content is right."""
 
@@ -277,21 +283,33 @@ class Condition(_Model):
     """Keys for outputs, in place of the same keys outside. Other keys stay."""
 
 
-class Check(_Model):
-    """The expectations of a scenario."""
+class Defaults(_Model):
+    """Keys of an item about its run, which a `suite.json` may have for all items."""
 
     version: Annotated[int, Field(ge=VERSION, le=VERSION)] = VERSION
     """Version of this format."""
     repeat: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     """How often all commands run, as `--repeat`."""
-    keep_state: bool = False
-    """Whether an iteration goes on from the last one."""
     robustness: bool = False
     """Whether the device is opened with robust access, as --enable-robustness-features."""
     needs: Annotated[Needs | None, BeforeValidator(_needs)] = Field(default=None, json_schema_extra=_or_capabilities)
     """What a device must have; a name or an array of names are capabilities."""
     timeout: Seconds | None = None
     """Seconds that a run may take, in place of the limit of the suite."""
+
+
+class Suite(Defaults):
+    """A `suite.json`: defaults for the items in its folder and below."""
+
+    tolerances: Tolerances | None = None
+    """Tolerances of all outputs that are compared with a file or with values, and have none of their own."""
+
+
+class Check(Defaults):
+    """The expectations of a scenario or a model."""
+
+    keep_state: bool = False
+    """Whether an iteration goes on from the last one."""
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
     """What `scenario-runner run` must end with, for scenarios that are wrong on purpose."""
     codes: Codes | None = None
@@ -302,6 +320,12 @@ class Check(_Model):
     """A TOSA model that is converted before the run, for models that are wrong on purpose."""
     not_supported: Name | None = None
     """Why the item cannot run anywhere; it is NotSupported with this reason."""
+    inputs: dict[str, RequiredPath] = Field(default={})
+    """Of a model: files for its inputs, by name or binding number."""
+    shaders: dict[str, RequiredPath] = Field(default={})
+    """Of a model: shaders for its placeholders, as `--shader`."""
+    push_constants: dict[str, RequiredPath] = Field(default={})
+    """Of a model: push constants of its shaders, as `--push-constants`."""
     outputs: dict[str, Output] = Field(default={})
     """By the uid of the resource, or for captured frames `frame_<id>/<uid>`."""
     when: Annotated[tuple[Condition, ...], Field(strict=False)] = ()
@@ -310,14 +334,9 @@ class Check(_Model):
 
 def json_schema() -> dict[str, Any]:
     """The schema (draft 2020-12) as JSON data. It leaves to `validation.check` which outputs there are."""
-    from scenario_runner.scenario.schema import without_null
-
-    whole = without_null(Check.model_json_schema(ref_template="#/$defs/{model}"))
-    parts = whole.pop("$defs")
-    for name, metric in METRICS.items():
-        if metric.defaults is None:
-            parts["Metrics"]["properties"][name]["minProperties"] = 1
+    schema = _schema(Check, "Expectations")
     values = {"$ref": "#/$defs/Values"}
+    parts = schema["$defs"]
     parts["Output"]["properties"]["values"] |= values
     parts["Values"] = {
         "description": "A number, a text that stands for one, or an array of such values.",
@@ -327,10 +346,26 @@ def json_schema() -> dict[str, Any]:
             {"type": "array", "items": values},
         ],
     }
+    return schema
+
+
+def suite_schema() -> dict[str, Any]:
+    """The schema of a `suite.json`."""
+    return _schema(Suite, "Defaults of a suite")
+
+
+def _schema(model: type[_Model], title: str) -> dict[str, Any]:
+    from scenario_runner.scenario.schema import without_null
+
+    whole = without_null(model.model_json_schema(ref_template="#/$defs/{model}"))
+    parts = whole.pop("$defs")
+    for name, metric in METRICS.items():
+        if metric.defaults is None:
+            parts["Metrics"]["properties"][name]["minProperties"] = 1
     schema = {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Expectations",
+        "title": title,
         **whole,
         "properties": {"$schema": schema, **whole["properties"]},
         "$defs": dict(sorted(parts.items())),

@@ -12,19 +12,28 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice
 from operator import eq, ge, gt, le, lt, ne
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.codec import is_known
-from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, reason_of
+from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, is_model, reason_of
 from scenario_runner.scenario.model_base import close_match, findings, listed
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, scan
-from scenario_runner.suite.discovery import expected_folder
-from scenario_runner.suite.expectations.model import METRICS, SOURCES, Check, Condition, Output, Tosa
+from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
+from scenario_runner.suite.expectations.model import (
+    METRICS,
+    SOURCES,
+    Check,
+    Condition,
+    Output,
+    Suite,
+    Tolerances,
+    Tosa,
+)
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.tosa import FLAGS, MODES
 
@@ -37,7 +46,11 @@ _KEY = "expect"  # of the expectations in a scenario
 _POINTER = f"/{_KEY}"
 _ABOUT_KEYS = ("SR-EXPECT-002",)
 _DEFAULT = Check()
-
+_PLAIN = Output()
+_NO_DEFAULTS: Final[Mapping[str, Any]] = {}
+# An output with no other keys may have the tolerances of the suite: its content is compared.
+_COMPARED: Final = frozenset({"file", "values", "dtype", "mask", "border"})
+_Parsed = TypeVar("_Parsed", Check, Suite)
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
@@ -87,12 +100,13 @@ def merged(check: Check, condition: Condition) -> Check:
 
 
 class Expectations(NamedTuple):
-    """The expectations of a scenario.
+    """The expectations of a scenario or a model.
 
     ``check`` is what counts: what was ``written``, with what the entry of ``when`` changes whose index is
-    ``condition``. Relative paths in it start from ``folder``; files that nothing names are in ``expected_folder``.
-    ``path`` is the file that it stands in, at the JSON pointer ``pointer``, and ``text`` the text of that file, for
-    places; both are None where nothing was written.
+    ``condition``. ``defaults`` has the keys of both that come from a ``suite.json``, and its tolerances. Relative paths
+    start from ``folder``; files that nothing names are in ``expected_folder``. ``path`` is the file that it stands in,
+    at the JSON pointer ``pointer``, and ``text`` the text of that file, for places; both are None where nothing was
+    written.
     """
 
     check: Check
@@ -103,6 +117,21 @@ class Expectations(NamedTuple):
     text: str | None = None
     pointer: str = ""
     condition: int | None = None
+    defaults: Mapping[str, Any] = _NO_DEFAULTS
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Expectations:
+        """The expectations with values for keys that they lack."""
+        values = {key: value for key, value in defaults.items() if key not in self.written.model_fields_set}
+        written = self.written.model_copy(update={key: values[key] for key in values.keys() - {"tolerances"}})
+        return self._replace(check=written, written=written, defaults=values)
+
+    def outputs_with_defaults(self, name: str) -> Iterator[Output]:
+        """The expectation of an output: with the tolerances of the suite, where it may have them, then without."""
+        expected = self.check.outputs.get(name, _PLAIN)
+        tolerances: Tolerances | None = self.defaults.get("tolerances")
+        if tolerances is not None and expected.model_fields_set <= _COMPARED:
+            yield expected.model_copy(update={key: getattr(tolerances, key) for key in tolerances.model_fields_set})
+        yield expected
 
     def with_condition(self, index: int | None) -> Expectations:
         """The expectations where an entry of ``when`` counts; None: none does."""
@@ -120,6 +149,8 @@ class Expectations(NamedTuple):
         file = os.path.basename(self.path or "")
         if self.condition is not None and self.written.when[self.condition].timeout is not None:
             file = f"when[{self.condition}] of {file}"
+        elif "timeout" in self.defaults:
+            file = SUITE_FILE
         return self.check.timeout, f"'timeout' in {file}"
 
     def pointer_to(self, name: str, key: str = "") -> str:
@@ -146,12 +177,27 @@ class Expectations(NamedTuple):
 
 
 def load(item: Item) -> Expectations:
-    """The expectations of an item; neither the scenario nor the files that they name are checked.
+    """The expectations of an item with the defaults of its suite; neither the scenario nor the files that they name are
+    checked.
 
-    Raises ExpectationError with every problem of the text, and FileError where it cannot be read.
+    Raises ExpectationError with every problem of a text, and FileError where it cannot be read.
     """
+    defaults: dict[str, Any] = {}
+    for path in item.defaults:
+        suite = _parsed(Suite, _text(path), path)
+        for key in suite.model_fields_set - {"version"}:
+            defaults.setdefault(key, getattr(suite, key))
+    expectations = _load(item)
+    for key in MODEL_KEYS if not is_model(item.path) else ():
+        if key in expectations.check.model_fields_set:
+            message = "is for a model; a scenario names its files itself"
+            raise ExpectationError(expectations.problem("SR-EXPECT-006", f"/{key}", message, "remove it"))
+    return expectations.with_defaults(defaults)
+
+
+def _load(item: Item) -> Expectations:
     folder, expected = os.path.dirname(item.path), expected_folder(item.path)
-    inside = _inside(item.path)
+    inside = None if is_model(item.path) else _inside(item.path)
     if item.expectations is None:
         if inside is None:
             return Expectations(_DEFAULT, _DEFAULT, folder, expected)
@@ -165,6 +211,12 @@ def load(item: Item) -> Expectations:
 def of_text(text: str, path: str, folder: str, expected: str, pointer: str = "") -> Expectations:
     """The expectations that a file has with this text: all of it, or "expect" in a scenario. Raises ExpectationError
     with every problem."""
+    check = _parsed(Check, text, path, pointer)
+    return Expectations(check, check, folder, expected, path, text, pointer)
+
+
+def _parsed(model: type[_Parsed], text: str, path: str, pointer: str = "") -> _Parsed:
+    """Parse a text, or what is at a place of it. Raises ExpectationError with every problem."""
     try:
         tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):
@@ -180,18 +232,18 @@ def of_text(text: str, path: str, folder: str, expected: str, pointer: str = "")
     if isinstance(tree, dict) and isinstance(tree.get("$schema"), str):  # for editors
         del tree["$schema"]
     try:
-        check = Check.model_validate(tree)
-        problems = list(_contradictions(check))
+        parsed = model.model_validate(tree)
+        problems = list(_contradictions(parsed))
     except ValidationError as error:
         problems = [
             finding._replace(code="SR-EXPECT-002" if finding.code == "SR-JSON-003" else "SR-EXPECT-003")
-            for finding in islice(findings(Check, error), MAX_PROBLEMS + 1)
+            for finding in islice(findings(model, error), MAX_PROBLEMS + 1)
         ]
     if problems:
         places = Places(text)
         placed = (_placed(problem, path, pointer, places) for problem in problems)
         raise ExpectationError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
-    return Expectations(check, check, folder, expected, path, text, pointer)
+    return parsed
 
 
 def _inside(path: str) -> str | None:
@@ -262,8 +314,16 @@ def _not_json(word: str) -> Any:
     raise ValueError(word)
 
 
-def _contradictions(check: Check) -> Iterator[Diagnostic]:
-    """Keys that contradict each other; pointers start at the expectations."""
+def _contradictions(parsed: Check | Suite) -> Iterator[Diagnostic]:
+    """Keys that contradict each other; pointers start at the object."""
+    if isinstance(parsed, Check):
+        yield from _of_check(parsed)
+    elif parsed.tolerances is not None:
+        for problem in _of_tolerances(parsed.tolerances):
+            yield problem._replace(pointer=f"/tolerances{problem.pointer}")
+
+
+def _of_check(check: Check) -> Iterator[Diagnostic]:
     exit_codes = sorted({error_class(code).exit_code for code in check.codes or ()})
     if check.exit_code is not None and exit_codes and check.exit_code not in exit_codes:
         ends = " or ".join(map(str, exit_codes))
@@ -298,10 +358,14 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
         if key in keys and not is_alone:
             others = ", ".join(shown for other, shown in keys.items() if other != key)
             yield _contradiction(f"/{key}", f"{reason}, so that {others} cannot be checked")
-    if output.allowed_count is not None and output.allowed_share is not None:
-        yield _contradiction("/allowed_share", "is given beside 'allowed_count'", "keep one of the two")
+    yield from _of_tolerances(output)
     if output.tosa is not None:
         yield from _of_tosa(output.tosa)
+
+
+def _of_tolerances(output: Tolerances) -> Iterator[Diagnostic]:
+    if output.allowed_count is not None and output.allowed_share is not None:
+        yield _contradiction("/allowed_share", "is given beside 'allowed_count'", "keep one of the two")
     for name in output.metrics.model_fields_set if output.metrics is not None else ():
         metric, bounds = METRICS[name], getattr(output.metrics, name)
         warn, limit = bounds.warn, getattr(bounds, metric.limit)

@@ -45,8 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
-    """The items of a .json file that is a scenario, or that is named in the command line."""
-    if file_path.suffix != ".json" or not _is_on(parent.config):
+    """The items of a file that is a scenario, a model with expectations, or named in the command line."""
+    if file_path.suffix not in (".json", ".vgf", ".pte") or not _is_on(parent.config):
         return None
     from scenario_runner.suite.pytest_plugin.items import collected
 

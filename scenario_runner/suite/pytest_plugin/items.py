@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ import pytest
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.runner import Runner
-from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_scenario
+from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_item
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import NOT_RUN, EvaluationOptions, Item, Result
 from scenario_runner.suite.reports.text import Repeat, SuiteInfo, details, full_text, headline
@@ -143,10 +144,11 @@ class ScenarioFile(pytest.File):
 
 def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
     """The collector of a file that is a scenario, that cannot be read, or that was named in the command line."""
-    is_named = parent.session.isinitpath(file_path)
-    if is_named or (_is_searched(file_path.parent, parent.session) and is_scenario(str(file_path))):
-        return ScenarioFile.from_parent(parent, path=file_path)
-    return None
+    if not parent.session.isinitpath(file_path):
+        with suppress(OSError):  # its run says why it cannot be read
+            if not (_is_searched(file_path.parent, parent.session) and is_item(str(file_path))):
+                return None
+    return ScenarioFile.from_parent(parent, path=file_path)
 
 
 def _is_searched(folder: Path, session: pytest.Session) -> bool:

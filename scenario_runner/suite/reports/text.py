@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import MissingToolError
+from scenario_runner.files.source import is_model
 from scenario_runner.suite.records import NOT_RUN, Outcome, OutputCheck, Result
 from scenario_runner.text import counted, one_line, visible
 
@@ -48,9 +49,9 @@ class SuiteInfo(NamedTuple):
         return self.repeat(result).command(result, self.folder)
 
     def repeat_commands(self, result: Result) -> list[str]:
-        """The command that runs one item again, and after a crash or a timeout the one for a debugger."""
+        """The command that runs one item again, and after a crash or a timeout of a scenario the one for a debugger."""
         commands = [self.repeat_command(result)]
-        if result.last is not None and result.last.status in ("Crash", "Timeout"):
+        if not is_model(result.item.path) and result.last is not None and result.last.status in ("Crash", "Timeout"):
             commands.append(self.repeat(result).debug_command(result, self.folder))
         return commands
 

@@ -4,7 +4,7 @@ It is forked by the pool, which sends items, at most one ahead, and gets outcome
 socket, since a driver may have damaged the memory of a worker: what it sends is checked, and read in a way that cannot
 harm::
 
-    [number, id, path, expectations]    ["ready", physical device]
+    [number, *item]                     ["ready", physical device]
                                         ["limit", seconds, who set it]      where they are not those of the options
                                         ["used", names]                     what the next workers may begin with
                                         ["done", outcome, why the process ends now]
@@ -179,11 +179,11 @@ class _Server:
 
     def serve(self, lines: Iterable[bytes]) -> None:
         for line in lines:
-            number, *item = json.loads(line)
+            number, id, path, expectations, defaults = json.loads(line)
             if os.fstat(_STANDARD_ERROR).st_size:
                 os.ftruncate(_STANDARD_ERROR, 0)  # that of the item before
             progress.started(number)
-            outcome = self._outcome(Item(*item))
+            outcome = self._outcome(Item(id, path, expectations, tuple(defaults)))
             if outcome.status in BAD and not outcome.output:
                 outcome = outcome._replace(output=_end_of(_STANDARD_ERROR))
             end = self._end(outcome)
