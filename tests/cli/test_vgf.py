@@ -116,7 +116,7 @@ def test_a_model_runs_with_a_shader_of_the_users(tmp_path: Path) -> None:
         (
             ("--input", "x=x.npy"),
             "error: the model has no code for the shader 'graph_partition_1'\n"
-            "  help: give one: --shader graph_partition_1=FILE\n",
+            "  help: --shader graph_partition_1=FILE\n",
         ),
         (("--input", "x=x.npy", "--input", "0=x.npy"), "error: --input: 'x' (binding 0) is given twice\n"),
     ],

@@ -28,7 +28,8 @@ ASSERTED = {
     "CLUSTER": "suite/cluster/test_failing_hosts.py suite/cluster/test_sent_files.py",
     "SUITE": "suite/test_lists.py suite/cases.txt suite/test_discovery.py suite/test_journal.py"
     " cli/test_test_command.py cli/test_missing_tools.py",
-    "EXPECT": "suite/expectations/test_validation.py suite/expectations/wrong.txt suite/test_update.py",
+    "EXPECT": "suite/expectations/test_validation.py suite/expectations/wrong.txt suite/test_update.py"
+    " suite/test_models.py",
     "TOSA": "suite/test_tosa_tests.py",
     "GRAPH TENSOR": "gpu/test_graphs.py gpu/test_graphs_bad_input.py gpu/test_graph_numbers.py",
     "RUN-003": "gpu/test_graphs_bad_input.py",

@@ -112,3 +112,12 @@ def test_the_plugin_is_installed_and_light(checkout: Path) -> None:
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=60, check=True)
     assert {each for each in done.stdout.split() if not each.startswith("scenario_runner")} == set()
     assert {each for each in done.stdout.split() if each.count(".") > 1} == {PLUGIN}
+
+
+def test_models(run_several: RunSeveral, tmp_path: Path) -> None:
+    """A model with expectations is a test, one that is named too; a suite.json and a model that a scenario uses not."""
+    for name in ("net.vgf", "net.expected/y.npy", "used.vgf", "used.json", "suite.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    choices: dict[tuple[str, ...], list[str]] = {(): ["net"], ("used.vgf",): ["used"]}
+    assert collected(run_several, choices) == choices
