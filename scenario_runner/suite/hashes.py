@@ -80,7 +80,7 @@ def expected_files(item: Item) -> list[str]:
 
 
 def inputs_of(item: Item) -> Iterator[str]:
-    """List the files that an item only reads: the sources of its scenario or model, masks, and files of TOSA's rules."""
+    """List the files that an item only reads: sources of its scenario or model, masks, and files of TOSA's rules."""
     text, check = texts_of(item)
     folder = os.path.dirname(item.path)
     yield from _sources(item.path, text, check)

@@ -72,6 +72,7 @@ TOLERANT = {"tolerances": {"atol": 0.1}}
         (TOLERANT, None, {"file": "near.npy"}, "Pass"),
         (TOLERANT, None, {"sha256": "0" * 64}, "Fail"),
         (TOLERANT, None, {"unchecked": True}, "Pass"),
+        (TOLERANT, None, {"tosa": {"mode": "EXACT", "expected": "near.npy", "data_type": "FP32"}}, "Fail"),
         ({"tolerances": {"metrics": {"rmse": {"max": 1}}}}, None, NEAR, "Pass"),
         ({"tolerances": {"metrics": {"ssim": {"min": 0.1}}}}, None, NEAR, "Fail"),  # the output is no image
         ({"tolerances": {"allowed_count": 1}}, None, NEAR, "Pass"),
@@ -83,7 +84,7 @@ def test_tolerances(
 ) -> None:
     """Those of the nearest file hold for outputs that are compared as numbers and have none of their own."""
     near = numpy.float32(NEAR["values"])
-    scene.npy("near.npy", near)
+    scene.npy("near.npy", near.astype("f8") if "tosa" in output else near)
     scene.npy("bytes.npy", near.view("i1"))
     assert run(write(outer, inner, outputs={"x": output}), runners).status == status
 
