@@ -75,8 +75,7 @@ def files_of(item: Item) -> Iterator[tuple[str, str]]:
 
 def expected_files(item: Item) -> list[str]:
     """List the files that the expectations of an item name, and those in the folder of expected files."""
-    text, check = content(item.path), content(item.expectations)
-    return [path for path, digest in _expected(item.path, text, check) if digest]
+    return [path for path, digest in _expected(item, *texts_of(item)) if digest]
 
 
 def inputs_of(item: Item) -> Iterator[str]:
