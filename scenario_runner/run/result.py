@@ -207,6 +207,7 @@ class Prepared:
 
     Shaders are compiled and files are looked at when it is made, and raw_data is read: what changes on disk later is
     not seen, except for the content of sources, which each run reads. Warnings about the scenario are logged once.
+    From the second run on, the Runner keeps small resources and the recorded commands for the next one.
     """
 
     def __init__(
@@ -223,7 +224,7 @@ class Prepared:
         self._plan_again = plan_again
         self._execute = execute
         self._by_uid = by_uid
-        self._warned = False
+        self._ran = False
         self._context = copy_context()  # which has the Runner's sandbox, where there is one
 
     @property
@@ -249,7 +250,7 @@ class Prepared:
         object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
         """
         measured = Timings() if timings is True else timings or None
-        options = RunOptions(repeat, keep_state, dry_run)
+        options = RunOptions(repeat, keep_state, dry_run, keep=self._ran)
         try:
             arrays = self._by_uid(inputs_of_call(inputs, more))
             result: Result = self._context.run(self._run, arrays, capture_dir, write_files, options, measured)
@@ -272,12 +273,12 @@ class Prepared:
         with progress.measuring(timings.clock if timings else None):
             if inputs:
                 plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
-            if self._warned and plan.warnings:
+            if self._ran and plan.warnings:
                 plan = plan._replace(warnings=())
             collector = Collector(plan)
             sinks = (collector, FileWriter(plan)) if write_files else (collector,)
             printed = self._execute(plan, sinks, options, timings, capture_dir)
-        self._warned = True
+        self._ran = True
         result = Result(collector.data, plan, collector.frames)
         result.printed = printed
         return result

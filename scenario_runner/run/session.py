@@ -102,7 +102,7 @@ class OpenedDevice:
         """The number of device objects of each kind that exist now; all zero after `close`.
 
         What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
-        memory', 'memory block'.
+        memory', 'memory block'. Of scenarios that are prepared and ran twice, buffers and other objects stay as well.
         """
         return self._live if self._objects is None else dict(self._objects.device.live)
 
