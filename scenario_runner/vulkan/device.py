@@ -264,7 +264,7 @@ class Kept(Generic[_Object]):
 
     @property
     def is_full(self) -> bool:
-        """Whether `trim` destroys objects. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
+        """True where `trim` destroys objects. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
         if len(self._entries) > self._most or self._most_bytes is None:
             return len(self._entries) > self._most
         return sum(value.size_bytes for value, _ in self._entries.values()) > self._most_bytes  # type: ignore[attr-defined]

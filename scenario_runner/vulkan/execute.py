@@ -50,7 +50,7 @@ class DeviceObjects:
         return Transfer(self.device, self._stack)
 
     def take(self, plan: Plan) -> tuple[Execution, ExitStack] | None:
-        """What was kept of an earlier run of a plan that differs in the content of resources and in frames at most."""
+        """Hand over the execution of a plan that differs in the content of resources and in frames at most, if kept."""
         shape = _shape(plan) if self._kept else ()
         for index, (execution, _) in enumerate(self._kept):
             if execution.shape == shape:
@@ -385,7 +385,7 @@ def _parts_of(frame: FramePlan) -> list[FramePlan]:
 
 
 def _shape(plan: Plan) -> tuple[Any, ...]:
-    """What resources, pipelines and descriptor sets are made of: the plan without content, frames and outputs."""
+    """Reduce a plan to what decides about resources, pipelines and sets: no content, frames and outputs."""
     # an image without content is filled in another way
     resources = [(resource._replace(source=None), resource.source is None) for resource in plan.resources.values()]
     pipelines = plan.pipelines, plan.graph_pipelines, plan.graphics_pipelines, plan.declared
