@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,10 +14,10 @@ from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
 from scenario_runner.text import close_files_help
 
-# Files of a suite that are no scenarios, whatever is in them.
 SUITE_FILE: Final = "suite.json"
 """The name of a file with defaults for the items in its folder and below."""
-_OTHER_NAMES: Final = frozenset({"manifest.json", "results.json", SUITE_FILE})
+# Files of a suite that are no scenarios, whatever is in them.
+_OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
 _EXTENSIONS: Final = (".json", ".vgf", ".pte")  # of the files of a folder that may be items
 NOT_SEARCHED: Final = ".not-searched"
 """A folder with this file is searched only where it is named itself."""
@@ -137,7 +138,7 @@ class Discovery:
             self._not_plain(None, path)
         elif id not in self.ids:
             self.ids.add(id)
-            yield item_of(path, id, beside)
+            yield item_of(path, id, beside, self._root)
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
         message = f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out"
@@ -150,10 +151,10 @@ def listed(item: Item) -> str:
     return f"./{item.id}" if item.id[0] == "#" or item.id[0].isspace() else item.id
 
 
-def item_of(path: str, id: str, beside: Container[str] | None = None) -> Item:
+def item_of(path: str, id: str, beside: Container[str] | None = None, root: str | None = None) -> Item:
     """Make the item of a scenario or a model, with the files beside it. ``beside`` has the names in its folder, if they
-    are known."""
-    return Item(id, path, expectations_file(path, beside), suite_files(path))
+    are known; defaults above ``root`` do not count for an item in it."""
+    return Item(id, path, expectations_file(path, beside), suite_files(path, root))
 
 
 def is_item(path: str, beside: Container[str] | None = None) -> bool:
@@ -162,9 +163,9 @@ def is_item(path: str, beside: Container[str] | None = None) -> bool:
     if is_model(path):
         has_some = expectations_file(path, beside) is not None or _is_there(expected_folder(path), beside)
         return has_some and not _is_there(f"{os.path.splitext(path)[0]}.json", beside)
-    return not _is_other(os.path.basename(path)) and (
-        expectations_file(path, beside) is not None or _has_scenario(path)
-    )
+    name = os.path.basename(path)
+    has_some = name != SUITE_FILE and expectations_file(path, beside) is not None
+    return not _is_other(name) and (has_some or _has_scenario(path))
 
 
 def _is_other(name: str) -> bool:
@@ -224,13 +225,20 @@ def _is_there(path: str, beside: Container[str] | None) -> bool:
     return os.path.lexists(path) if beside is None else os.path.basename(path) in beside
 
 
-def suite_files(path: str) -> tuple[str, ...]:
-    """Find the files ``suite.json`` in the folder of a scenario and in those above, the nearest first."""
+def suite_files(path: str, root: str | None = None) -> tuple[str, ...]:
+    """Find the files ``suite.json`` with defaults in the folder of a scenario and in those above, up to ``root``, the
+    nearest first."""
     places, folder = [], os.path.abspath(path)
-    while (parent := os.path.dirname(folder)) != folder:  # pathlib takes three times as long, for each item
+    while folder != root and (parent := os.path.dirname(folder)) != folder:  # pathlib takes three times as long
         folder = parent
         places.append(os.path.join(folder, SUITE_FILE))
-    return tuple(filter(os.path.lexists, places))
+    return tuple(place for place in places if os.path.lexists(place) and not _is_scenario(place))
+
+
+def _is_scenario(path: str) -> bool:
+    with suppress(OSError):
+        return _has_scenario(path)
+    return False  # reading it as defaults says why it cannot be read
 
 
 def is_expectations_file(path: str) -> bool:

@@ -29,7 +29,7 @@ from scenario_runner.scenario import Scenario, Shader, load
 from scenario_runner.scenario.contents import file_of
 from scenario_runner.scenario.writing import drop_include_dirs, extension_of, names_in, new_name
 from scenario_runner.shaders.source import inlined
-from scenario_runner.suite.discovery import expectations_file
+from scenario_runner.suite.discovery import item_of
 from scenario_runner.suite.hashes import content, expected_files
 from scenario_runner.suite.records import Item
 
@@ -103,17 +103,17 @@ class _Packing:
         for scenario in scenarios:
             named = [name for name in map(file_of, scenario.resources) if name is not None and not os.path.isabs(name)]
             paths = [os.path.normpath(os.path.join(scenario.base_dir, name)) for name in named]
-            folders += [scenario.base_dir, *map(os.path.dirname, paths)]
+            folders += [scenario.base_dir, *map(os.path.dirname, (*paths, *_item_of(scenario).defaults))]
         self._root = os.path.commonpath(folders)
 
     def add(self, scenario: Scenario) -> str:
         """Add a scenario and what it reads; returns its path in the folder. Raises ScenarioError and FileError."""
         path, folder = os.path.abspath(str(scenario.path)), scenario.base_dir
-        expectations = expectations_file(path)
-        for file in expected_files(Item(path, path, expectations)):
+        item = _item_of(scenario)
+        for file in expected_files(item):  # and the defaults
             self._add(folder, file)
-        if expectations is not None:
-            self._add_json(folder, expectations, content(expectations), self._with_relative_files)
+        if item.expectations is not None:
+            self._add_json(folder, item.expectations, content(item.expectations), self._with_relative_files)
         return self._add_json(folder, path, (scenario.text or "").encode(), partial(self._plain, scenario))
 
     def _add_json(self, folder: str, path: str, data: bytes, change: Callable[[str, Any], Any]) -> str:
@@ -184,6 +184,11 @@ class _Packing:
             self._names[file, text] = name
             self.files[name] = _of_file(file) if text is None else _of_bytes(text)
         return os.path.relpath(os.path.join(self._root, self._names[file, text]), folder).replace(os.sep, "/")
+
+
+def _item_of(scenario: Scenario) -> Item:
+    path = os.path.abspath(str(scenario.path))
+    return item_of(path, path, root=os.getcwd())
 
 
 def _encoded(text: str | bytes) -> bytes:

@@ -104,6 +104,20 @@ def test_several_keep_their_places(tmp_path: Path, program: Program, sources: di
     assert program("test", "unpacked", "--quiet").code == 0
 
 
+def test_defaults_of_a_suite(tmp_path: Path, program: Program) -> None:
+    """A packed scenario has the tolerances that it had in its folder."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    numpy.save(tmp_path / "a" / "b" / "two.npy", numpy.int32([1, -2]))
+    (tmp_path / "a" / "b" / "plain.comp").write_text("void main() {}\n")
+    write(tmp_path / "a" / "b", {"src": "plain.comp"}, "two.npy")
+    expected = {"values": [1, -3], "dtype": "int32"}
+    (tmp_path / "a" / "b" / "check.json").write_text(json.dumps({"outputs": {"b": expected}}))
+    (tmp_path / "a" / "suite.json").write_text('{"tolerances": {"atol": 1}}')
+    assert program("pack", "a/b/scenario.json", "--output", "packed").out.splitlines()[0] == "packed/b/scenario.json"
+    shutil.rmtree(tmp_path / "a")
+    assert program("test", "packed", "--quiet").code == 0
+
+
 @pytest.mark.parametrize("case", [*(f"basics/{name}" for name in BASICS), *OTHERS])
 def test_examples_give_the_same(case: str, tmp_path: Path, runner: Runner, program: Program) -> None:
     """A packed example gives the same bytes, has no object in src, and is packed into the same files again."""

@@ -156,11 +156,11 @@ def test_one_error_for_all_items(program: Program, tmp_path: Path) -> None:
     for name in ("bad/one.json", "bad/two.json", "good/three.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text('{"resources": [], "commands": []}')
-    (tmp_path / "bad" / "suite.json").write_text('{"resources": []}')
+    (tmp_path / "bad" / "suite.json").write_text('{"outputs": {}}')
     assert program("test", ".", "--list").out == "bad/one.json\nbad/two.json\ngood/three.json\n"
     ended = program("test", ".", "--quiet")
     assert ended.code == 1
-    assert ended.err.count("unknown key 'resources'") == 1
+    assert ended.err.count("unknown key 'outputs'") == 1
     assert ended.out.splitlines()[-1] == "suite failed: 2 of 3 items unexpected"
 
 
@@ -188,13 +188,22 @@ def test_they_are_sent_to_other_hosts(write: Write, tmp_path: Path, monkeypatch:
     assert load(placed).check.repeat == 2
 
 
-def test_the_folders_that_count(scene: Scene, write: Write, tmp_path: Path) -> None:
-    """All above the item, wherever the suite starts and however it is named."""
-    item = write({}, {})
-    assert item.defaults == (f"{tmp_path}/a/b/suite.json", f"{tmp_path}/a/suite.json")
-    for path in (tmp_path, tmp_path / "a" / "b", item.path):
-        (found,) = Discovery(str(tmp_path / "a" / "b"), Collected()).items([str(path)])
-        assert found.defaults == item.defaults
+def test_the_folders_that_count(write: Write, tmp_path: Path) -> None:
+    """Those from the item up to the root, however the item is named; for an item outside of the root all above."""
+    path, (inner, outer) = write({}, {}).path, (f"{tmp_path}/a/b/suite.json", f"{tmp_path}/a/suite.json")
+    (tmp_path / "other").mkdir()
+    for root, defaults in ((".", (inner, outer)), ("a", (inner, outer)), ("a/b", (inner,)), ("other", (inner, outer))):
+        for named in (tmp_path / "a", tmp_path / "a" / "b", path):
+            (item,) = Discovery(str(tmp_path / root), Collected()).items([str(named)])
+            assert item.defaults == defaults
+
+
+def test_a_scenario_of_this_name(program: Program, tmp_path: Path) -> None:
+    """It stays a scenario, and has no defaults."""
+    for name in ("suite.json", "other.json"):
+        (tmp_path / name).write_text('{"resources": [], "commands": []}')
+    assert program("test", ".", "--list").out == "other.json\nsuite.json\n"
+    assert program("test", ".", "--quiet").out.splitlines()[-1] == "suite passed: 2 items"
 
 
 def test_the_schema(program: Program) -> None:

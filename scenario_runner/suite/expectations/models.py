@@ -38,7 +38,7 @@ def scenario_of(item: Item, expectations: Expectations) -> str | Scenario:
 
 def load_model(path: str) -> Scenario:
     """The scenario that a suite runs for a model. Raises as `reading.load` and `scenario_of` do."""
-    item = item_of(os.path.abspath(path), path)
+    item = item_of(os.path.abspath(path), path, root=os.getcwd())
     return as_scenario(scenario_of(item, load(item)))
 
 
