@@ -287,7 +287,6 @@ class Dxc(Compiler):
 
 DXC_PACKAGE = "compushady-lrtu>=0.18"
 """The package with the library that the extra ``hlsl`` brings. Nothing else of it is used."""
-DXC_EXTRA = "scenario-runner[hlsl]"
 DXC_PLACE = os.path.join("compushady", "backends", "libdxcompiler_x86_64.so")
 # Ends at once: the library's own clean-up takes time and could go wrong.
 _PROGRAM = """
@@ -301,7 +300,7 @@ os._exit(main(sys.argv[2:]))
 def dxc_install_line() -> str:
     """The advice for a machine without dxc."""
     advice = f"put dxc on PATH, or name it or its library by {DXC_VARIABLE}"
-    return f"pip install '{DXC_EXTRA}', or {advice}" if has_dxc_wheels() else advice
+    return f"pip install '{DXC_PACKAGE}', or {advice}" if has_dxc_wheels() else advice
 
 
 class DxcLibrary(Dxc):

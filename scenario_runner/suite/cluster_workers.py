@@ -54,7 +54,7 @@ def connected(address: str) -> Iterator[Client]:
     """
     if find_spec("distributed") is None:
         message = "--cluster needs the package 'distributed', which is not installed"
-        refuse("SR-CLUSTER-001", None, message, "pip install 'scenario-runner[cluster]'")
+        refuse("SR-CLUSTER-001", None, message, "pip install distributed")
     silence("distributed")  # losses are reported here
     with ExitStack() as stack:
         yield stack.enter_context(_local(address, stack) if address.startswith(_LOCAL) else _client(address))

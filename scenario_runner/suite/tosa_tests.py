@@ -171,7 +171,7 @@ def import_tests(tests: Sequence[Test], output: str, jobs: int) -> Iterator[Impo
     reference, converter = find_reference(), find_converter()
     if converter is None or not os.path.isfile(converter):
         message = "the converter of machine-learning operations is not installed"
-        raise MissingPackageError(message, help="pip install 'scenario-runner[convert]'", code="SR-CUSTOM-031")
+        raise MissingPackageError(message, help="pip install ai_ml_sdk_model_converter", code="SR-CUSTOM-031")
     status = os.stat(converter)
     programs = f"{_VERSION} {importlib.metadata.version(PACKAGE)} {status.st_size} {status.st_mtime_ns}"
     pool = ThreadPoolExecutor(jobs)  # the work is done by programs

@@ -125,7 +125,7 @@ class LayeredModel:
         assert self._source.content is not None, "it was made in memory"
         if find_spec("tosa_reference_model") is None:
             message = "TOSA's reference model (package tosa-tools) is not installed"
-            raise MissingPackageError(message, help="install it: pip install 'scenario-runner[tosa]'")
+            raise MissingPackageError(message, help="install it: pip install tosa-tools")
         try:
             with ProcessPoolExecutor(1) as pool:  # it prints what is wrong, and may crash
                 outputs = pool.submit(_reference, self._source.content, list(self.inputs.values())).result()

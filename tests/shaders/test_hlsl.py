@@ -9,7 +9,7 @@ import pytest
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError
 from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each
-from scenario_runner.shaders.compilers import DXC_EXTRA
+from scenario_runner.shaders.compilers import DXC_PACKAGE
 from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.spirv import read_module
 from tests.shaders.modules import holds, problem_of
@@ -64,7 +64,7 @@ def test_without_any_compiler(no_dxc_library: None, monkeypatch: pytest.MonkeyPa
     problem = problem_of(hlsl(source(1.25), label="s"), CompilerNotFoundError)
     assert problem.message == "shader 's': no HLSL compiler was found"
     assert problem.help is not None
-    assert problem.help.startswith(f"pip install '{DXC_EXTRA}', or put dxc on PATH, or name it or its library by ")
+    assert problem.help.startswith(f"pip install '{DXC_PACKAGE}', or put dxc on PATH, or name it or its library by ")
 
 
 def test_constants() -> None:

@@ -42,7 +42,7 @@ from scenario_runner.errors import MetricPackageError
 from scenario_runner.text import counted
 
 PACKAGE: Final = "tosa-tools"
-INSTALL: Final = "pip install 'scenario-runner[tosa]'"
+INSTALL: Final = f"pip install {PACKAGE}"
 _WORST_MAX: Final = 10
 _FP64: Final = 99  # tosa_datatype_t of the reference model's precise results (types.h of the package)
 

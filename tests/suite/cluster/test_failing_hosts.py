@@ -139,7 +139,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     (problem,) = caught.value.problems
     assert problem.code == "SR-CLUSTER-001"
     assert problem.message == "--cluster needs the package 'distributed', which is not installed"
-    assert problem.help == "pip install 'scenario-runner[cluster]'"
+    assert problem.help == "pip install distributed"
 
 
 def test_the_file_of_a_scheduler(one_host: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
