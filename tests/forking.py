@@ -28,8 +28,13 @@ _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "OM
 _MESSAGE_BYTES = 1 << 17
 _WATCHER_S = 2.0
 _PIPE_BYTES = 1 << 16  # what a pipe takes before somebody reads
-# Parts that a run of the program does not import, or that start threads.
-_LEFT_OUT = ("scenario_runner.__main__", "scenario_runner.suite.cluster", "scenario_runner.suite.pytest_plugin")
+# Parts that a run of the program does not import, that start threads, or whose packages set up logging.
+_LEFT_OUT = (
+    "scenario_runner.__main__",
+    "scenario_runner.suite.cluster",
+    "scenario_runner.suite.pytest_plugin",
+    "scenario_runner.tosa_sut",
+)
 
 
 class Forks:

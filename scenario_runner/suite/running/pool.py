@@ -93,7 +93,7 @@ class _Pool:
                 ready = self._selector.select(_GATHER_S if self._events else _TICK_S)
                 heard = time.monotonic()  # what workers have sent since is not handled yet: gdb may take a minute
                 for key, _ in ready:
-                    if key.fileobj in self._selector.get_map():  # a handler before it may have removed it
+                    if key in self._selector.get_map().values():  # a handler before it may have removed it
                         key.data()
                 if heard >= self._next_look:
                     self._look(heard)
