@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scenario_runner import Runner
+from scenario_runner import Runner, convert
 from scenario_runner.errors import FenceTimeoutError, ValidationLayerError
+from tests.graphs.make_fixtures import Graph, tensor
 from tests.program import Program
 from tests.scenes import Scene, glsl
 
@@ -85,3 +86,15 @@ def test_errors_before_a_loss_fail_no_later_run(hazard: Path, clean: Path) -> No
             runner.run(hazard, write_files=False)
         runner.timeout_s = None
         assert runner.run(clean, write_files=False)["z"].view(np.uint32).tolist() == [1, 2, 3, 4]
+
+
+def test_messages_about_the_emulation_layers(tmp_path: Path, validation: bool) -> None:
+    """Their pipeline layout of a transpose is wrong, about which a scenario can do nothing."""
+    graph = Graph()
+    graph.add("transpose", [graph.input((2, 3), "f32")], tensor((3, 2), "f32"), "perms = array<i32: 1, 0>")
+    (tmp_path / "model.mlir").write_text(graph.text())
+    convert(tmp_path / "model.mlir", tmp_path / "model.vgf")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    with Runner(validation=validation, timeout_s=60) as runner:
+        assert (runner.run(tmp_path / "model.vgf", x)["r0"] == x.T).all()
+        assert runner.validation_messages == []
