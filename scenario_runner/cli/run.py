@@ -89,9 +89,10 @@ def _settle(options: argparse.Namespace) -> None:
     def is_given(option: str) -> bool:
         return value_of(options, option) is not None
 
-    if options.capture_frame is not None and options.capture_frame.lower().endswith((".json", ".vgf")):
+    captured = options.capture_frame or ""
+    if captured.lower().endswith(".json") or is_model(captured):
         # without a value in the reference runner, so that a file may follow it
-        options.files.insert(0, options.capture_frame)
+        options.files.insert(0, captured)
         options.capture_frame = "run"
     for option, other, help in _CONTRADICTIONS:
         if is_given(option) and is_given(other):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from scenario_runner import progress, signals
 from scenario_runner.cli import COMMANDS
 from scenario_runner.errors import FenceTimeoutError
+from scenario_runner.files.source import is_model
 from scenario_runner.text import one_line
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def files_of(argv: Sequence[str]) -> list[str]:
         for before, word in zip(("", *words), words, strict=False)
         if word[:1] != "-"
         and before not in _WRITING
-        and (before[:1] != "-" or before == "--scenario" or word.lower().endswith((".json", ".vgf", ".pte")))
+        and (before[:1] != "-" or before == "--scenario" or word.lower().endswith(".json") or is_model(word))
     ]
 
 

@@ -85,9 +85,10 @@ def test_options_before_a_model(program: Program, given: list[str], tmp_path: Pa
 
 def test_one_model_at_a_time(program: Program, given: list[str]) -> None:
     """A model that an option without a value has taken is refused with both names."""
-    ended = program(*given, "--capture-frame", "other.vgf")
-    assert (ended.code, ended.out) == (2, "")
-    assert f"other.vgf and {given[0]} are given" in ended.err
+    for other in ("other.vgf", "other.pte", "other.tosa"):
+        ended = program(*given, "--capture-frame", other)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"{other} and {given[0]} are given" in ended.err
 
 
 def test_a_model_where_a_scenario_is_expected(program: Program) -> None:
