@@ -401,5 +401,5 @@ def framework_file(start: bytes | memoryview) -> tuple[str, str] | None:
     """Return which file of a framework begins with ``start``, and how it becomes a VGF file; None for other files."""
     start = bytes(start[:8])
     if start.startswith((b"PK\3\4", b"\x80\2")):  # a zip archive, or a pickle of PyTorch before 1.6
-        return "a file of torch.save or torch.export.save", LOWERING_HELP
+        return "a zip archive or pickle, such as a file of torch.save or torch.export.save", LOWERING_HELP
     return ("a TFLite model", _TFLITE_HELP) if start[4:] == b"TFL3" else None

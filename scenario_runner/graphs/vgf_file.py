@@ -199,10 +199,9 @@ def read_open_vgf(file: SourceFile) -> Vgf:
     others = ", ".join(dict.fromkeys(program.others))
     if others and len(program.calls) > 1:
         raise UnsupportedError(
-            f"{file.path}: between its {len(program.calls)} VGF models the ExecuTorch program runs other operators:"
-            f" {others:.300}",
+            f"between its {len(program.calls)} VGF models the ExecuTorch program runs other operators: {others:.300}",
             help="scenario-runner vgf extract writes the models, to be run one by one",
-        )
+        ).at(path=file.path)
     if others:
         log.warning(__name__, "%s: operators of the program around its model are not run: %s", file.path, others)
     models = [_parsed(Content(file, call.part.size_bytes, call.part.offset_bytes), file.path) for call in program.calls]

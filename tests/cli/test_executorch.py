@@ -55,6 +55,8 @@ def test_models_with_operators_between_them(program: Program) -> None:
         f"error: {path}: between its 2 VGF models the ExecuTorch program runs other operators: aten::sort\n"
         "  help: scenario-runner vgf extract writes the models, to be run one by one\n"
     )
+    with Runner() as runner, pytest.raises(UnsupportedError, match=f"^{path}: between its 2 VGF models"):
+        runner.run(path, X)
 
 
 def test_models_that_follow_each_other(program: Program, tmp_path: Path) -> None:
