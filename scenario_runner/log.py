@@ -47,8 +47,11 @@ def _record(level: str, logger: str, message: str, arguments: tuple[object, ...]
 def hears(logger: str, level: str) -> bool:
     """Return whether records of the level, "INFO" or "DEBUG", are handled: not where `logging` has not been
     imported."""
-    logging = sys.modules.get("logging")
-    return logging is not None and logging.getLogger(logger).isEnabledFor(getattr(logging, level))
+    if "logging" not in sys.modules:
+        return False
+    import logging  # waits for another thread that imports it
+
+    return logging.getLogger(logger).isEnabledFor(_LEVELS[level.lower()])
 
 
 def info(logger: str, message: str, *arguments: object) -> None:

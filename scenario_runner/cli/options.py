@@ -110,6 +110,7 @@ def _add_run_tools(parser: Parser) -> None:
     add(group, "--dump-after COMMAND[:RESOURCE]", after, action="append")
     add(group, "--dump-dir DIR", "the folder for what --dump-after asks for")
     add(group, "--dump-all DIR", "write all that each command may have changed, with an index")
+    shared.add_printf_options(group)
     shared.add_debugging_options(group)
 
     group = parser.add_argument_group("capture")
@@ -196,6 +197,7 @@ def _test(parser: Parser) -> None:
     shared.add_feature_options(device)
     shared.add_checking_options(checking)
     shared.add_compiler_options(compiling)
+    shared.add_printf_options(debugging)
     shared.add_debugging_options(debugging)
     run_actions = [action for group in groups for action in group._group_actions if action.dest != "log_level"]
     # those that `run` has as well, and those with which one item runs again in the same way
@@ -228,7 +230,7 @@ def _bench(parser: Parser) -> None:
     shared.add_compiler_options(parser)
     shared.add_checking_options(parser)
     shared.add_debugging_options(parser)
-    parser.set_defaults(disable_extension=(), enable_robustness_features=False)
+    parser.set_defaults(disable_extension=(), enable_robustness_features=False, printf=False, printf_size=None)
 
 
 def _pack(parser: Parser) -> None:

@@ -41,10 +41,14 @@ def add_compiler_options(group: argparse._ActionsContainer) -> None:
     add(group, "--no-cache", "do not use the caches of compiled shaders and plans")
 
 
-def add_debugging_options(group: argparse._ActionsContainer) -> None:
-    """--printf, --debug-labels, also by the reference runner's name, and --log-level, as it has it."""
+def add_printf_options(group: argparse._ActionsContainer) -> None:
+    """--printf."""
     add(group, "--printf", "show what shaders print (debugPrintfEXT, printf); needs the validation layer")
     add(group, "--printf-size BYTES", "the same, with this space for the messages of a command", type=_PRINTF_BYTES)
+
+
+def add_debugging_options(group: argparse._ActionsContainer) -> None:
+    """--debug-labels, also by the reference runner's name, and --log-level, as it has it."""
     add(group, "--debug-labels --enable-gpu-debug-markers", "give tools names and labels, also without a layer")
     add_logging_option(group)
 

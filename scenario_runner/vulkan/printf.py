@@ -85,9 +85,10 @@ class Printer:
     def __init__(self, buffer_bytes: int | None = None) -> None:
         """``buffer_bytes`` is the space for the messages of one command (None: that of the layer's settings file, or
         `BUFFER_BYTES`). Raises UsageError."""
-        if buffer_bytes is not None and not LEAST_BYTES <= buffer_bytes <= MOST_BYTES:
-            message = f"printf is {buffer_bytes}, expected True or a number of bytes from {LEAST_BYTES} to {MOST_BYTES}"
-            raise UsageError(message)
+        is_size = isinstance(buffer_bytes, int) and LEAST_BYTES <= buffer_bytes <= MOST_BYTES
+        if buffer_bytes is not None and not is_size:
+            expected = f"expected True or a number of bytes from {LEAST_BYTES} to {MOST_BYTES}"
+            raise UsageError(f"printf is {buffer_bytes!r}, {expected}")
         self.messages: list[Printed] = []
         self._forced = buffer_bytes is not None
         self._size_bytes = buffer_bytes or BUFFER_BYTES

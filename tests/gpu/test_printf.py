@@ -183,8 +183,11 @@ def test_bad_options(squares: Path, program: Program) -> None:
     done = program("--printf", "--gfxr", "x.gfxr", squares.name)
     assert done.code == UsageError.exit_code
     assert done.err.startswith("error: --gfxr and --printf contradict each other\n  help: --printf takes frames apart")
-    with pytest.raises(UsageError, match="printf is 12, expected True or a number of bytes from 64 to 1073741824"):
-        Runner(printf=12)
+    for size, shown in ((12, "12"), ("512", "'512'")):
+        message = f"printf is {shown}, expected True or a number of bytes from 64 to 1073741824"
+        with pytest.raises(UsageError, match=message):
+            Runner(printf=size)  # type: ignore[arg-type]
+    assert "unrecognized arguments: --printf" in program("bench", "--printf", squares.name).err
 
 
 def test_failing_items_show_what_was_printed(scene: Scene, program: Program) -> None:
