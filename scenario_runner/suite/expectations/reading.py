@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -20,7 +19,7 @@ from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
 from scenario_runner.files.codec import is_known
 from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, is_model, reason_of
-from scenario_runner.scenario.model_base import close_match, findings, listed
+from scenario_runner.scenario.model_base import findings
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, scan
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
@@ -32,10 +31,9 @@ from scenario_runner.suite.expectations.model import (
     Output,
     Suite,
     Tolerances,
-    Tosa,
 )
 from scenario_runner.suite.records import Item
-from scenario_runner.suite.tolerance.tosa import FLAGS, MODES
+from scenario_runner.suite.tolerance.tosa import rule_problems
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice
@@ -360,7 +358,7 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
             yield _contradiction(f"/{key}", f"{reason}, so that {others} cannot be checked")
     yield from _of_tolerances(output)
     if output.tosa is not None:
-        yield from _of_tosa(output.tosa)
+        yield from rule_problems(output.tosa)
 
 
 def _of_tolerances(output: Tolerances) -> Iterator[Diagnostic]:
@@ -375,26 +373,6 @@ def _of_tolerances(output: Tolerances) -> Iterator[Diagnostic]:
         if warn is not None and limit is not None and not metric.is_within(warn, limit):
             message = f"lies beyond {metric.limit!r} ({limit}), so that nothing is a warning"
             yield _contradiction(f"/metrics/{name}/warn", message)
-
-
-def _of_tosa(tosa: Tosa) -> Iterator[Diagnostic]:
-    """Parameters and bounds that are not those of the mode. Values of another type make the verifier abort."""
-    mode = MODES[tosa.mode]
-    known = mode.required + mode.optional
-    for name, value in tosa.parameters.items():
-        pointer, is_number = f"/tosa/parameters/{escape(name)}", isinstance(value, int | float)
-        if name not in known:
-            help = f"its parameters: {listed(known)}" if known else "it has none"
-            message = f"{name!r:.60} is no parameter of {tosa.mode}{close_match(name, known)}"
-            yield Diagnostic("SR-EXPECT-002", "error", pointer, message, help)
-        elif isinstance(value, bool) != (name in FLAGS) or not is_number or not abs(value) <= sys.float_info.max:
-            message = f"expected {'true or false' if name in FLAGS else 'a finite number'}, got {value!r:.60}"
-            yield Diagnostic("SR-EXPECT-003", "error", pointer, message)
-    lacks = [f"the parameter {name!r}" for name in mode.required if name not in tosa.parameters]
-    lacks += ["'bounds'"] if mode.has_bounds and tosa.bounds is None else []
-    if lacks:
-        help = "'meta.compliance' in the test's desc.json has parameters; the reference model writes bounds_….npy"
-        yield Diagnostic("SR-EXPECT-003", "error", "/tosa", f"{tosa.mode} needs {' and '.join(lacks)}", help)
 
 
 def _contradiction(pointer: str, message: str, help: str | None = None) -> Diagnostic:

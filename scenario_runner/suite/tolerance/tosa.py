@@ -27,7 +27,9 @@ import ctypes
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from glob import glob
 from importlib.util import find_spec
@@ -37,17 +39,19 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy
 
+from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.elements import ELEMENTS, Array, Element
 from scenario_runner.errors import MetricPackageError
+from scenario_runner.scenario.model_base import close_match, listed
 from scenario_runner.text import counted
 
 PACKAGE: Final = "tosa-tools"
 INSTALL: Final = f"pip install {PACKAGE}"
 _WORST_MAX: Final = 10
+_standard_error: Final = threading.Lock()  # belongs to the whole process
 _FP64: Final = 99  # tosa_datatype_t of the reference model's precise results (types.h of the package)
 
-FLAGS: Final = ("bound_as_magnitude", "unsigned_data")
-"""The parameters that are true or false; the others are numbers."""
+_FLAGS: Final = ("bound_as_magnitude", "unsigned_data")  # parameters that are true or false; the others are numbers
 
 Parameters: TypeAlias = Mapping[str, float]
 
@@ -125,6 +129,29 @@ class TosaRule(NamedTuple):
     parameters: Parameters = MappingProxyType({})
 
 
+def rule_problems(rule: Any) -> Iterator[Diagnostic]:
+    """Parameters and bounds of a `TosaRule`, or of the ``tosa`` of expectations, that are not those of its mode.
+
+    Parameters of another type would make the library end the process.
+    """
+    mode = MODES[rule.mode]
+    known = mode.required + mode.optional
+    for name, value in rule.parameters.items():
+        pointer, is_number = f"/tosa/parameters/{escape(name)}", isinstance(value, int | float)
+        if name not in known:
+            help = f"its parameters: {listed(known)}" if known else "it has none"
+            message = f"{name!r:.60} is no parameter of {rule.mode}{close_match(name, known)}"
+            yield Diagnostic("SR-EXPECT-002", "error", pointer, message, help)
+        elif isinstance(value, bool) != (name in _FLAGS) or not is_number or not abs(value) <= sys.float_info.max:
+            message = f"expected {'true or false' if name in _FLAGS else 'a finite number'}, got {value!r:.60}"
+            yield Diagnostic("SR-EXPECT-003", "error", pointer, message)
+    lacks = [f"the parameter {name!r}" for name in mode.required if name not in rule.parameters]
+    lacks += ["'bounds'"] if mode.has_bounds and rule.bounds is None else []
+    if lacks:
+        help = "'meta.compliance' in the test's desc.json has parameters; the reference model writes bounds_….npy"
+        yield Diagnostic("SR-EXPECT-003", "error", "/tosa", f"{rule.mode} needs {' and '.join(lacks)}", help)
+
+
 class Judgement(NamedTuple):
     """A verdict; of one that did not pass the reason, and the worst elements: index, expected and actual value."""
 
@@ -136,10 +163,14 @@ class Judgement(NamedTuple):
 def judge(actual: Array, rule: TosaRule) -> Judgement:
     """Judge an output by a rule. ``actual`` has the expected number of elements, in any type of the right size.
 
-    Raises ValueError for arrays that do not fit each other, and MetricPackageError without the package tosa-tools.
+    Raises ValueError for a rule that is none or does not fit, and MetricPackageError without the package tosa-tools.
     """
+    for problem in rule_problems(rule):
+        raise ValueError(problem.message)
     name = DATA_TYPES[rule.data_type][1]
     element = ELEMENTS.get(f"u{name}" if rule.parameters.get("unsigned_data") else name, ELEMENTS[name])
+    expected, bounds = _native(rule.expected, element), rule.bounds
+    rule = rule._replace(expected=expected, bounds=None if bounds is None else _native(bounds, element))
     raw = numpy.ascontiguousarray(actual).reshape(-1).view(element.dtype)
     passed, log = _verify(raw, rule)
     if passed:
@@ -165,10 +196,9 @@ def limits(raw: Array, element: Element, rule: TosaRule) -> tuple[Array, Array, 
 
     All are flat and in double precision; the last is 0 for what is right, infinite where there is no difference.
     """
-    arrays = [rule.expected, rule.expected if rule.bounds is None else rule.bounds]
-    if not element.is_float:
-        arrays = [numpy.ascontiguousarray(array).view(element.dtype) for array in arrays]
-    r, b = (array.reshape(-1).astype("f8") for array in arrays)
+    bounds = rule.bounds if MODES[rule.mode].has_bounds else None
+    arrays = [array.reshape(-1) for array in (rule.expected, rule.expected if bounds is None else bounds)]
+    r, b = (array if element.is_float else array.view(element.dtype).astype("f8") for array in arrays)
     with numpy.errstate(invalid="ignore"):  # about NaN that signal
         values = element.numbers(raw).astype("f8")
     if not element.is_float:
@@ -224,6 +254,14 @@ def _library() -> Any:
     return verify
 
 
+def _native(array: Array, element: Element) -> Array:
+    """An array of a rule as the library reads it. Raises ValueError for another type."""
+    native = array.dtype.newbyteorder("=")
+    if native != "f8" if element.is_float else native.kind not in "biu":
+        raise ValueError(f"{array.dtype} is no {'float64 (precise mode)' if element.is_float else element.name}")
+    return numpy.asarray(array, native, order="C")
+
+
 def _tensor(array: Array, rule: TosaRule) -> _Tensor:
     """An array that lives until the verdict. Raises ValueError where it does not fit the rule."""
     shape, (code, name) = rule.expected.shape, DATA_TYPES[rule.data_type]
@@ -240,9 +278,8 @@ def _verify(raw: Array, rule: TosaRule) -> tuple[bool, str]:
     if rule.parameters:
         config[f"{rule.mode.lower()}_info"] = dict(rule.parameters)
     text = json.dumps({"version": "1.0", "tensors": {"output": config}}).encode()
-    arrays = [None if array is None else numpy.ascontiguousarray(array) for array in (rule.expected, rule.bounds, raw)]
-    tensors = [None if array is None else _tensor(array, rule) for array in arrays]
-    with TemporaryFile() as log:
+    tensors = [None if array is None else _tensor(array, rule) for array in (rule.expected, rule.bounds, raw)]
+    with TemporaryFile() as log, _standard_error:
         standard_error = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:

@@ -1,5 +1,7 @@
 """TOSA's compliance modes: the limits of elements are those of the official verifier, which gives the verdicts."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -169,7 +171,43 @@ def test_arrays_that_do_not_fit() -> None:
     for actual, wrong in (
         (np.ones(3, "f4"), rule),
         (np.ones(4, "f4"), rule._replace(bounds=np.ones(3))),
-        (np.ones(4, "f4"), rule._replace(expected=np.ones(4, "f2"))),
+        (np.ones(4, "f4"), rule._replace(expected=np.ones(3))),
     ):
         with pytest.raises(ValueError, match="is no FP32 of shape"):
             judge(actual, wrong)
+
+
+def test_threads_share_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where several threads judge at a time, standard error is what it was, and has nothing of the verifier."""
+    rule = TosaRule("EXACT", "FP32", np.arange(1000.0))
+
+    def wrong() -> None:
+        for _ in range(50):
+            assert not judge(np.ones(1000, "f4"), rule).passed
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(wrong) for _ in range(4)]:
+            future.result()
+    os.write(2, b"still here")
+    assert capfd.readouterr().err == "still here"
+
+
+def test_rules_that_are_none() -> None:
+    """Each is an error; parameters of another type would end the process."""
+    ones = np.ones(2)
+    for rule, message in (
+        (TosaRule("ULP", "FP32", ones, None, {"ulp": "1"}), "expected a finite number, got '1'"),  # type: ignore[dict-item]
+        (TosaRule("REDUCE_PRODUCT", "FP32", ones), "REDUCE_PRODUCT needs the parameter 'n'"),
+        (TosaRule("PRECOMPUTED", "FP32", ones), "PRECOMPUTED needs 'bounds'"),
+        (TosaRule("EXACT", "FP32", ones.astype("f4")), r"float32 is no float64 \(precise mode\)"),
+        (TosaRule("EXACT", "INT32", ones.astype("f4")), "float32 is no int32"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            judge(np.ones(2, "f4"), rule)
+
+
+def test_byte_order() -> None:
+    """Of expected values does not count."""
+    rule = TosaRule("EXACT", "INT48", np.array([1, -2], ">i8"))
+    assert judge(np.int64([1, -2]), rule).passed
+    assert not judge(np.int64([1 << 56, -2]), rule).passed
