@@ -31,7 +31,7 @@ from scenario_runner.suite.expectations.reading import ALONE, Expectations, expe
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.elements import Rule
 from scenario_runner.suite.tolerance.planes import Plane, ignored_elements, planes_of
-from scenario_runner.suite.tolerance.tosa import DATA_TYPES, INSTALL, PACKAGE, TosaRule, verifier_path
+from scenario_runner.suite.tolerance.tosa import DATA_TYPES, INSTALL, PACKAGE, TosaRule, judges, verifier_path
 from scenario_runner.viewing.content import trimmed
 from scenario_runner.viewing.reading import has_numbers
 
@@ -271,6 +271,8 @@ def _with_tosa(bound: Bound, tosa: Tosa) -> Bound:
         message = f"the output is of kind {resource.kind}" if known is None else f"the tensor is {known.name!r}"
         message += f", not {name}" * bool(name)
         raise bound.error("SR-EXPECT-008", "/tosa", message, "expected a tensor, or a buffer with a 'data_type'")
+    if not judges(tosa.mode, name):
+        raise bound.error("SR-EXPECT-008", "/tosa/mode", f"{tosa.mode} does not judge {name}", "EXACT judges all types")
     element = known or ELEMENTS[DATA_TYPES[name][1]]
     bound = bound._replace(data_type=name, element=element)
     (shape,) = (plane.shape for plane in bound.planes)

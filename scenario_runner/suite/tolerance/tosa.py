@@ -115,6 +115,13 @@ MODES: Final = {
 }
 
 
+def judges(mode: str, data_type: str) -> bool:
+    """Return whether the library judges outputs of a type by a mode; others it fails."""
+    if mode == "RESCALE_INEXACT":
+        return data_type in ("INT8", "INT16", "INT32")
+    return mode == "EXACT" or ELEMENTS[DATA_TYPES[data_type][1]].is_float
+
+
 class TosaRule(NamedTuple):
     """A mode with its ``parameters`` (a test's ``meta.compliance`` has them) for an output of the type ``data_type``.
 
@@ -167,6 +174,8 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
     """
     for problem in rule_problems(rule):
         raise ValueError(problem.message)
+    if not judges(rule.mode, rule.data_type):
+        raise ValueError(f"{rule.mode} does not judge {rule.data_type}")
     name = DATA_TYPES[rule.data_type][1]
     element = ELEMENTS.get(f"u{name}" if rule.parameters.get("unsigned_data") else name, ELEMENTS[name])
     expected, bounds = _native(rule.expected, element), rule.bounds

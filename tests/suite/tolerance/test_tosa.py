@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scenario_runner.elements import ELEMENTS, Element
-from scenario_runner.suite.tolerance.tosa import DATA_TYPES, MODES, TosaRule, judge, limits
+from scenario_runner.suite.tolerance.tosa import DATA_TYPES, MODES, TosaRule, _verify, judge, judges, limits
 
 FLOATS = ("FP32", "FP16", "BF16")
 SMALL = ("FP8E4M3", "FP8E5M2")
@@ -211,3 +211,16 @@ def test_byte_order() -> None:
     rule = TosaRule("EXACT", "INT48", np.array([1, -2], ">i8"))
     assert judge(np.int64([1, -2]), rule).passed
     assert not judge(np.int64([1 << 56, -2]), rule).passed
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_types_of_modes(mode: str) -> None:
+    """Those whose right outputs the verifier takes."""
+    values = {"ulp": 1, "n": 1, "max": 1, "scale": 1, "ulp_bound": 1, "unsigned_data": False, "s": 0, "ksb": 1}
+    for data_type, (_, name) in DATA_TYPES.items():
+        element = ELEMENTS[name]
+        right = np.ones(4, element.type if element.is_float else element.dtype).view(element.dtype)
+        expected = np.ones(4) if element.is_float else right
+        parameters = {name: values[name] for name in MODES[mode].required}
+        passed, _ = _verify(right, TosaRule(mode, data_type, expected, expected, parameters))
+        assert judges(mode, data_type) == passed
