@@ -16,7 +16,8 @@ from scenario_runner.suite.discovery import MODEL_KEYS, expected_folder, inputs_
 from scenario_runner.suite.records import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
-_READ: Final = ("mask", "expected", "bounds", "convert")  # keys of expectations with files that no update writes
+READ_KEYS: Final = ("mask", "expected", "bounds", "convert")
+"""Keys of expectations with files that no update writes."""
 _INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
@@ -83,7 +84,7 @@ def inputs_of(item: Item) -> Iterator[str]:
     text, check = texts_of(item)
     folder = os.path.dirname(item.path)
     yield from _sources(item.path, text, check)
-    for name in (*_named(text, *_READ), *_named(check, *_READ)):
+    for name in (*_named(text, *READ_KEYS), *_named(check, *READ_KEYS)):
         yield os.path.join(folder, name)
 
 
@@ -133,7 +134,7 @@ def _include_dirs(text: bytes) -> Iterator[str]:
 def _expected(item: Item, *texts: bytes) -> Iterator[tuple[str, bytes]]:
     """List the files that expectations name, those in the folder ``expected`` and the defaults, with their digests."""
     folder = os.path.dirname(item.path)
-    named = (os.path.join(folder, name) for text in texts for name in _named(text, "file", *_READ))
+    named = (os.path.join(folder, name) for text in texts for name in _named(text, "file", *READ_KEYS))
     for path in (*named, *_below(expected_folder(item.path)), *item.defaults):
         yield path, _source(path).digest
 

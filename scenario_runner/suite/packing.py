@@ -30,7 +30,7 @@ from scenario_runner.scenario.contents import file_of
 from scenario_runner.scenario.writing import drop_include_dirs, extension_of, names_in, new_name
 from scenario_runner.shaders.source import inlined
 from scenario_runner.suite.discovery import item_of
-from scenario_runner.suite.hashes import content, expected_files
+from scenario_runner.suite.hashes import READ_KEYS, content, expected_files
 from scenario_runner.suite.records import Item
 
 _CHUNK_BYTES = 16 << 20
@@ -125,12 +125,12 @@ class _Packing:
         return name
 
     def _with_relative_files(self, folder: str, value: Any, key: str = "") -> Any:
-        """The same data with relative paths of files and masks, at any depth."""
+        """The same data with relative paths of the files that expectations name, at any depth."""
         if isinstance(value, dict):
             return {name: self._with_relative_files(folder, part, name) for name, part in value.items()}
         if isinstance(value, list):
             return [self._with_relative_files(folder, part, key) for part in value]
-        is_path = key in ("file", "mask") and isinstance(value, str) and os.path.isabs(value)
+        is_path = key in ("file", *READ_KEYS) and isinstance(value, str) and os.path.isabs(value)
         return self._add(folder, value) if is_path and os.path.isfile(value) else value
 
     def _plain(self, scenario: Scenario, folder: str, tree: Any) -> Any:

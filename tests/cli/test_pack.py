@@ -118,6 +118,21 @@ def test_defaults_of_a_suite(tmp_path: Path, program: Program) -> None:
     assert program("test", "packed", "--quiet").code == 0
 
 
+def test_files_of_a_rule_of_tosa(tmp_path: Path, program: Program) -> None:
+    """They are copied as expected files are, and named by relative paths."""
+    for folder in ("a", "elsewhere"):
+        (tmp_path / folder).mkdir()
+        numpy.save(tmp_path / folder / "two.npy", numpy.int32([1, -2]))
+    (tmp_path / "a" / "plain.comp").write_text("void main() {}\n")
+    write(tmp_path / "a", {"src": "plain.comp"}, "two.npy")
+    rule = {"mode": "EXACT", "expected": str(tmp_path / "elsewhere" / "two.npy"), "data_type": "INT32"}
+    (tmp_path / "a" / "check.json").write_text(json.dumps({"outputs": {"b": {"tosa": rule}}}))
+    assert program("pack", "a/scenario.json", "--output", "packed").code == 0
+    packed = json.loads((tmp_path / "packed" / "check.json").read_text())["outputs"]["b"]["tosa"]
+    assert packed == {**rule, "expected": "files/two.npy"}
+    assert (tmp_path / "packed" / "files" / "two.npy").is_file()
+
+
 @pytest.mark.parametrize("case", [*(f"basics/{name}" for name in BASICS), *OTHERS])
 def test_examples_give_the_same(case: str, tmp_path: Path, runner: Runner, program: Program) -> None:
     """A packed example gives the same bytes, has no object in src, and is packed into the same files again."""
