@@ -4,6 +4,7 @@ import argparse
 import base64
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -32,6 +33,8 @@ td{border-top:1px solid #ccc}.beyond{background:#fdd}.within{background:#efe}img
 def main(options: argparse.Namespace) -> int:
     """Returns 0 where all layers are within the tolerance, 1 where one is not. Raises ScenarioRunnerError."""
     is_device, is_reference = options.expected.startswith(_DEVICE), options.expected == "reference"
+    if options.html and os.path.exists(options.html) and os.path.samefile(options.html, options.model):
+        raise UsageError(f"{options.html}: the page is the model itself", help="write it to a file of its own")
     arrays = {} if is_device or is_reference else read_activations(options.expected)
     model = LayeredModel(options.model, options.layers)
     random = model.take_inputs(options.input, options.seed, options.range)

@@ -88,7 +88,7 @@ def _layers(file: Tables, block: int) -> Iterator[Layer]:
     types = {file.text(file.child(table, tosa.TENSOR_NAME)): tosa.tensor_type(file, table) for table in tensors}
     constants: set[str] = set()
     names: dict[str, str] = {}
-    used: Counter[str] = Counter()
+    used = Counter(file.texts(block, tosa.BLOCK_INPUTS))
     for table in file.elements(block, tosa.BLOCK_OPERATORS):
         number = file.value(table, tosa.OPERATOR_OP)
         operator = _OPERATORS[number] if number < len(_OPERATORS) else f"OPERATOR_{number}"
@@ -102,9 +102,12 @@ def _layers(file: Tables, block: int) -> Iterator[Layer]:
             if operator == "CONST" or type is None or type.element == "shape":
                 constants.add(tensor)
                 continue
-            name = _name(text) or tensor
+            base = name = _name(text) or tensor
+            while used[name]:
+                used[base] += 1
+                name = f"{base}_{used[base]}"
             used[name] += 1
-            names[tensor] = name if used[name] == 1 else f"{name}_{used[name]}"
+            names[tensor] = name
             yield Layer(names[tensor], tensor, operator, type, inputs, aliases)
 
 

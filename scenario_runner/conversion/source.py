@@ -21,7 +21,7 @@ from scenario_runner.flatbuffers import DamagedError, Tables
 from scenario_runner.graphs.vgf_file import VGF_MAGIC, Content
 
 _GRAPH_REGIONS = _REGION_BLOCKS = BLOCK_OPERATORS = 1
-BLOCK_TENSORS, _BLOCK_INPUTS, BLOCK_OUTPUTS = 2, 3, 4
+BLOCK_TENSORS, BLOCK_INPUTS, BLOCK_OUTPUTS = 2, 3, 4
 OPERATOR_OP, _OPERATOR_ATTRIBUTE, OPERATOR_INPUTS, OPERATOR_OUTPUTS = 0, 2, 3, 4
 _CUSTOM_FIELDS = _, _, _CUSTOM_ATTRIBUTES = 0, 1, 2  # name, domain, attributes
 TENSOR_NAME, _TENSOR_SHAPE, _TENSOR_TYPE, _TENSOR_IS_UNRANKED = 0, 1, 2, 5
@@ -48,7 +48,7 @@ def parse_flatbuffer(content: Content) -> tuple[Function, str]:
     """
     file = Tables(content.part, content.size_bytes)
     block = first_block(file)
-    inputs, outputs = (file.texts(block, index) for index in (_BLOCK_INPUTS, BLOCK_OUTPUTS))
+    inputs, outputs = (file.texts(block, index) for index in (BLOCK_INPUTS, BLOCK_OUTPUTS))
     tensors = file.elements(block, BLOCK_TENSORS)
     types = {file.text(file.child(table, TENSOR_NAME)): tensor_type(file, table) for table in tensors}
 

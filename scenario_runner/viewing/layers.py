@@ -6,6 +6,7 @@ device. All are contents of one channel: a layer may have thousands in its last 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import zipfile
@@ -71,6 +72,10 @@ class LayeredModel:
         self._types = {argument.name: argument.type for argument in function.arguments}
         self._outputs = function.output_names or ()
         self.inputs: dict[str, Array] = {}
+        for name, type in self._types.items():
+            if type.static_shape is None:
+                help = "give it fixed dimensions before it is lowered"
+                raise UnsupportedError(f"{path}: the input {name!r} is {type.text}, whose shape is open", help=help)
 
     def take_inputs(
         self, files: Iterable[tuple[str, str]], seed: int = 0, limits: tuple[float, float] | None = None
@@ -131,7 +136,8 @@ class LayeredModel:
                 outputs = pool.submit(_reference, self._source.content, list(self.inputs.values())).result()
         except (ValueError, RuntimeError) as error:
             raise UnsupportedError(f"{self.path}: TOSA's reference model cannot run the model: {error}") from error
-        return match(self.layers, dict(zip(self._outputs, outputs, strict=True)), self.path)[0]
+        arrays = dict(zip(self._outputs, outputs, strict=True))
+        return match(self.layers, {layer.name: arrays[layer.name] for layer in self.layers}, self.path)[0]
 
 
 def _reference(content: bytes, inputs: list[Array]) -> list[Array]:
@@ -153,13 +159,16 @@ def _element(type: ValueType) -> Element:
 
 
 def _random(type: ValueType, random: numpy.random.Generator, limits: tuple[float, float] | None) -> Array:
+    """Random numbers of the type, within ``limits`` as far as it holds these."""
     element = _element(type)
-    least, greatest = limits or _RANDOM.get(element.name, (-1, 1))
+    chosen = limits or _RANDOM.get(element.name, (-1, 1))
     if element.is_float:
-        return (
-            numpy.asarray(random.uniform(least, greatest, type.static_shape)).astype(element.type).view(element.dtype)
-        )
-    return random.integers(int(least), int(greatest), type.static_shape, endpoint=True).astype(element.dtype)
+        most = float(element.limits.max)
+        numbers = numpy.asarray(random.uniform(*numpy.clip(chosen, -most, most), type.static_shape))
+        return numbers.astype(element.type).view(element.dtype)
+    kind = numpy.iinfo("i1" if element.name == "bool" else element.dtype)
+    least, greatest = (min(max(math.floor(limit), int(kind.min)), int(kind.max)) for limit in chosen)
+    return random.integers(least, greatest, type.static_shape, endpoint=True).astype(element.dtype)
 
 
 def _content(name: str, array: Array, element: Element) -> Content:
@@ -190,17 +199,18 @@ def match(
     layers: Sequence[Layer], arrays: Mapping[str, Array], place: str
 ) -> tuple[dict[str, list[Content]], list[str]]:
     """Find the layer of each array: the one of its name, else the last one of its type and shape that was lowered from
-    the node or module of its name. Case and punctuation do not count.
+    the node or module of its name. Case and punctuation do not count, unless one name is the same with them.
 
     Returns the contents by the layer's name (two where dimensions may be meant in two ways), and the names of arrays
     without a layer. Raises FileError for an array that does not fit the layer of its name.
     """
     by_name = {_plain(name): layer for layer in layers for name in (layer.tensor, layer.name)}
+    by_name |= {layer.tensor: layer for layer in layers} | {layer.name: layer for layer in layers}
     contents: dict[str, list[Content]] = {}
     others = []
     for name, array in arrays.items():
         plain = _plain(name)
-        own = by_name.get(plain)
+        own = by_name.get(name) or by_name.get(plain)
         candidates = [layer for layer in layers if plain in map(_plain, layer.aliases)] if own is None else [own]
         fitting = [(layer, same) for layer in candidates if (same := _fitting(name, array, layer, layer is own))]
         if own is not None and not fitting:

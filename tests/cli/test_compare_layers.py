@@ -154,6 +154,29 @@ def test_the_reference_model(folder: Path, program: Program, type: str) -> None:
     assert lines[:2] == ["model.mlir: 5 layers, 5 compared", "random numbers of the seed 3: TosaInput_0"]
 
 
+def test_names_that_are_alike(folder: Path, program: Program) -> None:
+    """All layers have names of their own, also where numbering makes one that is there, and are compared by these."""
+    names = ["a", "a", "a_2", "A.2", "TosaInput_0", "a-2"]
+    type = "tensor<2xf32>"
+    operators = ("abs", "exp", "tanh", "negate", "ceil", "floor")
+    lines = [f"func.func @main(%x: {type}) -> {type} {{"]
+    for number, (name, operator) in enumerate(zip(names, operators, strict=True)):
+        source = f"%{number - 1}" if number else "%x"
+        if operator == "negate":
+            lines.append('%z = "tosa.const"() {values = dense<0.0> : tensor<1xf32>} : () -> tensor<1xf32>')
+            more, types = ", %z, %z", f"{type}, tensor<1xf32>, tensor<1xf32>"
+        else:
+            more, types = "", type
+        lines.append(f'%{number} = tosa.{operator} {source}{more} : ({types}) -> {type} loc("{name}")')
+    (folder / "model.mlir").write_text("\n".join([*lines, f"return %5 : {type}\n}}"]))
+    words = ("compare-layers", "model.mlir", "--json", "--range", "-1e300:1e-300", "--expected")
+    ended = program(*words, "reference")
+    assert (ended.code, ended.err) == (0, "")
+    compared = {layer["layer"]: layer["expected"] for layer in json.loads(ended.out)["layers"]}
+    assert list(compared) == ["a", "a_2", "a_2_2", "A.2", "TosaInput_0_2", "a-2"]
+    assert all(name == expected for name, expected in compared.items())
+
+
 def test_another_device(folder: Path, program: Program) -> None:
     """The layers of a pattern, of operators as well, on two devices (here one)."""
     ended = program(*COMMAND, "device:0", "--layers", "conv*", "--json")
@@ -201,6 +224,7 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
     numpy.savez(folder / "none.npz", a=X[0], b=X)
     numpy.savez(folder / "shape.npz", first=X[:, :2])
     numpy.savez(folder / "text.npz", first=numpy.array(["a"]))
+    (folder / "open.mlir").write_text(model().replace("1x4x3x8", "?x4x3x8"))
     (folder / "functions.mlir").write_text(model() + model().replace("@main", "@other"))
     tensor = f"the layer is {TYPE}"
     for words, code, message, help in (
@@ -223,9 +247,14 @@ def test_wrong_uses(folder: Path, program: Program) -> None:
         ((*COMMAND[1:], "shape.npz"), 4,
          f"shape.npz: 'first' holds float32 of the shape [1, 2, 3, 8], but {tensor}", None),
         ((*COMMAND[1:], "text.npz"), 4, f"text.npz: 'first' holds <U1 of the shape [1], but {tensor}", None),
+        (("open.mlir", "--expected", "reference"), 6,
+         "open.mlir: the input 'TosaInput_0' is tensor<?x4x3x8xf32>, whose shape is open",
+         "give it fixed dimensions before it is lowered"),
+        (("model.mlir", "--expected", "reference", "--html", "./model.mlir"), 2,
+         "./model.mlir: the page is the model itself", "write it to a file of its own"),
         ((*COMMAND[1:], "device:77"), 8, "model.mlir: there is no device 77", None),
     ):  # fmt: skip
-        ended = program("compare-layers", *words, "--html", "page.html")
+        ended = program("compare-layers", "--html", "page.html", *words)
         first, *others = ended.err.splitlines()
         assert (ended.code, ended.out, first.startswith(f"error: {message}")) == (code, "", True), ended
         assert help is None or others == [f"  help: {help}"]
