@@ -63,7 +63,7 @@ class GraphReportFiles:
     """The folders that the files go into, which must exist; without one there is no such file.
 
     Asking for the emulation layers' profiles sets VMEL_GRAPH_PROFILING in the environment of this process, unless it is
-    set. With ``operators`` the times of the last run are in ``operator_times``.
+    set. With ``operators`` the times are in ``operator_times``, of all runs of graphs that the device holds.
     """
 
     def __init__(
