@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from math import prod
+from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
 import numpy
@@ -29,7 +30,7 @@ from scenario_runner.graphs.vgf_file import read_vgf
 from scenario_runner.run.bare_model import BareModel
 from scenario_runner.runner import Runner
 from scenario_runner.temporary import make_folder
-from scenario_runner.text import first_of
+from scenario_runner.text import first_of, one_line
 from scenario_runner.viewing.content import Channel, Content, errors_of
 from scenario_runner.viewing.difference import Tolerance, compare
 
@@ -37,6 +38,7 @@ from scenario_runner.viewing.difference import Tolerance, compare
 _DEFAULT_ERRORS: Final = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2, "float8_e4m3": 0.25, "float8_e5m2": 0.5}
 _RANDOM: Final = {"bool": (0, 1), "int8": (-128, 127), "int16": (-32768, 32767), "int32": (0, 9), "int64": (0, 9)}
 _WORST: Final = 8
+_REASON: Final = re.compile(r"ERROR_IF\(\) fails AT .*\n(.+)")  # of the reference model, before stacks of its functions
 
 
 class LayerResult(NamedTuple):
@@ -141,15 +143,21 @@ class LayeredModel:
 
 
 def _reference(content: bytes, inputs: list[Array]) -> list[Array]:
-    """The outputs that the reference model computes; its messages are dropped. Raises ValueError."""
+    """The outputs that the reference model computes. Raises ValueError with the reason that it prints."""
     from tosa_reference_model import GraphStatus, run
 
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nothing, stream)
-    outputs, status = run(content, inputs)
-    if status != GraphStatus.TOSA_VALID:
-        raise ValueError(status.name)
+    with TemporaryFile() as printed:
+        for stream in (1, 2):
+            os.dup2(printed.fileno(), stream)
+        try:
+            outputs, status = run(content, inputs)
+            problem = "" if status == GraphStatus.TOSA_VALID else status.name
+        except ValueError as error:
+            problem = str(error)
+        printed.seek(0)
+        reason = _REASON.search(printed.read().decode(errors="replace"))
+    if problem:
+        raise ValueError(f"{problem}: {one_line(reason[1])}" if reason else problem)
     return list(outputs)
 
 
@@ -164,7 +172,8 @@ def _random(type: ValueType, random: numpy.random.Generator, limits: tuple[float
     chosen = limits or _RANDOM.get(element.name, (-1, 1))
     if element.is_float:
         most = float(element.limits.max)
-        numbers = numpy.asarray(random.uniform(*numpy.clip(chosen, -most, most), type.static_shape))
+        smallest, largest = numpy.clip(chosen, -most, most)
+        numbers = numpy.asarray(random.uniform(smallest, largest, type.static_shape))
         return numbers.astype(element.type).view(element.dtype)
     kind = numpy.iinfo("i1" if element.name == "bool" else element.dtype)
     least, greatest = (min(max(math.floor(limit), int(kind.min)), int(kind.max)) for limit in chosen)

@@ -265,7 +265,10 @@ def test_a_reference_model_that_fails_or_is_missing(folder: Path, program: Progr
     """What the reference model cannot run is one error, and so is that it is not installed."""
     mixed = Path(__file__).parents[1] / "conversion" / "fixtures" / "mixed.mlir"
     ended = program("compare-layers", mixed, "--expected", "reference")
-    message = f"error: {mixed}: TOSA's reference model cannot run the model: Invalid TOSA graph\n"
+    message = (
+        f"error: {mixed}: TOSA's reference model cannot run the model: Invalid TOSA graph: Can't find the custom "
+        "shared library: com.arm.VulkanCustomShader::Mix is not registered.\n"
+    )
     assert (ended.code, ended.err) == (6, message)
     code = (
         "import sys; sys.modules['tosa_reference_model'] = None; from scenario_runner.cli import main; "
