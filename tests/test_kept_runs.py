@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import FenceTimeoutError, FileError
+from scenario_runner.errors import FenceTimeoutError, FileError, ScenarioRunnerError, UsageError
 from scenario_runner.vulkan import pipeline
 from tests.gpu.ml_scenes import VGF, bindings, random
 from tests.scenes import Scene, glsl
@@ -16,6 +16,7 @@ from tests.scenes import Scene, glsl
 ONE = "layout(binding = 0) buffer A { uint a[]; };\n"
 TWO = f"{ONE}layout(binding = 1) buffer B {{ uint b[]; }};\n"
 PUSH = f"{TWO}layout(push_constant) uniform P {{ uint factor; }} p;\n"
+PUSHED = f"{ONE}layout(push_constant) uniform P {{ uint term; }} p;\n"
 X = numpy.arange(4, dtype="u4") * 10
 
 
@@ -154,3 +155,54 @@ def test_what_is_kept_has_bounds(own: Runner, scene: Scene) -> None:
     own.release()
     assert not any(own.live_objects.values())
     assert prepared.run()["x"].tolist() == [0] * 60
+
+
+def test_a_scenario_that_runs_again_is_the_one_on_disk(own: Runner, scene: Scene) -> None:
+    """`Runner.run` sees other content, another shader, text, model, folder and other arguments of its own."""
+
+    def write(factor: int, start: Any) -> Path:
+        text = glsl(f"a[gl_WorkGroupID.x] = a[gl_WorkGroupID.x] * {factor}u + p.term;", PUSHED)
+        scene.resources, scene.commands = [], []
+        scene.shader("scale", text, push_constants_size=4).buffer("x", start, dst=None)
+        scene.raw_data("term", numpy.uint32(factor + 1)).buffer("y", numpy.uint32([1]), dst=None)
+        return scene.dispatch("scale", ["x"], [len(start)], push_data_ref="term").write()
+
+    for factor, start in ((2, X), (2, X + 1), (3, X), (3, numpy.append(X, 5).astype("u4")), (2, X)):
+        path = write(factor, start)
+        for step in range(3):
+            assert (own.run(path).array("x", "u4") == start * factor + factor + 1).all()
+            other = start + step + 7
+            result = own.run(str(path), {"x": other}, outputs="x")
+            assert list(result) == ["x"]
+            assert (result.array("x", "u4") == other * factor + factor + 1).all()
+            assert own.run(path, {"term": numpy.uint32(step)}).array("x", "u4").tolist() == list(start * factor + step)
+            assert sorted(own.run(path, outputs=["y"])) == ["y"]
+    (scene.folder / "x.npy").unlink()
+    with pytest.raises(FileError, match=r"x\.npy"):
+        own.run(path)
+    assert (own.run(path, {"x": X}).array("x", "u4") == X * 2 + 3).all()
+
+
+def test_a_model_that_runs_again_is_the_one_on_disk(own: Runner, scene: Scene) -> None:
+    """Other inputs, other shapes, missing inputs and another file are those of a first run."""
+    model = scene.folder / "model.vgf"
+    for name in ("ends", "mixed", "ends"):
+        model.write_bytes((VGF / f"{name}.vgf").read_bytes())
+        for seed in range(4):
+            x, y = random((4, 16), seed=seed), random((4, 16), seed=seed + 20)
+            result = own.run(model, x, y)
+            expected = {"ends": [("sum", x + y), ("difference", x - y)], "mixed": [("z", (x + y) ** 2 + x / 2 + y)]}
+            for uid, values in expected[name]:
+                numpy.testing.assert_allclose(result[uid], values, rtol=1e-5, atol=1e-6)
+            with pytest.raises(UsageError, match="no array is given for the input"):
+                own.run(model, x)
+            with pytest.raises(ScenarioRunnerError, match="shape"):
+                own.run(model, x[:2], y)
+
+
+def test_each_run_warns(own: Runner, scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """Warnings about a scenario are in the result of each run, and logged by each."""
+    path = scene.buffer("x", X, dst=None, unknown=1).write()
+    for count in range(1, 4):
+        assert len(own.run(path).warnings) == 1
+        assert len(caplog.records) == count

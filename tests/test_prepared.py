@@ -25,13 +25,13 @@ INVERT = glsl(
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each scenario that is planned from now on."""
     found: list[object] = []
-    planned = resolve.resolve
+    planned = resolve.resolve_with_context
 
     def counted(*arguments: Any, **options: Any) -> Any:
         found.append(arguments)
         return planned(*arguments, **options)
 
-    monkeypatch.setattr(resolve, "resolve", counted)
+    monkeypatch.setattr(resolve, "resolve_with_context", counted)
     return found
 
 

@@ -81,6 +81,7 @@ class OpenedDevice:
         self._validation_errors: list[tuple[str | None, str]] = []
         self._raised = 0  # how many of these have failed a run
         self._limits: tuple[PhysicalDevice, Limits] | None = None
+        self._prepared: list[Any] = []  # what `Runner.run` keeps for itself, until `release`
 
     @property
     def physical_device(self) -> PhysicalDevice:
@@ -128,6 +129,7 @@ class OpenedDevice:
         from scenario_runner.plan import graph_models
 
         graph_models.forget()
+        self._prepared.clear()
         self._close_device()
         with suppress(OSError, AttributeError, TypeError):  # not the C library of GNU
             ctypes.CDLL(None).malloc_trim(0)
