@@ -84,7 +84,7 @@ def test_a_result_comes_again(tmp_path: Path, program: Program) -> None:
         (Repeat(devices=("all",)), "uuid", "", "--device=uuid "),
         (Repeat(devices=("0", "1")), "", "", "--devices=0,1 "),
         (Repeat(devices=("all",)), "uuid", "other", ""),
-        (Repeat(("--timeout=3",), (("--root", "/suite"),)), "", "", "--timeout=3 "),
+        (Repeat(("--timeout=3",), (("--root", "/suite"),)), "", "", "--timeout=3 --root=/suite "),
     ],
 )
 def test_devices(repeat: Repeat, device: str, host: str, words: str) -> None:

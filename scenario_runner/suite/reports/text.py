@@ -71,8 +71,9 @@ class Repeat(NamedTuple):
     """The arguments of a suite, as words of a command line.
 
     ``options`` decide every result. ``lists`` decide what a status is called: pairs of an option and an absolute path,
-    of which the one of --root says what the names in the others are relative to. ``devices`` are those that were asked
-    for, if any. ``run_options`` are those of the options that ``scenario-runner run`` has as well.
+    of which the one of --root says what the names in the others are relative to, and which ``suite.json`` count.
+    ``devices`` are those that were asked for, if any. ``run_options`` are those of the options that ``scenario-runner
+    run`` has as well.
     """
 
     options: tuple[str, ...] = ()
@@ -97,8 +98,11 @@ class Repeat(NamedTuple):
             yield f"--device={result.device}" if result.device else f"--devices={','.join(self.devices)}"
 
     def _lists(self, result: Result, folder: str) -> Iterator[str]:
-        if result.verdict.startswith("UnexpectedImprovement") or result.verdict in ("ExpectedFail", "KnownFlake"):
-            yield from (f"{name}={shown_path(path, folder)}" for name, path in self.lists if path != folder)
+        improved = result.verdict.startswith("UnexpectedImprovement")
+        for name, path in self.lists:
+            is_needed = name == "--root" or improved or result.verdict in ("ExpectedFail", "KnownFlake")
+            if is_needed and path != folder:
+                yield f"{name}={shown_path(path, folder)}"
 
 
 def _path(result: Result, folder: str) -> str:
