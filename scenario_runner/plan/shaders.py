@@ -184,18 +184,14 @@ def _place_in_lines(
         return f"  {place.path or name}:{place.line or match[1]}:"
 
     further = re.compile(rf"^  {re.escape(name)}:(\d+):(?:\d+:)?", re.MULTILINE)
-    error.problems = tuple(
-        problem._replace(
-            path=None,
-            line=None,
-            column=None,
-            pointer=in_scenario(problem.line).pointer,
-            message=further.sub(replaced, problem.message),
-        )
-        if problem.path == name and problem.line
-        else problem
-        for problem in error.problems
-    )
+
+    def moved(problem: Diagnostic) -> Diagnostic:
+        problem = problem._replace(message=further.sub(replaced, problem.message))
+        if problem.path != name or not problem.line:  # it is in a file that the text includes
+            return problem
+        return problem._replace(path=None, line=None, column=None, pointer=in_scenario(problem.line).pointer)
+
+    error.problems = tuple(map(moved, error.problems))
 
 
 def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:

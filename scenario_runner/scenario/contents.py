@@ -176,6 +176,7 @@ def shape_in(src: Any) -> tuple[int, ...] | None:
 
 
 def item_size_bytes(src: Any) -> int:
-    """The size of an item of an object in ``src`` of a buffer; 0 where its type is wrong."""
+    """The size of an item of an object in ``src`` of a buffer; 1 where its type is wrong, which is reported."""
     keys = src if isinstance(src, dict) else vars(src)
-    return struct.calcsize(STRUCT_CODES.get(keys.get("dtype") or DEFAULT_DTYPE, ""))
+    dtype = keys.get("dtype") or DEFAULT_DTYPE
+    return struct.calcsize(STRUCT_CODES[dtype]) if isinstance(dtype, str) and dtype in STRUCT_CODES else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,8 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
         for _, body in entries:
             _move(body, base_dir, folder)
     stem = os.path.splitext(os.path.basename(path))[0]
-    taken = names_in(body for _, body in entries)
+    names = (body.get(key) for _, body in entries for key in ("src", "dst"))
+    taken = {os.path.normpath(name).casefold() for name in names if isinstance(name, str)}
     with ExitStack() as files:
         text = files.enter_context(OutputFile(path))  # the first one in is the last one to get its name
         for resource, body in entries:
@@ -52,12 +53,6 @@ def save(resources: Sequence[Resource], commands: Sequence[Model], base_dir: str
                 body["src"] = new_name(stem, resource.uid, extension_of(resource), taken)
                 _write(os.path.join(folder, body["src"]), resource, files)
         text.write(_text(entries, commands).encode())
-
-
-def names_in(bodies: Iterable[dict[str, Any]]) -> set[str]:
-    """The names of the files of resources, as `new_name` compares them."""
-    names = (body[key] for body in bodies for key in ("src", "dst") if isinstance(body.get(key), str))
-    return {os.path.normpath(name).casefold() for name in names}
 
 
 def _text(entries: Sequence[tuple[Resource, dict[str, Any]]], commands: Sequence[Model]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,11 +26,13 @@ from scenario_runner.plan.contents import content_source
 from scenario_runner.plan.images import image_source
 from scenario_runner.plan.records import image_parts
 from scenario_runner.plan.shaders import compile_request
+from scenario_runner.plan.sources import source_of
 from scenario_runner.scenario import Scenario, Shader, load
 from scenario_runner.scenario.contents import file_of
-from scenario_runner.scenario.writing import drop_include_dirs, extension_of, names_in, new_name
+from scenario_runner.scenario.writing import drop_include_dirs, extension_of, new_name
 from scenario_runner.shaders.source import inlined
 from scenario_runner.suite.discovery import item_of
+from scenario_runner.suite.expectations.reading import load as load_expectations
 from scenario_runner.suite.hashes import READ_KEYS, content, expected_files
 from scenario_runner.suite.records import Item
 
@@ -51,8 +54,8 @@ class Packed(NamedTuple):
 def pack(paths: Sequence[str], output: str) -> Packed:
     """Write scenarios with all that they read into the folder ``output``; nothing of it after an error.
 
-    Raises ScenarioError for a scenario that is wrong, FileError for a file that cannot be read or written, and
-    UsageError where a file would replace one that is read.
+    Raises ScenarioError for a scenario that is wrong, ExpectationError for expectations that are, FileError for a file
+    that cannot be read or written, and UsageError where a file would replace one that is read.
     """
     scenarios = [load(path) for path in {os.path.abspath(path): path for path in paths}.values()]
     packing = _Packing(scenarios)
@@ -93,23 +96,37 @@ def pack_archive(paths: Sequence[str], archive: str) -> Packed:
 
 
 class _Packing:
-    """The files of a packed folder by their paths in it; ``sources`` are those that are read for them."""
+    """The files of a packed folder by their paths in it; ``sources`` are those that are read for them.
+
+    ``_taken`` are the names of all files that scenarios read or write, by the folder.
+    """
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         self.files: dict[str, Write] = {}
         self.sources: set[str] = set()
         self._names: dict[tuple[str, bytes | None], str] = {}
+        self._taken: defaultdict[str, set[str]] = defaultdict(set)
         folders = []
         for scenario in scenarios:
-            named = [name for name in map(file_of, scenario.resources) if name is not None and not os.path.isabs(name)]
-            paths = [os.path.normpath(os.path.join(scenario.base_dir, name)) for name in named]
-            folders += [scenario.base_dir, *map(os.path.dirname, (*paths, *_item_of(scenario).defaults))]
+            for resource in scenario.resources:
+                for name, is_source in ((file_of(resource), True), (getattr(resource, "dst", None), False)):
+                    if name is not None and not os.path.isabs(name):
+                        path = os.path.normpath(os.path.join(scenario.base_dir, name))
+                        folders += [os.path.dirname(path)] * is_source
+                        self._reserve(path)
+            folders += [scenario.base_dir, *map(os.path.dirname, _item_of(scenario).defaults)]
         self._root = os.path.commonpath(folders)
 
+    def _reserve(self, path: str) -> None:
+        """Keep a path for the file that has it, as `new_name` compares names."""
+        folder, name = os.path.split(path)
+        self._taken[folder].add(name.casefold())
+
     def add(self, scenario: Scenario) -> str:
-        """Add a scenario and what it reads; returns its path in the folder. Raises ScenarioError and FileError."""
+        """Add a scenario and what it reads; returns its path in the folder. Raises as `pack` does."""
         path, folder = os.path.abspath(str(scenario.path)), scenario.base_dir
         item = _item_of(scenario)
+        load_expectations(item)  # which says what is wrong
         for file in expected_files(item):  # and the defaults
             self._add(folder, file)
         if item.expectations is not None:
@@ -138,9 +155,12 @@ class _Packing:
         if "expect" in tree:
             tree["expect"] = self._with_relative_files(folder, tree["expect"])
         bodies = [entry[key] for entry, key in zip(tree["resources"], scenario.resource_keys or (), strict=True)]
-        taken = names_in(bodies) | {os.path.relpath(os.path.join(self._root, name), folder) for name in self.files}
+        taken = self._taken[os.path.normpath(folder)]
         stem = os.path.splitext(os.path.basename(str(scenario.path)))[0]
+        pushed = _pushed_sizes(scenario)
         for resource, body in zip(scenario.resources, bodies, strict=True):
+            if resource.uid in pushed and not getattr(resource, "push_constants_size", 0):
+                body["push_constants_size"] = pushed[resource.uid]
             text = None
             if isinstance(resource, Shader) and resource.type != "SPIR-V":
                 text = inlined(compile_request(scenario, resource))
@@ -183,12 +203,29 @@ class _Packing:
                 name = f"{stem}~{number}{extension}"
             self._names[file, text] = name
             self.files[name] = _of_file(file) if text is None else _of_bytes(text)
+            self._reserve(os.path.join(self._root, name))
         return os.path.relpath(os.path.join(self._root, self._names[file, text]), folder).replace(os.sep, "/")
 
 
 def _item_of(scenario: Scenario) -> Item:
     path = os.path.abspath(str(scenario.path))
     return item_of(path, path, root=os.getcwd())
+
+
+def _pushed_sizes(scenario: Scenario) -> dict[str, int]:
+    """Bytes of push constants, in multiples of 4, by the uid of each shader and graph that commands give some.
+
+    Other runners take push_constants_size from the scenario alone, and drop the data where it is left out.
+    """
+    sizes: dict[str, int] = {}
+    for command in scenario.commands:
+        users = [scenario.resource(uid) for _, uid, _ in command.references()]
+        sources = [source_of(scenario, user, {}) for user in users if user.kind == "raw_data"]
+        size = max((source.size_bytes for source in sources if source is not None), default=0)
+        for user in users:
+            if size and user.kind in ("shader", "graph"):
+                sizes[user.uid] = max(sizes.get(user.uid, 0), size + -size % 4)
+    return sizes
 
 
 def _encoded(text: str | bytes) -> bytes:

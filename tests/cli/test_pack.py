@@ -133,6 +133,21 @@ def test_files_of_a_rule_of_tosa(tmp_path: Path, program: Program) -> None:
     assert (tmp_path / "packed" / "files" / "two.npy").is_file()
 
 
+@pytest.mark.parametrize("order", ["one two three", "three two one"])
+def test_outputs_replace_no_file_of_another(tmp_path: Path, program: Program, order: str) -> None:
+    """Outputs from elsewhere get names that no other scenario reads or writes, in any order."""
+    shader = {"src": {"text": "void main() {}"}}
+    numpy.save(tmp_path / "In.npy", numpy.int32([1, -2]))
+    write(tmp_path, shader, {"fill": 1}, "one", dst="/elsewhere/in.npy")
+    write(tmp_path, shader, {"fill": 2}, "two", dst="/nowhere/in.npy")
+    write(tmp_path, shader, "In.npy", "three", dst="out.npy")
+    assert program("pack", *(f"{name}.json" for name in order.split()), "--output", "packed").code == 0
+    trees = [json.loads((tmp_path / "packed" / f"{name}.json").read_text()) for name in order.split()]
+    outputs = [tree["resources"][1]["buffer"]["dst"].casefold() for tree in trees]
+    assert len({*outputs, "in.npy"}) == 4
+    assert not set(outputs) & {name.casefold() for name in files_in(tmp_path / "packed")}
+
+
 @pytest.mark.parametrize("case", [*(f"basics/{name}" for name in BASICS), *OTHERS])
 def test_examples_give_the_same(case: str, tmp_path: Path, runner: Runner, program: Program) -> None:
     """A packed example gives the same bytes, has no object in src, and is packed into the same files again."""
@@ -153,6 +168,26 @@ def test_examples_give_the_same(case: str, tmp_path: Path, runner: Runner, progr
     assert files_in(tmp_path / "again") == files_in(tmp_path / "packed")
     assert ("check.json" in files_in(tmp_path / "packed")) == (path.parent / "check.json").exists()
     assert files_in(tmp_path / "packed" / "expected") == files_in(path.parent / "expected")
+
+
+def test_the_size_of_push_constants_is_said(tmp_path: Path, program: Program) -> None:
+    """Other runners drop push constants whose size the shader does not say; a size that is there stays."""
+    text = "layout(push_constant) uniform P { float a, b, c; }; void main() { float sum = a + b; }"
+    shaders: list[dict[str, Any]] = [
+        {"shader": {"uid": "open", "src": {"text": text}}},
+        {"shader": {"uid": "said", "src": {"text": text}, "push_constants_size": 16}},
+        {"shader": {"uid": "none", "src": {"text": "void main() {}"}}},
+    ]
+    data = {"raw_data": {"uid": "r", "src": {"fill": 1, "dtype": "uint8", "count": 9}}}
+    commands = [
+        {"dispatch_compute": {"shader_ref": uid, "rangeND": [1], "bindings": [], **push}}
+        for uid, push in (("open", {"push_data_ref": "r"}), ("said", {"push_data_ref": "r"}), ("none", {}))
+    ]
+    (tmp_path / "x.json").write_text(json.dumps({"resources": [*shaders, data], "commands": commands}))
+    assert program("pack", "x.json", "--output", "packed").code == 0
+    packed = json.loads((tmp_path / "packed" / "x.json").read_text())["resources"]
+    assert [entry.get("shader", {}).get("push_constants_size") for entry in packed] == [12, 16, None, None]
+    assert program("packed/x.json").code == 0
 
 
 def test_generated_files(tmp_path: Path, program: Program) -> None:
@@ -197,6 +232,7 @@ def test_generated_files(tmp_path: Path, program: Program) -> None:
         ("a file as the folder", 4, "cannot be created"),
         ("a link in the folder", 2, "'scenario.json' is a link that leads out of the folder"),
         ("an include by a macro", 4, "includes a file through a macro: its text cannot be put in place"),
+        ("empty expectations", 3, "a/check.json:1:1: the file is empty"),
         ("no output", 2, "--output"),
     ],
 )
@@ -223,6 +259,8 @@ def test_mistakes(
             (tmp_path / "packed" / "scenario.json").symlink_to(tmp_path / "inc" / "base.glsl")
         case "an include by a macro":
             (tmp_path / "a" / "s.comp").write_text('#define X "scale.glsl"\n#include X\nvoid main() {}\n')
+        case "empty expectations":
+            (tmp_path / "a" / "check.json").write_text("")
         case "no output":
             del arguments[2:]
     before = files_in(tmp_path)

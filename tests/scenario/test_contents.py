@@ -210,6 +210,8 @@ TEXT = {"uid": "s", "src": {"text": "void main() {}"}}
         (buffer(src={"values": [16777217]}), "/values", "the nearest one to 16777217 is 16777216"),
         (buffer(src={"values": ["0x1ffffffff"]}), "/values", "has more bits than float32"),
         (buffer(src={"values": [1], "dtype": "float"}, size=4), "/dtype", "expected one of 'bool', 'int8'"),
+        (buffer(src={"fill": 1, "count": 2, "dtype": "float"}), "/dtype", "expected one of 'bool', 'int8'"),
+        (buffer(src={"fill": 1, "count": 2, "dtype": [1]}), "/dtype", "expected one of 'bool', 'int8'"),
         (buffer(src={"random": -1}, size=4), "/random", "expected an integer of at least 0, got -1"),
         (buffer(src={"random": True}, size=4), "/random", "expected an integer, got true"),
         (buffer(src={"random": 1, "range": [2, 1]}, size=4), "", "'range' is for 'random', and has the lower"),
