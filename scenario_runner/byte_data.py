@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 from scenario_runner.errors import UsageError
 
+# Types of Vulkan that NumPy has through ml_dtypes alone. Other float8 types have the same bits for other values.
+_ML_TYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
 
 def array_of(data: Any, name: str) -> Any:
     """``data`` as a NumPy array if it is one or has ``__array__`` or ``__dlpack__``; else ``data`` itself.
@@ -24,7 +27,7 @@ def array_of(data: Any, name: str) -> Any:
         if hasattr(data, "detach"):
             data = data.detach().cpu()
             type_name = str(data.dtype).removeprefix("torch.")
-            if type_name.startswith(("bfloat", "float8")):
+            if type_name in _ML_TYPES:
                 import ml_dtypes
 
                 return data.float().numpy().astype(getattr(ml_dtypes, type_name))

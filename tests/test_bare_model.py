@@ -94,8 +94,8 @@ class _OfPyTorch(_Tensor):
 
     def numpy(self) -> Any:
         assert set(self._steps) == {"detach", "cpu"}
-        if str(self.dtype) == "torch.bfloat16":
-            raise TypeError("Got unsupported ScalarType BFloat16")
+        if str(self.dtype).startswith(("torch.bfloat16", "torch.float8")):
+            raise TypeError(f"Got unsupported ScalarType {self.dtype}")
         return self._array
 
 
@@ -144,6 +144,12 @@ def test_tensors_of_types_that_numpy_lacks(type_name: str) -> None:
     expected = values.astype(getattr(ml_dtypes, type_name))
     array = array_of(_OfPyTorch(expected, type_name), "x")
     assert (array.dtype, array.tobytes()) == (expected.dtype, expected.tobytes())
+
+
+def test_a_tensor_of_a_type_that_vulkan_lacks() -> None:
+    """A float8 type with other values for the same bits is refused, not taken for one of Vulkan's."""
+    with pytest.raises(UsageError, match=r"input .x. is a _OfPyTorch that gives no array: .*e4m3fnuz"):
+        array_of(_OfPyTorch(X, "float8_e4m3fnuz"), "x")
 
 
 @pytest.mark.parametrize(
