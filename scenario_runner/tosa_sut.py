@@ -10,7 +10,7 @@ import sys
 from runner.tosa_test_runner import TosaTestRunner
 
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.suite.tosa_tests import SCENARIO, Description, copy_array, write_scenario
+from scenario_runner.suite.tosa_tests import REFUSALS, SCENARIO, Description, copy_array, write_scenario
 from scenario_runner.temporary import temporary_folder
 
 _TIMEOUT_S = 600
@@ -32,7 +32,8 @@ class TosaSUTRunner(TosaTestRunner):  # type: ignore[misc]
             try:
                 outputs = write_scenario(self.testDir, description, folder)
             except ScenarioRunnerError as error:
-                return results.TOSA_ERROR, str(error)
+                is_refusal = error.problems[0].code in REFUSALS
+                return results.TOSA_ERROR if is_refusal else results.OTHER_ERROR, str(error)
             command = [sys.executable, "-m", "scenario_runner", "run", os.path.join(folder, SCENARIO), "--isolate"]
             done = subprocess.run(
                 [*command, *self.runnerArgs], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False

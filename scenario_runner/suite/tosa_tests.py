@@ -28,7 +28,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from scenario_runner import temporary
 from scenario_runner.conversion.convert import convert
-from scenario_runner.conversion.converter import FAILED, INVALID, NOT_LOWERED, find_converter
+from scenario_runner.conversion.converter import FAILED, NOT_LOWERED, find_converter
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError
 from scenario_runner.files.source import reason_of
@@ -37,20 +37,22 @@ from scenario_runner.graphs.scenario_template import COMMAND, scenario_for
 from scenario_runner.graphs.vgf_file import parse_vgf
 from scenario_runner.program import Program
 from scenario_runner.scenario.model_base import ModelBase, findings
-from scenario_runner.suite.expectations.model import DataType, Mode
-from scenario_runner.suite.tolerance.tosa import INSTALL, PACKAGE
+from scenario_runner.suite.expectations.model import DataType, Mode, Tosa
+from scenario_runner.suite.tolerance.tosa import INSTALL, PACKAGE, rule_problems
 
 DESCRIPTION: Final = "desc.json"
 SCENARIO: Final = "scenario.json"
 _CHECK: Final = "check.json"
 _MODEL: Final = "model.vgf"
 _REFUSED_MODEL: Final = "test.tosa"
-_RECORD: Final = "import.json"
-"""What a folder of the suite was made from, and the outcome; not a scenario."""
+_RECORD: Final = "import.json"  # not a scenario
+_WRITTEN: Final = frozenset({_CHECK, _MODEL, _RECORD, _REFUSED_MODEL, SCENARIO})
 _VERSION: Final = 1  # of what is written into these folders
 _TIMEOUT_S: Final = 600.0
 _LEVEL: Final = "EIGHTK"  # that of the official harness
 _LONGEST_REASON: Final = 400
+REFUSALS: Final = (NOT_LOWERED, FAILED)
+"""Codes of the errors where the converter refuses a model, or crashes."""
 _NO_REASON: Final = ("WARNING: Different TOSA spec", "Exiting")
 
 Outcome = Literal["imported", "expected error", "not supported", "error"]
@@ -72,7 +74,8 @@ class Compliance(_Part):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the mode."""
-        return next((value for key, value in (self.model_extra or {}).items() if key.endswith("_info")), {})
+        extra = (self.model_extra or {}).items()
+        return next((value for key, value in extra if key.endswith("_info") and isinstance(value, dict)), {})
 
 
 class _Tensors(_Part):
@@ -93,6 +96,14 @@ class Description(_Part):
     ofm_file: list[str]
     expected_failure: bool = False
     meta: _Meta = _Meta()
+
+
+class _Record(_Part):
+    """Record of a folder of the suite: the hash of what it was made from, and the outcome."""
+
+    digest: str
+    outcome: Outcome
+    reason: str
 
 
 class Test(NamedTuple):
@@ -153,6 +164,8 @@ def find_tests(paths: Iterable[str]) -> Iterator[Test | ScenarioRunnerError]:
                 else:
                     names[name] = folder
                     yield Test(name.replace(os.sep, "/"), folder)
+            elif _RECORD in files:
+                below.clear()  # of a suite beside the tests
             elif any(file.endswith((".tosa", ".npy")) for file in files):
                 below.clear()
                 yield _wrong(folder, f"has no {DESCRIPTION}", "generate the test again")
@@ -196,8 +209,8 @@ def _imported(test: Test, target: str, reference: References, programs: str) -> 
     description = read_description(test.folder)
     digest = _digest(test.folder, description, programs)
     record = _record_of(target)
-    if record and record["digest"] == digest:
-        return Imported(test.name, record["outcome"], record["reason"], kept=True)
+    if record and record.digest == digest:
+        return Imported(test.name, record.outcome, record.reason, kept=True)
     if record is None and os.path.lexists(target):
         raise _wrong(target, "is in the way: it was not imported", "choose another --output")
     parent = os.path.dirname(target)
@@ -224,6 +237,10 @@ def read_description(folder: str) -> Description:
         if counts[0] != counts[1]:
             message = f"{names!r} and {files!r} have {counts[0]} and {counts[1]} entries, expected the same number"
             raise _wrong(path, message, "generate the test again")
+    names_of_files = [*description.ifm_file, *description.ofm_file]
+    for name in names_of_files:
+        if name != os.path.basename(name) or name in _WRITTEN or names_of_files.count(name) > 1:
+            raise _wrong(path, f"the file {name!r} must have a name of its own, without a folder", None)
     if description.tosa_file.endswith(".json"):
         help = "generate the tests with --output-type binary, or convert the model with tosa_json2fbbin"
         raise _wrong(path, f"the model {description.tosa_file!r} is JSON, expected a .tosa file", help)
@@ -246,13 +263,12 @@ def _digest(folder: str, description: Description, programs: str) -> str:
     return hash.hexdigest()
 
 
-def _record_of(target: str) -> dict[str, Any] | None:
-    """The record of a folder that was imported; None where there is none."""
+def _record_of(target: str) -> _Record | None:
+    """The record of a folder that was imported; None where there is none, or one of somebody else."""
     try:
         with open(os.path.join(target, _RECORD), "rb") as file:
-            record: dict[str, Any] = json.load(file)
-            return record
-    except OSError:
+            return _Record.model_validate_json(file.read())
+    except (OSError, ValidationError):
         return None
 
 
@@ -262,7 +278,7 @@ def _write(folder: str, description: Description, target: str, reference: Refere
         bodies = write_scenario(folder, description, target)
     except ScenarioRunnerError as error:
         code, reason = error.problems[0].code, error.problems[0].message
-        if code not in (INVALID, NOT_LOWERED, FAILED):
+        if code not in REFUSALS:
             raise
         _write_json(target, SCENARIO, {"resources": [], "commands": []})
         if not description.expected_failure:
@@ -282,6 +298,9 @@ def _write(folder: str, description: Description, target: str, reference: Refere
         rule["expected"], bounds = os.path.basename(file_name), f"bounds_{os.path.basename(file_name)}"
         if os.path.exists(os.path.join(target, bounds)):
             rule["bounds"] = bounds
+        for problem in rule_problems(Tosa(**rule)):
+            place = f"/meta/compliance/tensors/{name}"
+            raise _wrong(os.path.join(folder, DESCRIPTION), f"{place}: {problem.message}", "generate the test again")
         outputs[bodies[name]["uid"]] = {"tosa": rule}
     _write_json(target, _CHECK, {"outputs": outputs})
     return "imported", ""

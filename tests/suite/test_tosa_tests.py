@@ -1,6 +1,7 @@
 """Conformance tests of TOSA's generator become suites; the folders in ``tosa`` are the generator's."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -132,6 +133,12 @@ def unknown_mode(folder: Path) -> None:
     describe(folder, meta=meta)
 
 
+def other_parameters(folder: Path) -> None:
+    meta = read(folder, "desc.json")["meta"]
+    meta["compliance"]["tensors"]["result-0"]["ulp_info"] = {"ulp": 1, "scale": 2}
+    describe(folder, meta=meta)
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "no description": (
         lambda folder: (folder / "desc.json").unlink(),
@@ -164,6 +171,26 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "/desc.json: 'meta' has no compliance for the output 'result-0'",
         "generate the test again",
     ),
+    "no model in the file": (
+        lambda folder: (folder / "test.tosa").write_bytes(b""),
+        f"{RECIPROCAL}/test.tosa: has no function",
+        "expected a TOSA model",
+    ),
+    "parameters of another mode": (
+        other_parameters,
+        "/desc.json: /meta/compliance/tensors/result-0: 'scale' is no parameter of ULP",
+        "generate the test again",
+    ),
+    "a result in another folder": (
+        lambda folder: describe(folder, ofm_file=["../../result.npy"]),
+        "/desc.json: the file '../../result.npy' must have a name of its own",
+        "",
+    ),
+    "a result with the name of an input": (
+        lambda folder: describe(folder, ofm_file=["input-0.npy"]),
+        "/desc.json: the file 'input-0.npy' must have a name of its own",
+        "",
+    ),
     "names without files": (
         lambda folder: describe(folder, ifm_file=[]),
         "/desc.json: 'ifm_name' and 'ifm_file' have 1 and 0 entries, expected the same number",
@@ -195,7 +222,8 @@ def test_a_damaged_test(
     assert error.startswith("error: ")
     assert message in error
     assert RECIPROCAL in error
-    assert error.endswith(" [SR-TOSA-002]" if "reference" in message else " [SR-TOSA-001]")
+    codes = {"reference": " [SR-TOSA-002]", "function": " [SR-CUSTOM-030]"}
+    assert error.endswith(next((code for word, code in codes.items() if word in message), " [SR-TOSA-001]"))
     assert len(rest) == bool(help)
     assert help in "".join(rest)
     assert "0 imported, 0 not supported, 1 expected to fail, 1 error in " in ended.out
@@ -226,6 +254,18 @@ def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) ->
     assert "2 imported" in ended.out
 
 
+def test_a_suite_among_the_tests(program: Program, tests: Path) -> None:
+    """It is not searched for tests; a folder whose record was damaged is not ours."""
+    only(tests, REFUSED)
+    arguments = ("import", "tosa", "tests", "--output", "tests/suite")
+    assert program(*arguments).code == 0
+    ended = program(*arguments)
+    assert (ended.code, ended.err) == (0, "")
+    assert "1 expected to fail, 0 errors, 1 of them were there" in ended.out
+    (tests / "suite" / REFUSED / "import.json").write_text("{}")
+    assert f"{REFUSED}: is in the way: it was not imported [SR-TOSA-001]\n" in program(*arguments).err
+
+
 def test_without_the_converter(program: Program, tests: Path, tmp_path: Path) -> None:
     """Nothing is imported, and an item that needs it is MissingTool."""
     only(tests, REFUSED)
@@ -239,13 +279,31 @@ def test_without_the_converter(program: Program, tests: Path, tmp_path: Path) ->
     assert "1 MissingTool" in ended.out
 
 
+def run_harness(folder: Path, **environment: str) -> str:
+    """The last line of the harness for the folder ``tests``."""
+    command = [sys.executable, "-m", "runner.tosa_verif_run_tests", "--sut-module", "scenario_runner.tosa_sut"]
+    done = subprocess.run(
+        [*command, "-r", "-t", "tests"],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    totals = "Totals (scenario_runner.tosa_sut): "
+    return next((line for line in done.stdout.splitlines() if line.startswith(totals)), done.stderr)
+
+
 def test_the_official_harness(tests: Path, tmp_path: Path) -> None:
     """Its module runs tests on a device, and the harness judges what it writes."""
     only(tests, RECIPROCAL, UNSIGNED_OUTPUT, REFUSED, NOT_REFUSED)
-    command = [sys.executable, "-m", "runner.tosa_verif_run_tests", "--sut-module", "scenario_runner.tosa_sut"]
-    done = subprocess.run([*command, "-r", "-t", "tests"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (
-        "Totals (scenario_runner.tosa_sut): 2 expected_pass, 1 expected_failure, 1 unexpected_pass, "
-        "0 unexpected_failure, 0 internal_error, 0 skipped\n"
-    ) in done.stdout
+    counts = "2 expected_pass, 1 expected_failure, 1 unexpected_pass, 0 unexpected_failure, 0 internal_error, 0 skipped"
+    assert run_harness(tmp_path).endswith(f": {counts}")
+
+
+def test_the_official_harness_without_the_converter(tests: Path, tmp_path: Path) -> None:
+    """That is no refusal of a model."""
+    only(tests, REFUSED)
+    totals = run_harness(tmp_path, **{VARIABLE: str(tmp_path / "nowhere")})
+    assert "0 expected_failure" in totals
+    assert "1 unexpected_failure" in totals
