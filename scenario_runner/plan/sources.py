@@ -112,6 +112,7 @@ class ArraySource:
         self.size_bytes = len(self._view)
         dtype = getattr(data, "dtype", None)
         self.descr: str | None = None if dtype is None else str(dtype.str)
+        self.type_name = "" if dtype is None else str(dtype)
         self.shape: tuple[int, ...] | None = None if dtype is None else tuple(data.shape)
 
     def read_into(self, destination: memoryview, offset: int = 0) -> None:

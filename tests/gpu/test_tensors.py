@@ -66,6 +66,18 @@ def test_small_floats_are_raw_in_files_and_numbers_in_arrays(
     assert (ml.run(again.write())["t"] == array).all()
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "bfloat16"])
+@pytest.mark.parametrize("encoding, taken", [("FLOAT8E4M3", "float8_e4m3fn"), ("FLOAT8E5M2", "float8_e5m2")])
+def test_small_floats_of_another_encoding_are_refused(scene: Scene, dtype: str, encoding: str, taken: str) -> None:
+    """The bits of one float8 type are other values of another."""
+    scene.tensor("t", dims=[2], format=f"VK_FORMAT_R8_SFLOAT_FPENCODING_{encoding}_ARM")
+    array = numpy.array([1, 2], getattr(ml_dtypes, dtype))
+    if dtype == taken:
+        Runner().plan(scene.write(), {"t": array})
+    else:
+        assert f"the array given for it holds '{dtype}'" in problem(scene, UsageError, t=array)
+
+
 @pytest.mark.parametrize("tiling", ["LINEAR", "OPTIMAL"])
 def test_a_tensor_without_content_is_zero(ml: Runner, scene: Scene, tiling: str) -> None:
     """What nobody writes is zeros."""
