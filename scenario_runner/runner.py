@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
-from scenario_runner.files.source import confined, is_model, is_stream
+from scenario_runner.files.source import confined, is_model
 from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.plan.plan_cache import Facts, plan_of_file, resolve_to_keep
+from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter, Sink, share
 from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
@@ -198,19 +198,13 @@ class Runner(OpenedDevice):
         output_dir: StrPath | None = None,
     ) -> Plan:
         """Plan a run; see `plan.resolve.resolve`. No device is touched."""
-        return self._plan_to_keep(scenario, inputs or {}, outputs or (), output_dir)[0]
-
-    @_of_scenario
-    def _plan_to_keep(
-        self, scenario: AnyScenario, inputs: Mapping[str, Any], outputs: Collection[str], output_dir: StrPath | None
-    ) -> tuple[Plan, Facts | None]:
-        """Plan a run, with what `plan_cache.is_current` has to look at."""
+        from scenario_runner.plan.resolve import resolve
         from scenario_runner.scenario.loader import as_scenario
 
+        loaded = as_scenario(scenario)
         if isinstance(outputs, str):
             outputs = [outputs]
-        loaded, compiler = as_scenario(scenario), self.compiler
-        return resolve_to_keep(loaded, inputs=inputs, outputs=outputs, output_dir=output_dir, compiler=compiler)
+        return resolve(loaded, inputs=inputs, outputs=outputs, output_dir=output_dir, compiler=self.compiler)
 
     @_of_scenario
     def prepare(
@@ -244,12 +238,11 @@ class Runner(OpenedDevice):
             accesses = ((resource.uid, getattr(resource, "shader_access", "readonly")) for resource in loaded.resources)
             outputs = [uid for uid, access in accesses if access != "readonly"]
 
-        def plan_with(changed: Mapping[str, Any]) -> tuple[Plan, Facts | None]:
+        def plan_with(changed: Mapping[str, Any]) -> Plan:
             with progress.phase("plan"):
-                return self._plan_to_keep(loaded, {**own, **changed}, outputs or (), output_dir)
+                return self.plan(loaded, {**own, **changed}, outputs=outputs, output_dir=output_dir)
 
-        plan, facts = plan_with({})
-        return Prepared(loaded, plan, lambda changed: plan_with(changed)[0], self._execute, uids, facts)
+        return Prepared(loaded, plan_with({}), plan_with, self._execute, uids)
 
     @_of_scenario
     def run(
@@ -281,24 +274,13 @@ class Runner(OpenedDevice):
 
         Raises a subclass of ScenarioRunnerError; no output is written then, and the frames captured before stay.
         """
-        from scenario_runner.run.result import inputs_of_call, prepared_again
-
         measured = None
         if timings:
             from scenario_runner.run.timings import Timings
 
             measured = Timings()
         with progress.measuring(measured.clock if measured else None):
-            inputs = inputs_of_call(inputs, more)
-            prepare = partial(self.prepare, scenario, inputs, outputs=outputs, output_dir=output_dir)
-            is_file = isinstance(scenario, str | os.PathLike) and not is_stream(os.fspath(scenario))
-            if is_file and self.compiler.use_cache and not (self.sandbox or timings):
-                call = (_path_of(scenario), inputs, outputs, output_dir)
-                prepared, inputs = prepared_again(self._prepared, call, self.compiler, prepare)
-            else:
-                prepared, inputs = prepare(), ()
-            return prepared.run(
-                inputs,
+            return self.prepare(scenario, inputs, *more, outputs=outputs, output_dir=output_dir).run(
                 capture_dir=capture_dir,
                 write_files=write_files,
                 repeat=repeat,

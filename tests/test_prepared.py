@@ -25,13 +25,13 @@ INVERT = glsl(
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each scenario that is planned from now on."""
     found: list[object] = []
-    planned = resolve.resolve_with_context
+    planned = resolve.resolve
 
     def counted(*arguments: Any, **options: Any) -> Any:
         found.append(arguments)
         return planned(*arguments, **options)
 
-    monkeypatch.setattr(resolve, "resolve_with_context", counted)
+    monkeypatch.setattr(resolve, "resolve", counted)
     return found
 
 

@@ -12,8 +12,8 @@ import os
 import sys
 import zlib
 from _pickle import dumps, loads  # without the import of re that pickle itself takes: 5 ms
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner import progress
 from scenario_runner.content_cache import ContentCache, program_version
@@ -67,29 +67,14 @@ def plan_of_file(path: str, output_dir: str | None, compiler: CompilerOptions, *
 def resolve_to_keep(
     scenario: Scenario,
     *,
-    inputs: Mapping[str, Any] = {},
-    outputs: Collection[str] = (),
-    output_dir: str | os.PathLike[str] | None = None,
+    output_dir: str | None = None,
     compiler: CompilerOptions = CompilerOptions(),  # noqa: B008 - a tuple
 ) -> tuple[Plan, Facts | None]:
     """As `plan.resolve.resolve`, with the facts to keep beside the plan; None where the plan cannot be kept."""
     from scenario_runner.plan.resolve import resolve_with_context
 
-    plan, context, shaders = resolve_with_context(scenario, inputs, outputs, output_dir, compiler)
+    plan, context, shaders = resolve_with_context(scenario, {}, (), output_dir, compiler)
     return plan, _facts(context, shaders)
-
-
-def is_current(scenario: Scenario, plan: Plan, facts: Facts, compiler: CompilerOptions) -> bool:
-    """Return whether the scenario's file, and those that it names, are what they were when the plan was made."""
-    try:
-        if scenario.text is not None and scenario.path is not None:
-            with SourceFile(scenario.path) as file:
-                if file.read(file.size_bytes) != scenario.text.encode():
-                    return False
-        sources = [getattr(resource.source, "is_current", None) for resource in plan.resources.values()]
-        return all(source is None or source() for source in sources) and _is_current(facts, compiler)
-    except (ScenarioRunnerError, OSError):
-        return False  # planning says what is wrong
 
 
 def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:

@@ -40,10 +40,6 @@ class _FileSource:
     def __reduce__(self) -> tuple[Any, ...]:
         return _unchanged, (type(self), self.arguments, self.facts)
 
-    def is_current(self) -> bool:
-        """Return whether the header of the file says what it said. Raises FileError."""
-        return bool(type(self)(*self.arguments).facts == self.facts)
-
     def read_into(self, destination: memoryview, offset: int = 0) -> None:
         if self.divisible or len(destination) == self.size_bytes:
             self._read(destination, offset)

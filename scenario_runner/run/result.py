@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,10 +14,7 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.npy import composed
 from scenario_runner.formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.plan.plan_cache import Facts, is_current
-from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.resources import with_inputs
-from scenario_runner.plan.sources import ArraySource
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
@@ -178,10 +175,6 @@ def _keep(data: dict[str, bytearray], uid: str, view: memoryview) -> None:
     data.setdefault(uid, bytearray()).extend(view)
 
 
-# Scenarios that `Runner.run` keeps, as many as the planner keeps models, and the bytes of arrays in one of them.
-_MOST_PREPARED = 4
-_MOST_CONTENT_BYTES = 16 << 20
-
 # By name, or by position.
 Inputs: TypeAlias = Mapping[Any, Any] | tuple[Any, ...]
 
@@ -214,7 +207,6 @@ class Prepared:
 
     Shaders are compiled and files are looked at when it is made, and raw_data is read: what changes on disk later is
     not seen, except for the content of sources, which each run reads. Warnings about the scenario are logged once.
-    From the second run on, the Runner keeps small resources and the recorded commands for the next one.
     """
 
     def __init__(
@@ -224,35 +216,20 @@ class Prepared:
         plan_again: Callable[[Mapping[str, Any]], Plan],
         execute: Callable[..., tuple[Printed, ...]],
         by_uid: Callable[[Inputs], Mapping[str, Any]],
-        facts: Facts | None,
     ) -> None:
-        """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids.
-        ``facts`` are those of the plan, None where they are unknown."""
+        """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids."""
         self._scenario = scenario
         self._plan = plan
         self._plan_again = plan_again
         self._execute = execute
         self._by_uid = by_uid
-        self._facts = facts
-        self._ran = False
+        self._warned = False
         self._context = copy_context()  # which has the Runner's sandbox, where there is one
 
     @property
     def plan(self) -> Plan:
         """Plan a run without inputs."""
         return self._plan
-
-    def can_replace(self, compiler: CompilerOptions) -> bool:
-        """Return whether a scenario that is prepared now would be the same, but for inputs of the same names.
-
-        One with warnings is not, as each run tells of them, nor one that keeps much content in memory.
-        """
-        plan, facts = self._plan, self._facts
-        if facts is None or plan.warnings:
-            return False
-        sources = [resource.source for resource in plan.resources.values()]
-        size_bytes = sum(source.size_bytes for source in sources if isinstance(source, ArraySource))
-        return size_bytes <= _MOST_CONTENT_BYTES and is_current(self._scenario, plan, facts, compiler)
 
     def run(
         self,
@@ -272,7 +249,7 @@ class Prepared:
         object that gets what the run takes. The other arguments, the result and the errors are those of `Runner.run`.
         """
         measured = Timings() if timings is True else timings or None
-        options = RunOptions(repeat, keep_state, dry_run, keep=self._ran)
+        options = RunOptions(repeat, keep_state, dry_run)
         try:
             arrays = self._by_uid(inputs_of_call(inputs, more))
             result: Result = self._context.run(self._run, arrays, capture_dir, write_files, options, measured)
@@ -295,12 +272,12 @@ class Prepared:
         with progress.measuring(timings.clock if timings else None):
             if inputs:
                 plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
-            if self._ran and self._plan.warnings and plan.warnings:
+            if self._warned and plan.warnings:
                 plan = plan._replace(warnings=())
             collector = Collector(plan)
             sinks = (collector, FileWriter(plan)) if write_files else (collector,)
             printed = self._execute(plan, sinks, options, timings, capture_dir)
-        self._ran = True
+        self._warned = True
         result = Result(collector.data, plan, collector.frames)
         result.printed = printed
         return result
@@ -308,26 +285,3 @@ class Prepared:
     def __repr__(self) -> str:
         outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"
         return f"<Prepared {self._plan.name}, outputs: {outputs}>"
-
-
-def prepared_again(
-    entries: list[tuple[Any, Prepared]],
-    call: tuple[Any, Inputs, Collection[str] | None, Any],
-    compiler: CompilerOptions,
-    prepare: Callable[[], Prepared],
-) -> tuple[Prepared, Inputs]:
-    """Prepare what a ``call`` names (path, inputs, outputs, output_dir), with the inputs that its run still needs.
-
-    What an earlier call prepared serves again where nothing changed since; ``entries`` are those kept, newest last.
-    """
-    path, inputs, outputs, output_dir = call
-    names: Any = list(inputs) if isinstance(inputs, Mapping) else len(inputs)
-    names_of_outputs = outputs if outputs is None or isinstance(outputs, str) else list(outputs)
-    key = path, os.getcwd(), names, names_of_outputs, output_dir
-    index = next((index for index, (other, _) in enumerate(entries) if other == key), None)
-    prepared = None if index is None else entries.pop(index)[1]
-    if prepared is None or not prepared.can_replace(compiler):
-        prepared, inputs = prepare(), ()
-    entries.append((key, prepared))
-    del entries[:-_MOST_PREPARED]
-    return prepared, inputs

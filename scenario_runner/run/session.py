@@ -81,7 +81,6 @@ class OpenedDevice:
         self._validation_errors: list[tuple[str | None, str]] = []
         self._raised = 0  # how many of these have failed a run
         self._limits: tuple[PhysicalDevice, Limits] | None = None
-        self._prepared: list[Any] = []  # what `Runner.run` keeps for itself, until `release`
 
     @property
     def physical_device(self) -> PhysicalDevice:
@@ -103,7 +102,7 @@ class OpenedDevice:
         """The number of device objects of each kind that exist now; all zero after `close`.
 
         What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
-        memory', 'memory block'. Of scenarios that are prepared and ran twice, buffers and other objects stay as well.
+        memory', 'memory block'.
         """
         return self._live if self._objects is None else dict(self._objects.device.live)
 
@@ -129,7 +128,6 @@ class OpenedDevice:
         from scenario_runner.plan import graph_models
 
         graph_models.forget()
-        self._prepared.clear()
         self._close_device()
         with suppress(OSError, AttributeError, TypeError):  # not the C library of GNU
             ctypes.CDLL(None).malloc_trim(0)

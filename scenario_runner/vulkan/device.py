@@ -262,17 +262,14 @@ class Kept(Generic[_Object]):
             self._entries.move_to_end(content)
         return entry[0]
 
-    @property
-    def is_full(self) -> bool:
-        """True where `trim` destroys objects. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
-        if len(self._entries) > self._most or self._most_bytes is None:
-            return len(self._entries) > self._most
-        return sum(value.size_bytes for value, _ in self._entries.values()) > self._most_bytes  # type: ignore[attr-defined]
-
     def trim(self) -> None:
-        """Destroy the objects used longest ago, as many as there are too many."""
-        while self.is_full:
+        """Destroy the objects used longest ago. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
+        sizes: list[Any] = []
+        if self._most_bytes is not None and self._entries:
+            sizes = [value.size_bytes for value, _ in self._entries.values()]  # type: ignore[attr-defined]
+        while len(self._entries) > self._most or (sizes and sum(sizes) > (self._most_bytes or 0)):
             self._entries.popitem(last=False)[1][1].close()
+            del sizes[:1]
 
     def close(self) -> None:
         """Destroy all objects, the newest first; calling it again does nothing."""

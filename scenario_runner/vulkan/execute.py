@@ -36,8 +36,6 @@ class DeviceObjects:
         self._stack.callback(device.samplers.close)
         self.memory = MemoryBlocks(device)
         self._stack.callback(self.memory.close)
-        self._kept: list[tuple[Execution, ExitStack]] = []  # in the order in which they ran last
-        self._stack.callback(self.forget)
 
     @cached_property
     def submission(self) -> Submission:
@@ -49,46 +47,11 @@ class DeviceObjects:
         """The way in and out of resources, with its staging memory."""
         return Transfer(self.device, self._stack)
 
-    def take(self, plan: Plan) -> tuple[Execution, ExitStack] | None:
-        """Hand over the execution of a plan that differs in the content of resources and in frames at most, if kept."""
-        shape = _shape(plan) if self._kept else ()
-        for index, (execution, _) in enumerate(self._kept):
-            if execution.shape == shape:
-                return self._kept.pop(index)
-        return None
-
-    def keep(self, execution: Execution, stack: ExitStack) -> None:
-        """Keep what a run made that ended well, for the next run of its plan."""
-        execution.rest()
-        self._kept.append((execution, stack))
-        while len(self._kept) > _MOST_KEPT or sum(kept.size_bytes for kept, _ in self._kept) > _MOST_KEPT_BYTES:
-            self._kept.pop(0)[1].close()
-
-    def trim(self) -> None:
-        """Destroy the pipelines and samplers used longest ago; nothing may be in use."""
-        tables: tuple[Any, ...] = (self.pipelines.shaders, self.pipelines.graphs, self.device.samplers)
-        if any(table.is_full for table in tables):
-            self.forget()  # commands may use what is destroyed
-            for table in tables:
-                table.trim()
-
-    def forget(self) -> None:
-        """Destroy what was kept of runs."""
-        while self._kept:
-            self._kept.pop()[1].close()
-
     def close(self) -> None:
         """Destroy everything, unless the device is abandoned; calling it again does nothing."""
         if self.device.abandoned:
             self._stack.pop_all()
         self._stack.close()
-
-
-# What is kept of earlier runs: so many, with so many bytes of resources and recorded commands together.
-_MOST_KEPT = 8
-_MOST_KEPT_BYTES = 64 << 20
-# of a recorded command, about
-_COMMAND_BYTES = 1 << 10
 
 
 # Called at the end of each frame that a boundary ends or that captures: iteration (from 0), frame, what it captured.
@@ -102,8 +65,7 @@ class RunOptions(NamedTuple):
 
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound). ``capture``
-    lets RenderDoc capture parts of the first iteration. ``keep`` says that the plan ran before, and may run again: its
-    resources and recorded commands are kept where they do not depend on other options.
+    lets RenderDoc capture parts of the first iteration.
 
     ``on_measured`` has shaders measured, on a device that was opened with what `measurements.instrumentation_required`
     says, and is called with the measurements at the end. ``on_timed`` has every operation measured on the device, and
@@ -115,7 +77,6 @@ class RunOptions(NamedTuple):
     keep_state: bool = False
     dry_run: bool = False
     timeout_s: float | None = None
-    keep: bool = False
     capture: FrameCapture | None = None
     on_frame: OnFrame | None = None
     on_outputs: OnOutputs | None = None
@@ -125,12 +86,11 @@ class RunOptions(NamedTuple):
 
 
 class Execution:
-    """The Vulkan objects of one run, and of further runs after `restart`; every one is released with ``stack``."""
+    """The Vulkan objects of one run; every one is released with ``stack``."""
 
     def __init__(self, objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> None:
         self._device = device = objects.device
         self._plan, self._options = plan, options
-        self.shape = _shape(plan) if options.keep else ()
         progress.doing("creating its resources")
         watched = device.instance.watched
         with progress.phase("create", "resources"):
@@ -151,8 +111,7 @@ class Execution:
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
-        described = plan._replace(resources={})  # an execution that is kept keeps no content
-        self._prepared = Prepared(device, described, resources, pipelines, graphs, sets, graphics)
+        self._prepared = Prepared(device, plan, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
             self._labels = Labels(self._prepared)
@@ -162,7 +121,7 @@ class Execution:
         self._pool = CommandPool(device, stack)
         self._submission = objects.submission
         self._has_boundaries = FRAME_BOUNDARY in device.enabled.extensions
-        self._recorded: dict[int, tuple[Any, FramePlan]] = {}
+        self._recorded: dict[int, Any] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
         self.instrumentation: Instrumentation | None = None
@@ -171,25 +130,6 @@ class Execution:
         self.timestamps: Timestamps | None = None
         if options.on_timed is not None:
             self.timestamps = load("vulkan.measurements:Timestamps")(device, stack)
-
-    @property
-    def size_bytes(self) -> int:
-        """Estimate the memory of the resources and of the recorded commands."""
-        sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
-        return sum(sizes) + _COMMAND_BYTES * sum(len(frame.operations) for _, frame in self._recorded.values())
-
-    def restart(self, plan: Plan, options: RunOptions) -> None:
-        """Prepare for the run of a plan of the same shape."""
-        self._plan, self._options = plan, options
-        for uid, resource in self._resources.items():
-            resource.plan = plan.resources[uid]
-
-    def rest(self) -> None:
-        """Let go of the content and the results of the latest run."""
-        self._options = RunOptions()
-        self._plan = self._prepared.plan
-        for resource in self._resources.values():
-            resource.plan = resource.plan._replace(source=None)
 
     def run(self) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -250,7 +190,7 @@ class Execution:
         if capture is not None:
             parts = [captured for part in parts for captured in capture.parts(part)]
         # with optical flows, recording changes what was recorded before
-        keep = (options.repeat > 1 or options.keep) and len(parts) == 1 and not self._flows
+        keep = options.repeat > 1 and len(parts) == 1 and not self._flows
         for part in parts:
             is_last = part is parts[-1]
             if capture is not None:
@@ -298,13 +238,12 @@ class Execution:
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Any:
         """The command buffer of a frame, or of a part of it; recorded once where it is used again."""
-        commands, recorded = self._recorded.get(index, (None, None))
-        if recorded == frame:  # not with other push constants
+        commands = self._recorded.get(index)
+        if commands is not None:
             return commands
-        if commands is None:
-            commands, self._spare = self._spare or self._pool.allocate(), None
+        commands = self._spare or self._pool.allocate()
         if keep:
-            self._recorded[index] = commands, frame
+            self._recorded[index] = commands
         else:
             self._spare = commands
         labels = self._labels
@@ -384,38 +323,15 @@ def _parts_of(frame: FramePlan) -> list[FramePlan]:
     return [frame._replace(operations=tuple(part)) for part in parts]
 
 
-def _shape(plan: Plan) -> tuple[Any, ...]:
-    """Reduce a plan to what decides about resources, pipelines and sets: no content, frames and outputs."""
-    # an image without content is filled in another way
-    resources = [(resource._replace(source=None), resource.source is None) for resource in plan.resources.values()]
-    pipelines = plan.pipelines, plan.graph_pipelines, plan.graphics_pipelines, plan.declared
-    return resources, plan.descriptor_lists, pipelines
-
-
-def _can_keep(device: Device, plan: Plan, options: RunOptions) -> bool:
-    """Return whether nothing asks for a run of its own: measurements, reports, captures, labels, sessions of flows."""
-    asked = options.capture, options.on_measured, options.on_timed, options.on_graphs, device.driver_cache
-    flows = any(graph.kind == "optical_flow" for graph in plan.graph_pipelines)
-    return not (options.dry_run or device.instance.labels or flows or any(part is not None for part in asked))
-
-
 def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
-
-    What `RunOptions.keep` asks to keep is released with ``objects``, or for later plans.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
     device = objects.device
-    if options.keep and not _can_keep(device, plan, options):
-        options = options._replace(keep=False)
-    execution, own = (objects.take(plan) if options.keep else None) or (None, ExitStack())
-    with own as stack:
+    with ExitStack() as stack:
         try:
-            if execution is None:
-                execution = Execution(objects, plan, options, stack)
-            else:
-                execution.restart(plan, options)
+            execution = Execution(objects, plan, options, stack)
             execution.run()
             if execution.instrumentation is not None and options.on_measured is not None:
                 options.on_measured(execution.instrumentation)
@@ -423,8 +339,6 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
                 options.on_timed(execution.timestamps, [graph.session_bytes for graph in execution.graphs])
             if options.on_graphs is not None and not options.dry_run:
                 options.on_graphs(execution.graphs)
-            if options.keep:
-                objects.keep(execution, stack.pop_all())
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
@@ -432,4 +346,5 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
                 # Other submissions may be on their way: the driver has to let go of what is about to be destroyed.
                 # On a lost device this returns in finite time, whatever it returns.
                 device.fn.vkDeviceWaitIdle(device.handle)
-    objects.trim()  # nothing is in use between runs
+    for table in (objects.pipelines.shaders, objects.pipelines.graphs, device.samplers):
+        table.trim()  # nothing is in use between runs
