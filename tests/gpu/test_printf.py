@@ -3,14 +3,18 @@
 import json
 import os
 import re
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError, UsageError
-from scenario_runner.vulkan.printf import Printer
+from scenario_runner.vulkan.printf import Printed, Printer
 from scenario_runner.vulkan.structs import new
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -32,9 +36,24 @@ def squares(scene: Scene) -> Path:
     return scene.dispatch("square", ["b"], [2]).dispatch("square", ["b"], [1]).write()
 
 
+def in_own_process(function: Callable[..., Any], *arguments: object) -> Any:
+    """Call a function where no Runner of another test has loaded the layer, which keeps the first one's settings."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def printed_by(path: Path) -> tuple[Printed, ...]:
+    with Runner(printf=True) as runner:
+        return runner.run(path, write_files=False).printed
+
+
 def test_messages_have_their_places(squares: Path) -> None:
     """Each message has the command, the shader, the stage and the invocation, in the order of the commands; results are
     those of a run without printing, and the next run has its own messages."""
+    in_own_process(check_places, squares)
+
+
+def check_places(squares: Path) -> None:
     expected = [(command, i, f"{i} squared is {i * i}") for command, count in ((0, 8), (1, 4)) for i in range(count)]
     with Runner(printf=True) as runner:
         for _ in range(2):
@@ -75,8 +94,7 @@ def test_text_is_kept_as_printed(scene: Scene) -> None:
     scene.resource("shader", uid="three", src="three.hlsl", type="HLSL")
     for shader in ("one", "two", "three"):
         scene.dispatch(shader, ["b"])
-    with Runner(printf=True) as runner:
-        printed = runner.run(scene.write(), write_files=False).printed
+    printed = in_own_process(printed_by, scene.write())
     text = " a | b\nStage = Compute.  c "
     assert [(each.shader, each.text) for each in printed] == [("one", text), ("two", text), ("three", "-7")]
     assert str(printed[2]) == "/commands/2: three (0, 0, 0): -7"
@@ -94,8 +112,7 @@ def test_draws_name_vertices_and_fragments(scene: Scene) -> None:
     scene.image("target", "R8G8B8A8_UNORM", size=(2, 2), color_attachment=True, dst="out.png")
     references = {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "color_attachment_refs": ["target"]}
     scene.command("dispatch_fragment", bindings=[], **references)
-    with Runner(printf=True) as runner:
-        printed = runner.run(scene.write(), write_files=False).printed
+    printed = in_own_process(printed_by, scene.write())
     corners_seen = {(each.shader, each.stage, each.invocation) for each in printed if each.text == "corner"}
     assert corners_seen == {("v", "vertex", (index, 0)) for index in range(3)}
     texels = sorted((each.shader, each.stage, each.invocation) for each in printed if each.text == "texel")
@@ -109,8 +126,7 @@ def test_tensors_print_through_the_emulation_layers(scene: Scene) -> None:
     body = 'float x; tensorReadARM(t, uint[](1u), x); debugPrintfEXT("%f", x); tensorWriteARM(t, uint[](0u), x);'
     scene.shader("read", glsl(body, declared).replace("450", "460")).tensor("t", np.array([1, 2.5], np.float32))
     scene.dispatch("read", ["t"]).dispatch("read", ["t"])
-    with Runner(printf=True) as runner:
-        printed = runner.run(scene.write(), write_files=False).printed
+    printed = in_own_process(printed_by, scene.write())
     assert [(each.command, each.shader, each.text) for each in printed] == [(n, "read", "2.500000") for n in range(2)]
 
 
@@ -148,13 +164,17 @@ def test_settings_of_the_user_are_respected(squares: Path, monkeypatch: pytest.M
     file = squares.with_name("vk_layer_settings.txt")
     file.write_text("khronos_validation.printf_verbose = false\nkhronos_validation.printf_buffer_size = 128\n")
     monkeypatch.setenv("VK_LAYER_SETTINGS_PATH", str(file.parent))
+    in_own_process(check_settings, squares)
+
+
+def check_settings(squares: Path) -> None:
     with Runner(printf=True) as runner:
         printed = runner.run(squares, write_files=False).printed
         assert 0 < len(printed) < 12
         assert {(each.shader, each.invocation) for each in printed} == {("square", ())}
     with Runner(printf=4096) as runner:
         assert len(runner.run(squares, write_files=False).printed) == 12
-    assert os.environ["VK_LAYER_SETTINGS_PATH"] == str(file.parent)
+    assert os.environ["VK_LAYER_SETTINGS_PATH"] == str(squares.parent)
 
 
 def test_printing_beside_validation(scene: Scene, program: Program) -> None:
