@@ -85,6 +85,13 @@ def jobs(text: str) -> int:
     return whole_number(1, max(_MOST_JOBS, processors()))(text)
 
 
+def printf_bytes(text: str) -> int:
+    """An argument type: the space for what shaders print."""
+    from scenario_runner.vulkan.printf import LEAST_BYTES, MOST_BYTES  # which few runs need
+
+    return whole_number(LEAST_BYTES, MOST_BYTES)(text)
+
+
 def _element(text: str) -> Any:
     """The `Element` of this name."""
     from scenario_runner.elements import ELEMENTS  # which takes a third of the time of --help

@@ -1,11 +1,8 @@
 """Options that several commands have, in groups."""
 
 import argparse
-from typing import Final
 
-from scenario_runner.cli.arguments import SEVERAL, add, whole_number
-
-_PRINTF_BYTES: Final = whole_number(64, 1 << 30)
+from scenario_runner.cli.arguments import SEVERAL, add, printf_bytes, whole_number
 
 
 def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
@@ -44,7 +41,7 @@ def add_compiler_options(group: argparse._ActionsContainer) -> None:
 def add_printf_options(group: argparse._ActionsContainer) -> None:
     """--printf."""
     add(group, "--printf", "show what shaders print (debugPrintfEXT, printf); needs the validation layer")
-    add(group, "--printf-size BYTES", "the same, with this space for the messages of a command", type=_PRINTF_BYTES)
+    add(group, "--printf-size BYTES", "the same, with this space for the messages of a command", type=printf_bytes)
 
 
 def add_debugging_options(group: argparse._ActionsContainer) -> None:

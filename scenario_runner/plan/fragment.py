@@ -67,7 +67,7 @@ class Attachment(NamedTuple):
     @property
     def called(self) -> str:
         """Its name in messages."""
-        return f"image {self.image.uid!r}" + (f", mip level {self.level}," if self.level else "")
+        return self.image.level_name(self.level)
 
     @property
     def size(self) -> tuple[int, int]:

@@ -61,7 +61,7 @@ class _Image(NamedTuple):
     @property
     def called(self) -> str:
         """Its name in messages."""
-        return f"image {self.plan.uid!r}" + (f", mip level {self.level}," if self.level else "")
+        return self.plan.level_name(self.level)
 
 
 class OpticalFlows(CommandResolver):

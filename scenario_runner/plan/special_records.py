@@ -86,6 +86,10 @@ class ImagePlan(NamedTuple):
         """The first aspect of a level, whether it is read back or not."""
         return self.parts[level * len(self.format.aspects)]
 
+    def level_name(self, level: int) -> str:
+        """The image, or one of its further mip levels, in messages."""
+        return f"image {self.uid!r}" + (f", mip level {level}," if level else "")
+
     def part(self, level: int, aspect: str | None = None) -> ImagePart:
         """A part that is read back, by level and aspect (the first one by default). Raises KeyError."""
         aspect_name = aspect or self.format.aspects[0]

@@ -33,7 +33,8 @@ STRUCT_CODES = {
 }
 DEFAULT_DTYPE = "float32"
 _RULES = ("values", "fill", "series", "random")
-_NO_NUMBER = re.compile("nan|-?inf|0x[0-9a-fA-F]{1,16}")
+# Texts that stand for values that JSON cannot write.
+NO_NUMBER = "nan|-?inf|0x[0-9a-fA-F]{1,16}"
 
 
 def finite_number(value: Any) -> Any:
@@ -74,8 +75,9 @@ def _checked_values(value: Any) -> Any:
         _, entries = flattened(value if isinstance(value, list) else [value])
     except ValueError as error:
         raise wrong(str(error)) from None
+    is_number = re.compile(NO_NUMBER).fullmatch
     for entry in entries:
-        if not (isinstance(entry, int | float) or (isinstance(entry, str) and _NO_NUMBER.fullmatch(entry))):
+        if not (is_number(entry) if isinstance(entry, str) else isinstance(entry, int | float)):
             raise wrong("expected numbers, 'nan', 'inf', '-inf', bits such as '0x7fc00000', or arrays of these")
     return value
 

@@ -31,7 +31,7 @@ _FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
 _NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
 _GLSLANG = "--glslang"
 _GLSL_COMPILERS = "glslangValidator, glslang, or Arm's or Google's glslc"
-# What can be named by a variable or an option.
+# Programs that a variable or an option can name.
 _PROGRAMS = {_GLSLANG: _GLSL_COMPILERS, GLSLANG_VARIABLE: _GLSL_COMPILERS, DXC_VARIABLE: "dxc or libdxcompiler.so"}
 _VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
 _SEARCHED_EVERY_S = 1.0  # a suite asks for each of its scenarios

@@ -39,7 +39,7 @@ _LEAST_WORDS: Final = {
     op.FUNCTION_END: 1,
     op.GRAPH: 3,
 }
-# What is read from the first function or graph on.
+# Instructions that are read from the first function or graph on.
 _IN_BODIES: Final = frozenset({op.FUNCTION, op.FUNCTION_END, op.GRAPH, op.GRAPH_ENTRY_POINT})
 
 FIRST_VENDOR_OPCODE: Final = 4096

@@ -256,8 +256,8 @@ class _Evaluation(ItemRun):
         warnings = tuple(warning.as_json() for warning in plan.warnings)
         if self.expectations.expects_failure:
             check = self.expectations.check
-            expected_end = "an error" if check.exit_code is None else f"the exit code {check.exit_code}"
-            expected_end = ", ".join(check.codes or ()) if check.codes and check.exit_code is None else expected_end
+            codes = ", ".join(check.codes or ("an error",))
+            expected_end = codes if check.exit_code is None else f"the exit code {check.exit_code}"
             reason = f"the run ended well, expected {expected_end}"
             return Outcome("Fail", reason=reason, diagnostics=warnings)
         outputs = tuple(self._checks)

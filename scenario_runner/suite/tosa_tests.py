@@ -29,6 +29,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from scenario_runner import temporary
 from scenario_runner.conversion.convert import convert
 from scenario_runner.conversion.converter import FAILED, NOT_LOWERED, find_converter
+from scenario_runner.conversion.converter import PACKAGE as CONVERTER
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError
 from scenario_runner.files.source import reason_of
@@ -184,7 +185,7 @@ def import_tests(tests: Sequence[Test], output: str, jobs: int) -> Iterator[Impo
     reference, converter = find_reference(), find_converter()
     if converter is None or not os.path.isfile(converter):
         message = "the converter of machine-learning operations is not installed"
-        raise MissingPackageError(message, help="pip install ai_ml_sdk_model_converter", code="SR-CUSTOM-031")
+        raise MissingPackageError(message, help=f"pip install {CONVERTER}", code="SR-CUSTOM-031")
     status = os.stat(converter)
     programs = f"{_VERSION} {importlib.metadata.version(PACKAGE)} {status.st_size} {status.st_mtime_ns}"
     pool = ThreadPoolExecutor(jobs)  # the work is done by programs

@@ -241,7 +241,7 @@ def settled(description: TensorDescription, resources: Mapping[str, Any]) -> Ten
     return description._replace(strides=tuple(strides), image=None)
 
 
-# What operations of a kind need of the format of a tensor.
+# Features that operations of a kind need of the format of a tensor.
 _USES = {
     "dispatch": ("shaders", vk.FORMAT_FEATURE_2_TENSOR_SHADER_BIT_ARM),
     "graph_dispatch": ("graphs", vk.FORMAT_FEATURE_2_TENSOR_DATA_GRAPH_BIT_ARM),

@@ -329,7 +329,7 @@ def test_files_that_are_in_the_way(scene: Scene, runner: Runner, tmp_path: Path)
 
 
 def test_a_scenario_without_commands(scene: Scene, runner: Runner, tmp_path: Path) -> None:
-    """What there is is dumped at the start."""
+    """Resources that exist are dumped at the start."""
     scene.buffer("x", START)
     runner.run_to_files(scene.write(), **everything(tmp_path / "dump"))
     assert contents(tmp_path / "dump") == [(None, "x", START.tolist())]

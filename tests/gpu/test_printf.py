@@ -1,4 +1,4 @@
-"""What shaders print: with command, shader and invocation, in order; what the layer cannot show is said."""
+"""Messages that shaders print: with command, shader and invocation, in order; what the layer cannot show is said."""
 
 import json
 import os
@@ -270,7 +270,7 @@ def test_messages_of_newer_layers(message: str, expected: tuple[object, ...]) ->
 
 
 def test_warnings_of_newer_layers(caplog: pytest.LogCaptureFixture) -> None:
-    """What is lost is said; features that the layer turns on for itself are not, and other messages are not taken."""
+    """Lost messages are reported, features that the layer turns on for itself are not; other messages are not taken."""
     printer = Printer()
     cut = "vkQueueSubmit(): pSubmits[0] Internal Warning: Debug Printf message was truncated due to a buffer size (256)"
     sets = (

@@ -80,7 +80,7 @@ def test_runner_that_reports_keeps_the_messages(hazard: Path) -> None:
 
 
 def test_errors_before_a_loss_fail_no_later_run(hazard: Path, clean: Path) -> None:
-    """What the layer said before a timeout is not raised by the next run, which opens the device again."""
+    """A message of the layer before a timeout is not raised by the next run, which opens the device again."""
     with Runner(validation=True, sync_validation=True, timeout_s=0) as runner:
         with pytest.raises((FenceTimeoutError, ValidationLayerError)):  # the latter where the device was as fast
             runner.run(hazard, write_files=False)

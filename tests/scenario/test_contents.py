@@ -327,7 +327,7 @@ def test_a_kept_plan_needs_neither_models_nor_numpy(tmp_path: Path, program: Pro
 
 
 def test_hashes_of_a_suite(tmp_path: Path) -> None:
-    """What a text includes is an input of the item, as for a shader in a file."""
+    """A file that a text includes is an input of the item, as for a shader in a file."""
     (tmp_path / "value.glsl").write_text("#define VALUE 3.0\n")
     tree = scenario()
     tree["resources"] = [{"shader": {"uid": "nothing", "src": {"text": ['#include "value.glsl"', "void main() {}"]}}}]

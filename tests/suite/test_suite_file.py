@@ -82,7 +82,7 @@ TOLERANT = {"tolerances": {"atol": 0.1}}
 def test_tolerances(
     scene: Scene, write: Write, runners: Runners, outer: Any, inner: Any, output: dict[str, Any], status: str
 ) -> None:
-    """Those of the nearest file hold for outputs that are compared as numbers and have none of their own."""
+    """Tolerances of the nearest file hold for outputs that are compared as numbers and have none of their own."""
     near = numpy.float32(NEAR["values"])
     scene.npy("near.npy", near.astype("f8") if "tosa" in output else near)
     scene.npy("bytes.npy", near.view("i1"))
@@ -189,7 +189,7 @@ def test_they_are_sent_to_other_hosts(write: Write, tmp_path: Path, monkeypatch:
 
 
 def test_the_folders_that_count(write: Write, tmp_path: Path) -> None:
-    """Those from the item up to the root, however the item is named; for an item outside of the root all above."""
+    """Files from the item up to the root count, however the item is named; for an item outside of the root all do."""
     path, (inner, outer) = write({}, {}).path, (f"{tmp_path}/a/b/suite.json", f"{tmp_path}/a/suite.json")
     (tmp_path / "other").mkdir()
     for root, defaults in ((".", (inner, outer)), ("a", (inner, outer)), ("a/b", (inner,)), ("other", (inner, outer))):

@@ -231,8 +231,8 @@ def test_a_damaged_test(
 
 
 def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) -> None:
-    """What is no folder, or has no test, is an error, as is a folder of the suite that was made by somebody else and
-    a second test of one name."""
+    """A path that is no folder, or has no test, is an error, as is a folder of the suite that was made by somebody else
+    and a second test of one name."""
     (tmp_path / "empty").mkdir()
     ended = program("import", "tosa", "nowhere", "empty", "--output", "suite")
     assert ended.code == FileError.exit_code

@@ -10,6 +10,7 @@ import numpy
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from scenario_runner.elements import ELEMENTS
+from scenario_runner.scenario.contents import NO_NUMBER
 from scenario_runner.scenario.model import RequiredPath, wrong
 from scenario_runner.scenario.model_base import ModelBase, close_match
 from scenario_runner.suite.tolerance import metrics
@@ -38,7 +39,6 @@ _VENDOR_ID = "0[xX][0-9a-fA-F]{1,8}"
 _COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
 _MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a file
 _PARAMETERS: Final = {"type": "object", "additionalProperties": {"type": ["number", "boolean"]}}
-_NO_NUMBER: Final = "nan|-?inf|0x[0-9a-fA-F]{1,16}"  # a value that JSON cannot write
 
 
 def _code(code: str) -> str:
@@ -82,7 +82,7 @@ def _values(values: Any) -> Any:
     array = numpy.array(values, object)  # holds lists where their lengths differ
     if array.size > _MOST_VALUES:
         raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
-    is_number = re.compile(_NO_NUMBER).fullmatch
+    is_number = re.compile(NO_NUMBER).fullmatch
     for entry in array.reshape(-1):  # its own iterator has no more than 32 axes
         if not (is_number(entry) if isinstance(entry, str) else isinstance(entry, int | float)):
             texts = "'nan', 'inf', '-inf', bits such as '0x7fc00000'"
@@ -184,7 +184,7 @@ class Metrics(_Model):
     cosine: Annotated[Least | None, Metric(metrics.cosine, is_likeness=True, defaults=(0.999999, 0.999995))] = None
     """Cosine between both as vectors. {} means the defaults."""
     scale_error: Annotated[Most | None, Metric(metrics.scale_error, defaults=(2e-6, 1e-5))] = None
-    """How far the best common factor is from 1. {} means the defaults."""
+    """Distance of the best common factor from 1. {} means the defaults."""
     wasserstein_rel: Annotated[Most | None, Metric(metrics.wasserstein_rel, defaults=(2e-7, 1e-6))] = None
     """Distance of the sorted values, relative. {} means the defaults."""
     atol_p999: Annotated[Most | None, Metric(metrics.atol_p999, defaults=(3e-6, 1e-5))] = None
@@ -217,7 +217,7 @@ class Tolerances(_Model):
     rtol: Tolerance | None = None
     """Error that is allowed, relative to the expected value."""
     ulp: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
-    """How many representable values may lie between: an alternative to atol and rtol."""
+    """Number of representable values that may lie between: an alternative to atol and rtol."""
     zero: Tolerance | None = None
     """For expected values of at most this magnitude: the error that is allowed in place of ulp."""
     denormals: Literal["exact", "any"] | None = None
@@ -244,13 +244,13 @@ class Output(Tolerances):
     tosa: Tosa | None = None
     """A compliance mode of TOSA with the reference model's result; which elements are right is the mode's matter."""
     dtype: Dtype | None = None
-    """What the bytes of a buffer are. By default that of the file; tensors and images know it."""
+    """Type of the elements of a buffer. By default that of the file; tensors and images know it."""
     mask: RequiredPath | None = None
     """A .npy or .png file that is not zero at elements, or texels, that do not count."""
     border: Annotated[int, Field(ge=0)] | None = None
     """Width of the border, in rows and columns, that does not count."""
     unchecked: bool = False
-    """Whether any content is right."""
+    """True if any content is right."""
 
 
 class Needs(_Model):
@@ -289,11 +289,11 @@ class Defaults(_Model):
     version: Annotated[int, Field(ge=VERSION, le=VERSION)] = VERSION
     """Version of this format."""
     repeat: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
-    """How often all commands run, as `--repeat`."""
+    """Number of times that all commands run, as `--repeat`."""
     robustness: bool = False
-    """Whether the device is opened with robust access, as --enable-robustness-features."""
+    """True if the device is opened with robust access, as --enable-robustness-features."""
     needs: Annotated[Needs | None, BeforeValidator(_needs)] = Field(default=None, json_schema_extra=_or_capabilities)
-    """What a device must have; a name or an array of names are capabilities."""
+    """Requirements on the device; a name or an array of names are capabilities."""
     timeout: Seconds | None = None
     """Seconds that a run may take, in place of the limit of the suite."""
 
@@ -309,13 +309,13 @@ class Check(Defaults):
     """The expectations of a scenario or a model."""
 
     keep_state: bool = False
-    """Whether an iteration goes on from the last one."""
+    """True if an iteration goes on from the last one."""
     exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
-    """What `scenario-runner run` must end with, for scenarios that are wrong on purpose."""
+    """Exit code that `scenario-runner run` must end with, for scenarios that are wrong on purpose."""
     codes: Codes | None = None
     """The codes of all errors that the run must end with, each named once."""
     any_error: bool = False
-    """Whether the run must end with an error, whatever its code."""
+    """True if the run must end with an error, whatever its code."""
     convert: RequiredPath | None = None
     """A TOSA model that is converted before the run, for models that are wrong on purpose."""
     not_supported: Name | None = None
@@ -331,6 +331,11 @@ class Check(Defaults):
     when: Annotated[tuple[Condition, ...], Field(strict=False)] = ()
     """Other expectations on some devices and drivers: the first entry that matches counts."""
 
+    @property
+    def expects_failure(self) -> bool:
+        """Return whether the run must end with an error."""
+        return bool(self.exit_code or self.codes or self.any_error)
+
 
 def json_schema() -> dict[str, Any]:
     """The schema (draft 2020-12) as JSON data. It leaves to `validation.check` which outputs there are."""
@@ -342,7 +347,7 @@ def json_schema() -> dict[str, Any]:
         "description": "A number, a text that stands for one, or an array of such values.",
         "anyOf": [
             {"type": ["number", "boolean"]},
-            {"type": "string", "pattern": f"^({_NO_NUMBER})$"},
+            {"type": "string", "pattern": f"^({NO_NUMBER})$"},
             {"type": "array", "items": values},
         ],
     }

@@ -89,7 +89,7 @@ def merged(check: Check, condition: Condition) -> Check:
     outputs = dict(check.outputs)
     for name, changed in condition.outputs.items():
         keys = changed.model_fields_set
-        base = None if changed.unchecked or keys & {"sha256", "tosa"} else outputs.get(name)
+        base = None if changed.unchecked or keys & ALONE.keys() else outputs.get(name)
         replaced = keys.union(*(group for group in _ALTERNATIVES if keys & group), {"unchecked"})
         kept = {} if base is None else {key: getattr(base, key) for key in base.model_fields_set - replaced}
         outputs[name] = Output.model_construct(**kept, **{key: getattr(changed, key) for key in keys})
@@ -164,7 +164,7 @@ class Expectations(NamedTuple):
     @property
     def expects_failure(self) -> bool:
         """Return whether the run must end with an error."""
-        return bool(self.check.exit_code or self.check.codes or self.check.any_error)
+        return self.check.expects_failure
 
     def problem(self, code: str, pointer: str, message: str, help: str | None = None) -> Diagnostic:
         """An error at a place of the expectations."""
@@ -328,7 +328,7 @@ def _of_check(check: Check) -> Iterator[Diagnostic]:
         yield _contradiction("/exit_code", f"is {check.exit_code}, but runs with these codes end with {ends}")
     if check.codes == () and check.exit_code:
         yield _contradiction("/codes", f"is empty, but a run that ends with {check.exit_code} has a code")
-    if (check.exit_code or check.codes or check.any_error) and check.outputs:
+    if check.expects_failure and check.outputs:
         yield _contradiction("/outputs", "a run that ends with an error has no outputs")
     yield from _of_outputs(check.outputs, "/outputs")
     for index, condition in enumerate(check.when):

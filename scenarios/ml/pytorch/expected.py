@@ -34,7 +34,7 @@ def classifier(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def expected(picture: np.ndarray, picture_int8: np.ndarray) -> dict[str, np.ndarray]:
-    """What PyTorch computed, as `build.py` wrote it. NumPy's results are checked to be the same, or near to int8's."""
+    """Return the results of PyTorch that `build.py` wrote, after a check: NumPy's are the same, or near to int8's."""
     values = {path.stem: np.load(path) for path in sorted((HERE / "expected").glob("*.npy"))}
     for name, exact in zip(("scores", "features"), classifier(picture), strict=True):
         scale, zero_point = json.loads((HERE / "quantisation.json").read_text())[name]

@@ -1,4 +1,4 @@
-// What the page of the HTML report does: it runs here in a frame, whose source is `page`. Failures are sent to the test.
+// The functions of the page of the HTML report: it runs here in a frame, whose source is `page`. Failures are sent to the test.
 const failures = [];
 let frame, view, $;
 

@@ -78,7 +78,7 @@ def folder(tmp_path: Path, device_name: str) -> Folder:
 
 
 TWICE = Rules(retries=1)
-"""What fails runs again."""
+"""Rules by which an item that fails runs again."""
 
 
 def options(**values: Any) -> WorkerOptions:

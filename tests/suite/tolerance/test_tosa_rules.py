@@ -215,7 +215,7 @@ def test_byte_order() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_types_of_modes(mode: str) -> None:
-    """Those whose right outputs the verifier takes."""
+    """Rules whose right outputs the verifier takes."""
     values = {"ulp": 1, "n": 1, "max": 1, "scale": 1, "ulp_bound": 1, "unsigned_data": False, "s": 0, "ksb": 1}
     for data_type, (_, name) in DATA_TYPES.items():
         element = ELEMENTS[name]
