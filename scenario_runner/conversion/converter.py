@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -38,9 +39,10 @@ _NO_REASON = ("VGF [", "Warning: ", "Failed to compile network")
 _LONGEST_REASON = 400
 
 
-INVALID, NOT_LOWERED, FAILED = "SR-CUSTOM-030", "SR-CUSTOM-032", "SR-CUSTOM-033"
-"""Codes of the errors where the converter wrote no file. Lines of an invalid model are those of the converter's input;
-the caller adds the path."""
+INVALID, NOT_LOWERED, FAILED, STOPPED = "SR-CUSTOM-030", "SR-CUSTOM-032", "SR-CUSTOM-033", "SR-CUSTOM-039"
+"""Codes of the errors where the converter wrote no file; a converter that was stopped says nothing about the model.
+Lines of an invalid model are those of the converter's input; the caller adds the path."""
+_STOPS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT}) if sys.platform != "win32" else frozenset()
 
 
 class Input(NamedTuple):
@@ -128,7 +130,7 @@ def _stored(model: Input, stack: ExitStack) -> tuple[str, IO[bytes], str]:
         file.seek(0)  # also flushes the buffer
     except OSError as error:
         message = f"the model cannot be written to a temporary file for the converter: {reason_of(error)}"
-        raise _error(FAILED, message, "set TMPDIR to a folder with enough room") from error
+        raise _error(STOPPED, message, "set TMPDIR to a folder with enough room") from error
     return path or "-", file, os.path.join(folder, "model.vgf")
 
 
@@ -170,8 +172,9 @@ def _refused(program: Program, output: bytes | bytearray) -> ScenarioRunnerError
     if program.failure or not lines:
         how = program.failure or f"ended with the exit code {program.returncode} and no reason"
         message = "\n".join([f"the converter {how}", *(line[:_LONGEST_REASON] for line in lines[-3:])])
-        help = "is the model damaged?" if program.timed_out else "this is a defect of model-converter"
-        return _error(FAILED, message, help)
+        if program.timed_out or -program.returncode in _STOPS:
+            return _error(STOPPED, message, "convert it again, with fewer models at a time")
+        return _error(FAILED, message, "this is a defect of model-converter")
     match = _ERROR.search(text)
     errors = [line.removeprefix(_PLAIN_ERROR) for line in lines if line.startswith(_PLAIN_ERROR)]
     reason = match[3] if match else "; ".join(errors or lines)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from io import SEEK_CUR, BytesIO
 from typing import Literal, NamedTuple
 
-from scenario_runner.conversion.converter import FAILED, INVALID, NOT_LOWERED, Input, dump
+from scenario_runner.conversion.converter import FAILED, INVALID, NOT_LOWERED, STOPPED, Input, dump
 from scenario_runner.conversion.model import CustomOperation, Function, Model, Value
 from scenario_runner.conversion.text_model import NotUnderstoodError, parse_text
 from scenario_runner.custom_shader.attributes import ValueType
@@ -219,7 +219,7 @@ def converter_errors(source: Source, model: Model | None = None, findings: Itera
         raise unreadable(source.name, f"is not understood: {error}") from error
     except ScenarioRunnerError as error:
         problem, *others = error.at(path=source.name).problems
-        if problem.code not in (INVALID, NOT_LOWERED, FAILED):
+        if problem.code not in (INVALID, NOT_LOWERED, FAILED, STOPPED):
             raise
         if source.problem:
             raise unreadable(source.name, source.problem) from error

@@ -309,7 +309,7 @@ def test_no_room_for_the_converters_input(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(converter, "TemporaryFile", full)
     with pytest.raises(UnsupportedError, match="temporary file for the converter: no space left on device") as caught:
         convert(changed().encode().replace(b"custom", b"other"))
-    assert caught.value.problems[0].code == "SR-CUSTOM-033"
+    assert (caught.value.problems[0].code, caught.value.exit_code) == ("SR-CUSTOM-039", 6)
 
 
 def test_files(tmp_path: Path, shader_cache: Path) -> None:

@@ -23,6 +23,7 @@ UNSIGNED_OUTPUT = "rescale/rescale_1x2x3_i16_outi8_sc0_rmS_pc0_iu0_ou1"
 DYNAMIC = "pad/pad_35x39_f16_pad0000_dyn"
 REFUSED = "concat/concat_ERRORIF_AxisLargerRank_2x3_i8_axis10"
 NOT_REFUSED = "abs/abs_ERRORIF_WrongInputList_5_f16"
+NOBODY_REFUSES = "neither the converter nor the checks before a run refuse it"
 IMPORT = ("import", "tosa", "tests", "--output", "suite")
 
 
@@ -50,11 +51,12 @@ def test_tests_become_items(program: Program, tests: Path, tmp_path: Path) -> No
     assert (ended.code, ended.err) == (0, "")
     *reasons, last = ended.out.splitlines()
     assert reasons == [
-        "expected error: 2: the converter takes it, so that its run must end with an error",
         "expected error: 1: the converter cannot lower this model",
+        "expected error: 1: the converter takes it, and the checks before a run refuse it",
+        f"not supported: 1: {NOBODY_REFUSES}: Op input list does not match expected input",
         "not supported: 1: the converter cannot lower this model: failed to legalize operation 'tosa.cond_if'",
     ]
-    assert last.startswith("7 imported, 1 not supported, 3 expected to fail, 0 errors in ")
+    assert last.startswith("7 imported, 2 not supported, 2 expected to fail, 0 errors in ")
     suite = tmp_path / "suite"
     names = sorted(path.parent.relative_to(suite).as_posix() for path in suite.rglob("scenario.json"))
     assert names == sorted(path.relative_to(tests).as_posix() for path in tests.glob("*/*"))
@@ -74,25 +76,24 @@ def test_tests_become_items(program: Program, tests: Path, tmp_path: Path) -> No
 def test_imported_tests_pass(program: Program, tests: Path) -> None:
     """A suite runs: constants alone, rank 0, unsigned tensors, bfloat16, an input that no operator reads. What the
     converter refuses is NotSupported, or an expected error, for which the converter is asked again. A negative padding
-    leaves nothing of an output: that is refused by the check of graphs."""
-    shutil.rmtree(tests / NOT_REFUSED)
+    leaves nothing of an output: that is refused by the check of graphs. What nothing refuses does not run."""
     assert program(*IMPORT).code == 0
     ended = program("test", "suite", "--verbose")
     assert (ended.code, ended.err) == (0, "")
-    assert "10 in " in ended.out
-    assert "9 Pass, 1 NotSupported" in ended.out
+    assert "11 in " in ended.out
+    assert "9 Pass, 2 NotSupported" in ended.out
+    assert f"NotSupported suite/{NOT_REFUSED}/scenario.json: {NOBODY_REFUSES}: Op input list" in ended.out
     reason = "NotSupported suite/cond_if/cond_if_binary_0_i8_cond0/scenario.json: the converter cannot lower this model"
     assert reason in ended.out
 
 
-def test_an_error_that_nothing_raises(program: Program, tests: Path) -> None:
-    """A test that must be refused, and is not, fails; one whose model is gone cannot run."""
-    only(tests, NOT_REFUSED, REFUSED)
+def test_a_model_that_is_gone(program: Program, tests: Path) -> None:
+    """A test whose model must be refused cannot run without it."""
+    only(tests, REFUSED)
     assert program(*IMPORT).code == 0
     (tests.parent / "suite" / REFUSED / "test.tosa").unlink()
     ended = program("test", "suite", "--retries", "0")
     assert ended.code == 1
-    assert f"Fail suite/{NOT_REFUSED}/scenario.json: the run ended well, expected an error\n" in ended.out
     assert f"Missing suite/{REFUSED}/scenario.json: " in ended.out
     assert f"{REFUSED}/test.tosa: is no file" in ended.out
 
@@ -252,6 +253,19 @@ def test_folders_without_tests(program: Program, tests: Path, tmp_path: Path) ->
         in ended.err
     )
     assert "2 imported" in ended.out
+
+
+def test_a_converter_that_is_stopped(program: Program, tests: Path, tmp_path: Path) -> None:
+    """It says nothing about the model: that is an error, and the next import tries again."""
+    only(tests, RECIPROCAL, REFUSED)
+    stopped = tmp_path / "converter"
+    stopped.write_text("#!/bin/sh\nkill -KILL $$\n")
+    stopped.chmod(0o755)
+    ended = program(*IMPORT, env={VARIABLE: str(stopped)})
+    assert ended.code == UnsupportedError.exit_code
+    assert ended.err.count("test.tosa: the converter was ended by SIGKILL [SR-CUSTOM-039]\n") == 2
+    assert "0 imported, 0 not supported, 0 expected to fail, 2 errors in " in ended.out
+    assert "1 imported, 0 not supported, 1 expected to fail, 0 errors in " in program(*IMPORT).out
 
 
 def test_a_suite_among_the_tests(program: Program, tests: Path) -> None:
