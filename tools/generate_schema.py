@@ -1,4 +1,8 @@
-"""Write the files in schemas/ from the models: ``python tools/generate_schema.py``."""
+"""Write the files in scenario_runner/schemas/ from the models: ``python tools/generate_schema.py``.
+
+Each file stands alone, for editors that are told of one: that of scenarios has the expectations in it. An ``$id`` is a
+name, not an address, and its last part is the version: a higher one refuses what the one before accepted.
+"""
 
 import json
 from collections.abc import Callable
@@ -6,24 +10,54 @@ from pathlib import Path
 from typing import Any
 
 from scenario_runner.custom_shader.reading import json_schema as of_custom_shader
-from scenario_runner.scenario import json_schema as of_scenario
+from scenario_runner.formats import all_formats
+from scenario_runner.plan.tensors import is_format_of_tensors
+from scenario_runner.scenario import json_schema
 from scenario_runner.suite.expectations.model import json_schema as of_expectations
 from scenario_runner.suite.expectations.model import suite_schema
 
-_FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_FOLDER = _CHECKOUT / "scenario_runner" / "schemas"
+_EXAMPLES = _CHECKOUT / "docs" / "format_examples.json"
+_VERSION = 1
+
+
+def of_scenario() -> dict[str, Any]:
+    """The schema of scenarios with that of ``expect``, an example of each kind, and the formats that editors offer."""
+    schema, expectations = json_schema(), of_expectations()
+    parts, more = schema["$defs"], expectations.pop("$defs")
+    more["Expectations"] = {key: part for key, part in expectations.items() if key != "$schema"}
+    assert not parts.keys() & more.keys(), "two parts of one name"
+    schema["$defs"] = dict(sorted((parts | more).items()))
+    schema["properties"]["expect"]["$ref"] = "#/$defs/Expectations"
+    for model in ("Image", "Tensor", "GraphConstant"):
+        suits = is_format_of_tensors if model != "Image" else lambda entry: not entry.is_of_tensors
+        parts[model]["properties"]["format"]["examples"] = [format.name for format in filter(suits, all_formats())]
+    scenario = json.loads(_EXAMPLES.read_text(encoding="utf-8"))
+    for name in ("resources", "commands"):
+        kinds = schema["properties"][name]["items"]["properties"]
+        for entry in scenario[name]:
+            ((kind, example),) = entry.items()
+            if kind in kinds:
+                parts[kinds[kind]["$ref"].rpartition("/")[2]].setdefault("examples", [example])
+    return schema
+
 
 SCHEMAS: dict[Path, Callable[[], dict[str, Any]]] = {
     _FOLDER / "scenario.schema.json": of_scenario,
     _FOLDER / "expectations.schema.json": of_expectations,
     _FOLDER / "suite.schema.json": suite_schema,
-    _FOLDER / "custom_shader.schema.json": of_custom_shader,
+    _FOLDER / "custom-op.schema.json": of_custom_shader,
 }
 """Each file, and what makes it."""
 
 
 def text(path: Path) -> str:
     """A file as it should be."""
-    return json.dumps(SCHEMAS[path](), indent=2) + "\n"
+    schema = SCHEMAS[path]()
+    dialect = schema.pop("$schema")
+    id = f"urn:scenario-runner:schema:{path.name.removesuffix('.schema.json')}:{_VERSION}"
+    return json.dumps({"$schema": dialect, "$id": id, **schema}, indent=2) + "\n"
 
 
 if __name__ == "__main__":

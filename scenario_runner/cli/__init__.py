@@ -37,7 +37,7 @@ COMMANDS = {
     "import": "make a suite from TOSA's conformance tests",
     "custom-op": "check shaders of custom operations in TOSA models, or write their attributes",
     "cache": "show or clear what is kept for later runs",
-    "schema": "print the JSON Schema of the scenario format",
+    "schema": "print the JSON Schema of scenarios, expectations or suites, or settings for an editor",
     "doctor": "show what is installed on this machine for running scenarios, and what is missing",
     "completion": "print a script with which bash, zsh or fish completes commands and options",
     "help": "show the options of a command",

@@ -379,11 +379,12 @@ def _cache(parser: Parser) -> None:
 
 
 def _schema(parser: Parser) -> None:
-    """Print a JSON Schema."""
+    """Print a JSON Schema, for editors."""
     parser.set_defaults(work="validate:schema")
-    formats = "of scenario files (default), attributes of custom operations, check.json, or suite.json"
-    choices = ("scenario", "custom-op", "expectations", "suite")
-    parser.add_argument("format", nargs="?", choices=choices, default="scenario", help=formats)
+    formats = "of scenario files (default), check.json, suite.json, or attributes of custom operations"
+    choices = ("scenario", "expectations", "suite", "custom-op")
+    parser.add_argument("format", nargs="?", choices=choices, help=formats)
+    add(parser, "--vscode", "print settings of Visual Studio Code, for .vscode/settings.json in this folder")
 
 
 def _doctor(parser: Parser) -> None:

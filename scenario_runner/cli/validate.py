@@ -2,22 +2,24 @@
 
 import argparse
 import json
-from importlib import import_module
+from pathlib import Path
 
 from scenario_runner import __version__
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
+from scenario_runner.errors import UsageError
 from scenario_runner.files.source import is_model
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.text import counted, one_line
 from scenario_runner.validation import SCHEMA, Options, Validation, sarif, validate_file
 
-_SCHEMAS = {
-    "scenario": "scenario_runner.scenario:json_schema",
-    "custom-op": "scenario_runner.custom_shader.reading:json_schema",
-    "expectations": "scenario_runner.suite.expectations.model:json_schema",
-    "suite": "scenario_runner.suite.expectations.model:suite_schema",
+_SCHEMAS = Path(__file__).parents[1] / "schemas"
+_FILES = {
+    "scenario": ["scenario.json", "*.scenario.json"],
+    "expectations": ["check.json", "*.check.json"],
+    "suite": ["suite.json"],
 }
+"""The names of the files that an editor checks with a schema."""
 
 
 def main(options: argparse.Namespace) -> int:
@@ -60,6 +62,21 @@ def _show(validation: Validation) -> None:
 
 
 def schema(options: argparse.Namespace) -> None:
-    """Print the JSON Schema of a format, for editors and other checkers."""
-    module, _, function = _SCHEMAS[options.format].partition(":")
-    print(json.dumps(getattr(import_module(module), function)(), indent=2))
+    """Print the JSON Schema of a format, or the settings with which Visual Studio Code uses the schemas."""
+    if not options.vscode:
+        print(_schema_file(options.format or "scenario").read_text(encoding="utf-8"), end="")
+        return
+    if options.format is not None:
+        raise UsageError(f"--vscode is for all schemas, but {options.format!r} is given", help="leave one of them out")
+    settings = [{"fileMatch": files, "url": _address(_schema_file(name))} for name, files in _FILES.items()]
+    print(json.dumps({"json.schemas": settings}, indent=2))
+
+
+def _schema_file(name: str) -> Path:
+    return _SCHEMAS / f"{name}.schema.json"
+
+
+def _address(path: Path) -> str:
+    """The file as the editor takes it: relative to its folder where that is the current one, else as a URL."""
+    folder = Path.cwd()
+    return f"./{path.relative_to(folder).as_posix()}" if path.is_relative_to(folder) else path.as_uri()

@@ -54,7 +54,7 @@ def is_format_of_tensors(format: Format) -> bool:
     """Return whether elements of a tensor can have the format: single numbers."""
     return (
         format.components == 1
-        and not format.is_packed
+        and not (format.is_packed or format.is_compressed)
         and format.numeric in _FORMATS_OF_TENSORS
         and "D" not in format.channels
     )

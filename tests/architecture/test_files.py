@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-FOLDERS = (".ci", "benchmarks", "docs", "scenario_runner", "scenarios", "schemas", "tests", "tools")
+FOLDERS = (".ci", "benchmarks", "docs", "scenario_runner", "scenarios", "tests", "tools")
 NOT_OURS = {"__pycache__", "out", "results", ".hypothesis"}
 
 LINES_MAX = 450

@@ -1,7 +1,10 @@
 """``validate``, ``schema``, ``--version`` and ``--help``."""
 
 import json
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -29,11 +32,44 @@ def test_validate(program: Program, valid: Path, scene: Scene) -> None:
     assert not (scene.folder / "x.out.npy").exists()
 
 
-def test_schema(program: Program, checkout: Path) -> None:
-    """schema prints the committed JSON Schema."""
-    ended = program("schema")
+SCHEMAS = {name: f"{name}.schema.json" for name in ("scenario", "expectations", "suite")}
+
+
+@pytest.mark.parametrize("arguments", [(), ("scenario",), ("expectations",), ("suite",), ("custom-op",)])
+def test_schema(program: Program, checkout: Path, arguments: tuple[str, ...]) -> None:
+    """schema prints a committed JSON Schema."""
+    ended = program("schema", *arguments)
     assert (ended.code, ended.err) == (0, "")
-    assert json.loads(ended.out) == json.loads((checkout / "schemas" / "scenario.schema.json").read_text())
+    name = arguments[0] if arguments else "scenario"
+    assert ended.out == (checkout / "scenario_runner" / "schemas" / f"{name}.schema.json").read_text()
+
+
+def test_settings_of_vscode(program: Program, checkout: Path, tmp_path: Path) -> None:
+    """They name a schema for each kind of file: relative inside of the folder, else as a URL, as in an installation."""
+    (tmp_path / "venv lib").mkdir()
+    shutil.copytree(checkout / "scenario_runner", tmp_path / "venv lib" / "scenario_runner")
+    command = [sys.executable, "-m", "scenario_runner", "schema", "--vscode"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "venv lib")}
+    inside = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    files = [["scenario.json", "*.scenario.json"], ["check.json", "*.check.json"], ["suite.json"]]
+    for out, folder in (
+        (program("schema", "--vscode").out, (checkout / "scenario_runner" / "schemas").as_uri()),
+        (inside.stdout, "./venv lib/scenario_runner/schemas"),
+    ):
+        settings = json.loads(out)["json.schemas"]
+        assert [entry["fileMatch"] for entry in settings] == files
+        assert [entry["url"] for entry in settings] == [f"{folder}/{name}" for name in SCHEMAS.values()]
+
+
+def test_schemas_that_there_are_not(program: Program) -> None:
+    """An unknown name, and a name beside --vscode, are errors that name the choices."""
+    ended = program("schema", "scenarios")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: argument format: invalid choice: 'scenarios' (choose from 'scenario', ")
+    assert "(did you mean 'scenario'?)" in ended.err
+    ended = program("schema", "suite", "--vscode")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: --vscode is for all schemas, but 'suite' is given\n")
 
 
 @pytest.mark.parametrize("option", ["--version", "-v"])

@@ -5,10 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from scenario_runner.scenario import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "scenario_runner" / "schemas"
+COMMITTED = {path.name.split(".")[0]: json.loads(path.read_text()) for path in FOLDER.iterdir()}
 
 
 def test_committed():
@@ -16,27 +19,78 @@ def test_committed():
     spec = importlib.util.spec_from_file_location("generate_schema", ROOT / "tools" / "generate_schema.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    assert set(generate.SCHEMAS) == set((ROOT / "schemas").iterdir())
+    assert set(generate.SCHEMAS) == set(FOLDER.iterdir())
     for path in generate.SCHEMAS:
         assert path.read_text() == generate.text(path)
 
 
-def every_object(schema, path=""):
-    """Every object type inside a schema, with where it is."""
+@pytest.mark.parametrize("name", COMMITTED)
+def test_stands_alone(name):
+    """Each schema is right, has a name of its own and refers to its own parts only; every key says what it is."""
+    schema = COMMITTED[name]
+    Draft202012Validator.check_schema(schema)
+    assert schema["$id"] == f"urn:scenario-runner:schema:{name}:1"
+    references = {part["$ref"] for _, part in every_part(schema) if "$ref" in part}
+    assert references <= {f"#/$defs/{part}" for part in schema["$defs"]}
+    keys = [key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", {}).items()]
+    assert [key for key, value in keys if not value.get("description")] == []
+
+
+def test_files_of_the_examples():
+    """Every scenario, check.json and suite.json of the examples is right; examples in the schema itself are, too."""
+    names = {"scenario.json": "scenario", "check.json": "expectations", "suite.json": "suite"}
+    validators = {name: Draft202012Validator(COMMITTED[schema]) for name, schema in names.items()}
+    files = [path for path in (ROOT / "scenarios").rglob("*.json") if path.name in names]
+    assert len(files) > 90
+    assert [path for path in files if not validators[path.name].is_valid(json.loads(path.read_text()))] == []
+    parts = {"$defs": COMMITTED["scenario"]["$defs"]}
+    kinds = [part for part in COMMITTED["scenario"]["$defs"].values() if isinstance(part.get("examples"), list)]
+    assert len(kinds) >= 17
+    for part in kinds:
+        assert Draft202012Validator(parts | part).is_valid(part["examples"][0])
+
+
+@pytest.mark.parametrize(
+    "kind, name, offered, refused",
+    [
+        ("Image", "format", "VK_FORMAT_BC7_SRGB_BLOCK", "VK_FORMAT_R8_BOOL_ARM"),
+        ("Tensor", "format", "VK_FORMAT_R8_BOOL_ARM", "VK_FORMAT_R8G8_UNORM"),
+        ("GraphConstant", "format", "VK_FORMAT_R8_SINT", "VK_FORMAT_BC4_UNORM_BLOCK"),
+        ("Image", "shader_access", "readonly", "read"),
+        ("Output", "nan", "equal", "same"),
+    ],
+)
+def test_values_that_editors_offer(kind, name, offered, refused):
+    """Values that a key can have are listed where there are some."""
+    key = COMMITTED["scenario"]["$defs"][kind]["properties"][name]
+    choices = key.get("enum") or key["examples"]
+    assert offered in choices
+    assert refused not in choices
+
+
+def test_wrong_expectations_in_a_scenario():
+    """The schema of scenarios has that of `expect` in it."""
+    validator = Draft202012Validator(COMMITTED["scenario"])
+    scenario = {"resources": [], "commands": [], "expect": {"outputs": {"a": {"nan": "any"}}}}
+    assert validator.is_valid(scenario)
+    scenario["expect"]["outputs"]["a"]["nan"] = "some"
+    (error,) = validator.iter_errors(scenario)
+    assert list(error.absolute_path) == ["expect", "outputs", "a", "nan"]
+
+
+def every_part(schema, path=""):
+    """Every object inside a schema, with where it is."""
     if isinstance(schema, dict):
-        if schema.get("type") == "object":
-            yield path, schema
-        for key, part in schema.items():
-            yield from every_object(part, f"{path}/{key}")
-    elif isinstance(schema, list):
-        for index, part in enumerate(schema):
-            yield from every_object(part, f"{path}/{index}")
+        yield path, schema
+    steps = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for step, part in steps:
+        yield from every_part(part, f"{path}/{step}")
 
 
 def test_open_and_described():
     """Objects may have further keys, which are deprecated; every property of a model says what it is."""
     schema = json_schema()
-    found = list(every_object(schema))
+    found = [(path, part) for path, part in every_part(schema) if part.get("type") == "object"]
     assert len(found) >= 30
     for path, part in found:
         assert part["additionalProperties"]["deprecated"], path

@@ -204,9 +204,3 @@ def test_a_scenario_of_this_name(program: Program, tmp_path: Path) -> None:
         (tmp_path / name).write_text('{"resources": [], "commands": []}')
     assert program("test", ".", "--list").out == "other.json\nsuite.json\n"
     assert program("test", ".", "--quiet").out.splitlines()[-1] == "suite passed: 2 items"
-
-
-def test_the_schema(program: Program) -> None:
-    """`schema suite` prints what is committed."""
-    committed = Path(__file__).resolve().parents[2] / "schemas" / "suite.schema.json"
-    assert program("schema", "suite").out == committed.read_text()
