@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from scenario_runner.scenario import from_dict as from_dict
     from scenario_runner.scenario import load as load
     from scenario_runner.scenario import loads as loads
-
-__version__ = "0.1.0"
+    from scenario_runner.version import __version__ as __version__
 
 _HOME = {
+    "__version__": "version",
     "ConvertedModel": "conversion.convert",
     "Diagnostic": "diagnostics",
     "Frame": "run.result",
@@ -45,7 +45,7 @@ _HOME = {
     "loads": "scenario",
 }
 
-__all__ = sorted(["__version__", *_HOME])
+__all__ = sorted(_HOME)
 __getattr__ = lazy_names(__name__, _HOME)
 
 

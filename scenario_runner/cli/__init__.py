@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from scenario_runner import log, progress, signals, temporary
+from scenario_runner import log, mixed_packages, progress, signals, temporary
 from scenario_runner.cli.messages import show_error, write
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
@@ -64,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from scenario_runner.cli.options import parse
 
         options = parse(name, arguments, COMMANDS)
+        if mixed_packages.are_mixed():
+            write("warning", mixed_packages.problem() or "", mixed_packages.FIX)
         options.starting = starting
         module, function = options.work.split(":")
         code = getattr(import_module(f"scenario_runner.cli.{module}"), function)(options) or 0

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from scenario_runner import __version__
 from scenario_runner.cli import COMMANDS, DEPENDENCIES
 from scenario_runner.cli.options import KINDS_KEPT, parser_of
 from scenario_runner.codes import CODES, FAMILIES
@@ -57,14 +56,17 @@ def explain(options: argparse.Namespace) -> None:
 
 def versions(options: argparse.Namespace) -> None:
     """Print the versions of this program and what it stands on, as JSON with the reference runner's keys."""
-    from importlib.metadata import PackageNotFoundError, version  # the start of a shell, which completes, has no need
+    # The start of a shell, which completes, has no need of these.
+    from importlib.metadata import PackageNotFoundError, version
+
+    from scenario_runner.version import __version__, revision
 
     installed: dict[str, str | None] = dict.fromkeys(DEPENDENCIES)
     for name in DEPENDENCIES:
         with suppress(PackageNotFoundError):
             installed[name] = version(name)
     dependencies = [{"name": name, "version": installed[name]} for name in DEPENDENCIES]
-    print(json.dumps({"version": __version__, "revision": f"v{__version__}", "dependencies": dependencies}, indent=2))
+    print(json.dumps({"version": __version__, "revision": revision(), "dependencies": dependencies}, indent=2))
 
 
 def completion(options: argparse.Namespace) -> None:

@@ -157,6 +157,7 @@ def _test(parser: Parser) -> None:
     add(parser, "paths PATH", "scenarios, models, folders, @lists, or -", nargs="*")
 
     group = parser.add_argument_group("which scenarios run")
+    add(group, "--demo", "run a small suite that comes with the program, in place of PATH")
     add(group, "--root DIR", "names are relative to DIR (default: here)", default=".")
     add(group, "-t --include-tests REGEX", "run only matching names; FILE.txt: one a line", **SEVERAL)
     add(group, "--skips FILE", "do not run names that match a regular expression of these lists", **SEVERAL)

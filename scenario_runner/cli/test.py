@@ -12,7 +12,6 @@ from itertools import chain, islice
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner import __version__
 from scenario_runner.cli import DEPENDENCIES
 from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import set_up_logging
@@ -41,6 +40,7 @@ from scenario_runner.suite.session import (
 from scenario_runner.suite.verdicts import Rules, not_run, write_tables
 from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted
+from scenario_runner.version import __version__
 
 if TYPE_CHECKING:
     from scenario_runner.suite.cluster_workers import ClusterWorkers
@@ -53,6 +53,7 @@ _LOOKED_AHEAD: Final = 1000
 # The arguments of Runner that a worker takes from its own options.
 _OF_WORKERS: Final = ("device", "timeout_s")
 _EMPTY: Final = "SR-SUITE-009"
+_DEMO: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
 
 
 def main(options: Namespace) -> int:
@@ -84,6 +85,8 @@ def settle(options: Namespace) -> None:
     Raises UsageError and FileError.
     """
     repeated = _given(options.repeated_actions, options)
+    if options.demo and not options.paths:
+        options.paths, options.root = [_DEMO], _DEMO
     _check(options)
     # the lists that verdicts depend on, and what the names in them are relative to
     lists = [(f"--{name}", os.path.abspath(path)) for name in ("baseline", "flakes") for path in getattr(options, name)]
@@ -100,6 +103,7 @@ def _check(options: Namespace) -> None:
     mistakes = {
         "no scenario, folder or list was given: name it before options that take several values": not options.paths,
         f"--fraction-start is {start}, expected at most --fraction ({step})": start > step,
+        "--demo is a suite of its own, and PATH names another": options.demo and options.paths != [_DEMO],
         "--resume needs --results, the folder of the run before": options.resume and not has_results,
         "--failed-first needs --results, the folder of the run before": options.failed_first and not has_results,
         "--dry-run belongs to --update; --list shows what would run": options.dry_run and not options.update,

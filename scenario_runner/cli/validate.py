@@ -4,7 +4,6 @@ import argparse
 import json
 from pathlib import Path
 
-from scenario_runner import __version__
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
 from scenario_runner.errors import UsageError
@@ -12,6 +11,7 @@ from scenario_runner.files.source import is_model
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.text import counted, one_line
 from scenario_runner.validation import SCHEMA, Options, Validation, sarif, validate_file
+from scenario_runner.version import __version__
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
 _FILES = {

@@ -21,7 +21,6 @@ from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import Any
 
-from scenario_runner import __version__
 from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.conversion import converter
 from scenario_runner.doctor import manifests, system
@@ -29,6 +28,7 @@ from scenario_runner.doctor.findings import findings, ml_path
 from scenario_runner.doctor.manifests import EmulationLayers, Manifest
 from scenario_runner.errors import LimitError
 from scenario_runner.program import Program, signal_name
+from scenario_runner.version import __version__
 from scenario_runner.vulkan.layers import PACKAGE, VALIDATION_LAYER
 
 SCHEMA = 2

@@ -14,6 +14,7 @@ from scenario_runner import arm_glslc
 from scenario_runner.conversion import converter
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, LAYERS
 from scenario_runner.doctor.system import pip_install
+from scenario_runner.mixed_packages import FIX
 from scenario_runner.shaders.compilers import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
 from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
 from scenario_runner.system_packages import install_here
@@ -28,7 +29,7 @@ _Finding = tuple[str, str, str, str | list[str]]
 
 def findings(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """All findings, errors first."""
-    checks = (_loader_and_devices, _manifests, _layers, _ml, _compilers, _cache)
+    checks = (_loader_and_devices, _manifests, _layers, _ml, _compilers, _cache, _packages)
     rows = chain.from_iterable(check(report) for check in checks)
     return [
         {
@@ -215,6 +216,11 @@ def _cache(report: Mapping[str, Any]) -> Iterator[_Finding]:
     if not cache["writable"]:
         message = f"compiled shaders are not kept: {cache['path']!r} cannot be written: {cache['problem']}"
         yield "warning", "cache-unwritable", message, "set SCENARIO_RUNNER_CACHE to a folder that can be written"
+
+
+def _packages(report: Mapping[str, Any]) -> Iterator[_Finding]:
+    if report["mixed_packages"]:
+        yield "warning", "packages-mixed", report["mixed_packages"], FIX
 
 
 _NEEDED = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from scenario_runner.content_cache import KINDS, kept_files
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.mixed_packages import problem
 from scenario_runner.shaders.compilers import GLSLANG_VARIABLE, Compiler
 from scenario_runner.shaders.discovery import find_compilers
 from scenario_runner.shaders.spirv_val import OFF, VARIABLE, find_validator, validator_version
@@ -54,6 +55,7 @@ def machine(environ: Mapping[str, str]) -> dict[str, Any]:
             "executable": sys.executable,
         },
         "packages": {name: version_of(name) for name in PACKAGES},
+        "mixed_packages": problem(),
         "environment": {
             name: value for name, value in sorted(environ.items()) if value and name.startswith(_VARIABLES)
         },

@@ -17,7 +17,6 @@ from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple, NoReturn
 
-from scenario_runner import __version__
 from scenario_runner.content_cache import bound, default_cache_dir, distrust, replace_own
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.files.source import reason_of
@@ -28,6 +27,7 @@ from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected
 from scenario_runner.temporary import temporary_folder
+from scenario_runner.version import __version__
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"

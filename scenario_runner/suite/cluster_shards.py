@@ -11,7 +11,6 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner import __version__
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.output import OutputFile
@@ -21,6 +20,7 @@ from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Item, Result
 from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.verdicts import Expected
+from scenario_runner.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -124,11 +124,9 @@ class Host:
             why = f"its Python has no such scenario-runner as this one ({error})".splitlines()[0]
             refuse("SR-CLUSTER-003", None, why)
         self.name = about["host"]
-        theirs = about["version"]
-        if theirs != __version__:
-            refuse("SR-CLUSTER-003", None, f"it has scenario-runner {theirs}, and this one is {__version__}")
         if about["program"] != self._suite.program:
-            refuse("SR-CLUSTER-003", None, f"its scenario-runner {theirs} has other source files than this one")
+            why = f"its scenario-runner {about['version']} has other source files than this one, {__version__}"
+            refuse("SR-CLUSTER-003", None, why)
 
     def _send(self, shard: list[SentItem]) -> None:
         """Send the files of a shard that the host lacks."""

@@ -21,7 +21,6 @@ from functools import cache, partial
 from socket import gethostname
 from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple
 
-from scenario_runner import __version__
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import MAX_BYTES, is_stream, reason_of
 from scenario_runner.suite.problems import SuiteProblems, refuse
@@ -29,6 +28,7 @@ from scenario_runner.suite.records import Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.verdicts import Row, is_verdict, not_run
 from scenario_runner.text import close_files_help, counted
+from scenario_runner.version import __version__
 
 VERSION: Final = 2
 """Version of the format; a reader refuses others."""

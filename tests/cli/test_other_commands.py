@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+import scenario_runner
 from scenario_runner.cli import COMMANDS
 from tests.program import COMMAND, Program, python_path
 from tests.scenes import ADD, Scene
@@ -78,8 +79,8 @@ def test_version(program: Program, option: str) -> None:
     ended = program(option)
     assert (ended.code, ended.err) == (0, "")
     shown = json.loads(ended.out)
-    assert shown["version"] == "0.1.0"
-    assert shown["revision"] == "v0.1.0"
+    assert shown["version"] == scenario_runner.__version__
+    assert shown["revision"]
     assert {entry["name"] for entry in shown["dependencies"]} >= {"vulkan", "numpy", "pydantic"}
 
 
