@@ -46,7 +46,7 @@ def findings(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _loader_and_devices(report: Mapping[str, Any]) -> Iterator[_Finding]:
     start, loader, devices = report["driver_start"], report["loader"], report["devices"]
     usable = any(device["usable"] for device in devices)
-    if not loader["found"]:
+    if not loader["found"] and not start["timed_out"]:
         message = loader["problem"] or "no Vulkan loader was found"
         if report["environment"].get(_LOADER_VARIABLE):
             yield "error", "loader-unusable", message, f"unset {_LOADER_VARIABLE}, or correct it"

@@ -29,8 +29,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("program",),
     ("elements",),
     ("byte_data", "formats", "content_cache", "flatbuffers", "system_limits"),
-    ("codes", "temporary"),
-    ("errors", "kinds", "log", "progress", "arm_glslc", "system_packages"),
+    ("codes", "temporary", "mixed_packages"),
+    ("errors", "kinds", "log", "progress", "arm_glslc", "system_packages", "version"),
     ("diagnostics",),
     ("text", "signals"),
 )

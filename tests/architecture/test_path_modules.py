@@ -29,8 +29,8 @@ def modules(packages: dict[str, str]) -> set[str]:
 # The modules of a small run whose plan is kept.
 RUN = modules(
     {
-        "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log progress runner signals"
-        " system_limits system_packages temporary text",
+        "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log mixed_packages progress runner"
+        " signals system_limits system_packages temporary text",
         "cli": "arguments messages options run run_files shared_options supervisor",
         "files": "codec npy output source",
         "plan": "destinations limits plan plan_cache records sources",
