@@ -35,10 +35,13 @@ CHANGES = 5
 LIMIT_MS = 6
 """Time limit in milliseconds, 0 for none: a process without an update for `ended_after_s` of it hangs."""
 
+READ = 7
+"""Checksum of the files that this round of --watch reads."""
+
 COMPILING = "waiting for the shader compiler"
 """Beginning of the text while another program compiles shaders."""
 
-TEXT = 4 * 7
+TEXT = 4 * 8
 """Offset of the text behind these numbers: the current work and the JSON pointer, each ended by a zero byte."""
 
 _SIZE_BYTES = 4096
@@ -47,7 +50,7 @@ _LEAST_MORE_S = 2.0
 _MORE = 0.1
 
 _page: mmap | None = None
-numbers: memoryview[int] | list[int] = [0] * 7
+numbers: memoryview[int] | list[int] = [0] * 8
 """The numbers above."""
 
 

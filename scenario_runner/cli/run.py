@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from scenario_runner import log, progress
 from scenario_runner.cli import supervisor
@@ -22,6 +22,11 @@ from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.loader import version_text
 from scenario_runner.vulkan.physical_device import choose
 
+if TYPE_CHECKING:
+    from scenario_runner.run.crash import Crash
+
+# Greater than the number of files.
+_ENDLESS: Final = 0x7FFFFFFF
 # Options that take the files of one scenario, and of other tools, which most runs do not need.
 _OF_ONE_SCENARIO: Final = (*GRAPH_REPORTS, *TIMING_FILES, "--profiling", "--dump-dir", "--dump-all")
 _OF_OTHER_TOOLS: Final = ("--shader-instrumentation", "--pipeline-caching", "--dump-after", "--capture-frame", "--gfxr")
@@ -37,6 +42,8 @@ _CONTRADICTIONS: Final = (
     ("--gfxr", "--dry-run", "a dry run submits nothing to capture"),
     ("--profiling", "--dry-run", "a dry run runs nothing to measure"),
     ("--capture-frame", "--gfxr", "capture with one tool at a time"),
+    ("--capture-frame", "--watch", "capture with a single run"),
+    ("--gfxr", "--watch", "capture with a single run"),
     ("--dump-after", "--dump-all", "--dump-all writes all that --dump-after can ask for"),
     ("--clear-pipeline-cache", "--fail-on-pipeline-cache-miss", "fill the cache by --pipeline-caching alone first"),
     *(
@@ -59,20 +66,12 @@ def main(options: argparse.Namespace) -> int:
     # what is said of the caches is what they were asked for
     default_level = "info" if options.pipeline_caching and not options.quiet else "warning"
     set_up_logging(options.log_level or default_level, lines=True)
-    if any(map(is_model, paths)):
-        from scenario_runner.cli.model import read_model
-
-        files = [read_model(paths, options)]
-    elif options.input or options.shader or options.push_constants:
-        message = "--input, --shader and --push-constants are for models, and no model was given"
-        raise UsageError(message, help="scenario-runner MODEL.vgf --input NAME=FILE")
-    else:
-        files = run_files(paths, options)
+    if options.watch:
+        _watch(paths, options)
+    files = _files(paths, options)
     crash = supervisor.crash
     if crash is not None:
-        show_error(crash.error(paths[crash.file] if crash.file < len(paths) else None))
-        if crash.stack:
-            log.debug(__name__, "%s", crash.stack)
+        _show_crash(crash, paths)
         return _run(files, options, crash.file + 1)
     refuse_collisions(files, options)
     progress.numbers[progress.TOTAL] = len(files)
@@ -81,6 +80,78 @@ def main(options: argparse.Namespace) -> int:
     if options.wait_for_key_stroke_before_run:
         _wait_for_enter("press Enter to run")
     return _run(files, options)
+
+
+def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
+    """The scenarios, or the model. Raises UsageError, and for a model the error of reading it."""
+    if any(map(is_model, paths)):
+        from scenario_runner.cli.model import read_model
+
+        return [read_model(paths, options)]
+    if options.input or options.shader or options.push_constants:
+        message = "--input, --shader and --push-constants are for models, and no model was given"
+        raise UsageError(message, help="scenario-runner MODEL.vgf --input NAME=FILE")
+    return run_files(paths, options)
+
+
+def _show_crash(crash: "Crash", paths: Sequence[str]) -> None:
+    show_error(crash.error(paths[crash.file] if crash.file < len(paths) else None))
+    if crash.stack:
+        log.debug(__name__, "%s", crash.stack)
+
+
+def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
+    """Run, and again whenever a file changes, with one Runner. After a crash the next process waits for a change.
+
+    Ends with KeyboardInterrupt. Raises UsageError and MissingPackageError."""
+    from scenario_runner.cli.watch import Files, check_watchable, watch  # the imports of suites
+    from scenario_runner.suite.hashes import sources_of
+
+    check_watchable(paths)
+    run_files([] if any(map(is_model, paths)) else paths, options)  # raises for options
+    progress.numbers[progress.TOTAL] = _ENDLESS
+    crash = supervisor.crash
+    warm = None if _has_tools(options) else _runner(paths, options)
+
+    def run() -> None:
+        nonlocal crash
+        first = 0
+        if crash is not None:
+            _show_crash(crash, paths)
+            first, crash = crash.file + 1, None
+        else:
+            progress.numbers[progress.ENDED] = progress.numbers[progress.CODE] = 0
+        files = _files(paths, options)
+        refuse_collisions(files, options)
+        _run(files, options, first, warm)
+
+    def reads() -> Files:
+        files = dict(file for path in paths for file in sources_of(path, _files_of_model(options)))
+        if any(map(is_model, paths)):
+            return files
+        written = {os.path.realpath(path) for file in run_files(paths, options) for path in file.declared().writes}
+        return {path: hash for path, hash in files.items() if os.path.realpath(path) not in written}
+
+    watch(run, reads)
+
+
+def _has_tools(options: argparse.Namespace) -> bool:
+    return any(value_of(options, option) is not None for option in (*_OF_ONE_SCENARIO, *_OF_OTHER_TOOLS))
+
+
+def _files_of_model(options: argparse.Namespace) -> list[str]:
+    return [file for _, file in (*options.input, *options.shader, *options.push_constants)]
+
+
+def _runner(paths: Sequence[str], options: argparse.Namespace, tools: Mapping[str, Any] | None = None) -> Runner:
+    starting, options.starting = options.starting, None  # for one Runner only
+    return Runner(
+        starting=starting,
+        strict=options.strict,
+        sandbox_files=[*filter(is_model, paths), *_files_of_model(options)],
+        **shared_arguments(options),
+        **(tools or {}),
+    )
 
 
 def _settle(options: argparse.Namespace) -> None:
@@ -105,26 +176,21 @@ def _settle(options: argparse.Namespace) -> None:
             write("warning", f"option {option} has no effect without {needed}")
 
 
-def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0) -> int:
-    """Run the files from number ``first`` on; returns the exit code of the first that failed, of all files."""
+def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0, warm: Runner | None = None) -> int:
+    """Run the files from number ``first`` on, on the device of a ``warm`` Runner or a new one; returns the exit code of
+    the first that failed, of all files."""
     is_isolated = options.isolate or (options.isolate is None and (options.printf or options.printf_size))
-    if is_isolated and options.timeout is not None:
+    if (is_isolated or options.watch) and options.timeout is not None:
+        progress.doing("reading it")  # the limit counts from here
         progress.limit(options.timeout)
     code = progress.numbers[progress.CODE]
     runner_tools: Mapping[str, Any] = {}
     run_tools: Mapping[str, Any] = {}
-    if any(value_of(options, option) is not None for option in (*_OF_ONE_SCENARIO, *_OF_OTHER_TOOLS)):
+    if _has_tools(options):
         from scenario_runner.cli.run_tools import tool_arguments
 
         runner_tools, run_tools = tool_arguments(options, files[0].path)
-    files_of_model = [file for _, file in (*options.input, *options.shader, *options.push_constants)]
-    runner = Runner(
-        starting=options.starting,
-        strict=options.strict,
-        sandbox_files=[*filter(is_model, (file.path for file in files)), *files_of_model],
-        **shared_arguments(options),
-        **runner_tools,
-    )
+    runner = warm or _runner([file.path for file in files], options, runner_tools)
     has_captures = options.capture_dir is None or options.dry_run
     try:
         for file in files[first:]:
@@ -139,7 +205,7 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0) 
                     write("note", note, "--clean removes the outputs of earlier runs before a run")
                 code = code or error.exit_code
                 progress.ended(code)
-                if isinstance(error, DeviceError) and len(files) > 1:
+                if isinstance(error, DeviceError) and (len(files) > 1 or warm):
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own
                 continue
@@ -155,8 +221,9 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0) 
 
                 show_times(run_tools["timings"], runner_tools["graph_reports"])
     finally:
-        progress.doing("closing the device")
-        runner.close()
+        if warm is None:
+            progress.doing("closing the device")
+            runner.close()
         if options.gfxr is not None:
             capture_code = _check_capture(options.gfxr)  # removes a capture that is not whole, also of a failed run
             code = code or capture_code
@@ -194,7 +261,7 @@ def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools:
         repeat=1 if options.dry_run else options.repeat,
         keep_state=options.repeat_keep_state,
         dry_run=options.dry_run,
-        **tools,
+        **(tools or {}),
     )
     if tools.get("timings") is not None:
         tools["timings"].write()

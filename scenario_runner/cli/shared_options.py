@@ -56,6 +56,11 @@ def add_logging_option(group: argparse._ActionsContainer) -> None:
     add(group, "--log-level", "least level of messages (default: warning)", choices=levels)
 
 
+def add_watch_option(group: argparse._ActionsContainer) -> None:
+    """--watch."""
+    add(group, "--watch", "stay, and run again when a file that was read changes (needs watchfiles)")
+
+
 def add_report_options(group: argparse._ActionsContainer) -> None:
     """Files of reports."""
     add(group, "--junit FILE", "write a report as JUnit XML")

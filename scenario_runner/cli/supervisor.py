@@ -65,7 +65,7 @@ def supervised(main: Callable[[], int]) -> int:
     driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
     # an older layer that gets what shaders print waits for them where neither --timeout nor Ctrl-C reaches it
-    is_isolated = any(argument == "--isolate" or argument.startswith("--printf") for argument in argv)
+    is_isolated = any(argument in ("--isolate", "--watch") or argument.startswith("--printf") for argument in argv)
     if (len(files) > 1 or (files and is_isolated)) and "--no-isolate" not in argv and _can_fork():
         progress.share()
         return _Supervisor(is_isolated).run(main)

@@ -6,7 +6,7 @@ import os
 import time
 from argparse import Action, Namespace
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.util import find_spec
 from itertools import chain, islice
 from socket import gethostname
@@ -67,15 +67,25 @@ def main(options: Namespace) -> int:
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
     set_up_logging(options.log_level)
-    results: AbstractContextManager[str] = temporary_folder() if options.reports else nullcontext("")
+    needs_folder = options.reports or options.watch
+    results: AbstractContextManager[str] = temporary_folder() if needs_folder else nullcontext("")
     if options.results is not None:
         results = nullcontext(os.path.abspath(options.results))
-    with results as folder, SuiteDisplay(verbose=options.verbose, quiet=options.quiet) as display:
+    with results as folder:
+        if options.watch:
+            from scenario_runner.cli.watch import watch_suite  # needs a package
+
+            watch_suite(options, lambda kept: _run(options, folder, kept))
+        return _run(options, folder)
+
+
+def _run(options: Namespace, folder: str, kept: list[Workers] | None = None) -> int:
+    with SuiteDisplay(verbose=options.verbose, quiet=options.quiet) as display:
 
         def show(problem: Diagnostic) -> None:
             display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
 
-        return _Suite(options, folder, display, SuiteProblems(show, strict=options.strict)).run()
+        return _Suite(options, folder, display, SuiteProblems(show, strict=options.strict), kept).run()
 
 
 def settle(options: Namespace) -> None:
@@ -109,6 +119,8 @@ def _check(options: Namespace) -> None:
         "--dry-run belongs to --update; --list shows what would run": options.dry_run and not options.update,
         "--update writes expectations on this machine, --cluster runs on others": options.update and options.cluster,
         "--update writes expectations, and --results results: give one of them": options.update and has_results,
+        "--watch runs scenarios on this machine, --cluster on others": options.watch and options.cluster,
+        "--watch runs scenarios, --list and --update do not": options.watch and (options.list or options.update),
         "--device and --devices were given; --devices takes several": options.device and options.devices,
         "standard input was given twice": options.paths.count("-") > 1,
     }
@@ -144,13 +156,22 @@ def _title(path: str) -> str:
 
 
 class _Suite:
-    """Life cycle: made; `run` once. ``folder`` gets a journal and files about failures; "": there are none."""
+    """Life cycle: made; `run` once. ``folder`` gets a journal and files about failures; "": there are none. Workers are
+    taken from ``kept``, and left there unless an error has ended the suite."""
 
-    def __init__(self, options: Namespace, folder: str, display: SuiteDisplay, problems: SuiteProblems) -> None:
+    def __init__(
+        self,
+        options: Namespace,
+        folder: str,
+        display: SuiteDisplay,
+        problems: SuiteProblems,
+        kept: list[Workers] | None = None,
+    ) -> None:
         self._options = options
         self._folder = folder
         self._display = display
         self._problems = problems
+        self._kept = kept
         self._clock_start_s = time.perf_counter()
         self._total: int | None = None  # of the items, once it is known
         self._info = SuiteInfo(
@@ -211,7 +232,7 @@ class _Suite:
     def _earlier(self) -> MergedJournals | None:
         """The results of the run before, where they are asked for and there are any."""
         options = self._options
-        path = os.path.join(options.results or "", FILE_NAME)
+        path = os.path.join(self._folder, FILE_NAME)
         if not (options.resume or options.failed_first) or not os.path.exists(path) or not os.path.getsize(path):
             return None
         try:
@@ -269,7 +290,9 @@ class _Suite:
         )
         ended: Ended = "complete"
         try:
-            with self._workers() as workers:
+            with ExitStack() as stack:
+                workers = self._workers()
+                stack.enter_context(workers)
                 self._check_expectations(ahead)  # while the process that workers are forked from imports their modules
                 if kept is not None and header is not None and not options.resume_anyway:
                     for difference in kept.forget_void(header, workers.find_devices()):
@@ -279,6 +302,9 @@ class _Suite:
                     session.run(self._counted(chain(ahead, items)), workers)
                 finally:
                     self._devices = tuple((device.uuid, device.name) for device in workers.devices)
+                if self._kept is not None and isinstance(workers, Workers):
+                    stack.pop_all()
+                    self._kept.append(workers)
             if session.is_complete:
                 self._report_unmatched()
             else:
@@ -327,6 +353,10 @@ class _Suite:
         def note(text: str) -> None:
             self._display.note("warning", text)
 
+        if self._kept:
+            workers = self._kept.pop()
+            workers.listen(self._display.started, note)
+            return workers
         if self._options.cluster is None:
             return Workers(self._worker_options, on_start=self._display.started, on_note=note)
         from scenario_runner.suite.cluster_workers import ClusterWorkers

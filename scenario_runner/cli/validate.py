@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from scenario_runner.cli.arguments import compiler_arguments
@@ -25,6 +26,23 @@ _FILES = {
 def main(options: argparse.Namespace) -> int:
     """Validate files. Returns 0, or the exit code of the first file that is wrong."""
     set_up_logging(options.log_level)
+    if options.watch:
+        from scenario_runner.cli.watch import Files, check_watchable, watch  # the imports of suites
+        from scenario_runner.suite.discovery import item_of
+        from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
+
+        def reads() -> Files:
+            files = {options.against: file_hash(options.against)} if options.against is not None else {}
+            for file in options.files:
+                files.update(dependencies(item_of(os.path.abspath(file), file)) if is_model(file) else sources_of(file))
+            return files
+
+        check_watchable(options.files)
+        watch(lambda: _validate(options), reads)
+    return _validate(options)
+
+
+def _validate(options: argparse.Namespace) -> int:
     device = None
     if options.against is not None:
         from scenario_runner.reported_device import read_device  # which imports vulkan/

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -43,7 +43,7 @@ def item_hashes(item: Item, program: str) -> Hashes:
     """
     text, check = texts_of(item)
     scenario = file_hash(item.path) if is_model(item.path) else hashlib.sha256(text).hexdigest()
-    inputs = _of_files(_inputs(item.path, text, check))
+    inputs = _of_files(_inputs(item.path, text, _sources(item.path, text, check)))
     expected = _of_files(_expected(item, text, check), check)
     return Hashes(scenario, inputs, expected, program)
 
@@ -66,12 +66,26 @@ _known: dict[tuple[int, ...], _Source] = {}  # by what identifies a file, and ch
 def files_of(item: Item) -> Iterator[tuple[str, str]]:
     """List the files that a run of an item reads, with their SHA-256: the scenario, its expectations, and the files
     that these name. Unreadable files are left out."""
+    return ((path, hash) for path, hash in dependencies(item) if hash or path in (item.path, item.expectations))
+
+
+def dependencies(item: Item) -> Iterator[tuple[str, str]]:
+    """List the files of `files_of`, and with an empty hash those that do not exist or cannot be read."""
     text, check = texts_of(item)
     for path in filter(None, (item.path, item.expectations)):
         yield path, file_hash(path)
-    for path, digest in (*_inputs(item.path, text, check), *_expected(item, text, check)):
-        if digest:
-            yield path, digest.hex()
+    sources = _sources(item.path, text, check)
+    for path, digest in (*_inputs(item.path, text, sources), *_expected(item, text, check)):
+        yield path, digest.hex()
+
+
+def sources_of(path: str, more: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+    """List the files that a run of the scenario or the model at ``path`` reads, without expectations, as `dependencies`
+    does; ``more`` are files that a model is given."""
+    text = b"" if is_model(path) else content(path)
+    yield path, file_hash(path)
+    for source, digest in _inputs(path, text, [*more, *_sources(path, text, b"")]):
+        yield source, digest.hex()
 
 
 def expected_files(item: Item) -> list[str]:
@@ -102,21 +116,22 @@ def _sources(path: str, text: bytes, check: bytes) -> Iterator[str]:
         yield from _below(inputs_folder(path))
 
 
-def _inputs(path: str, text: bytes, check: bytes) -> Iterator[tuple[str, bytes]]:
-    """List the sources of a scenario or a model and the files that they include, with their digests."""
+def _inputs(path: str, text: bytes, sources: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """List the sources of a scenario or a model and the files that they include, with their digests. Of an included
+    file that does not exist, all places are listed where it is searched."""
     folder = os.path.dirname(path)
-    waiting = list(_sources(path, text, check))
+    waiting = list(sources)
     dirs = [os.path.join(folder, include_dir) for include_dir in _include_dirs(text)]
     known = set(waiting)
     texts = "\n".join(_named(text, "text")).encode("utf-8", "surrogatepass")  # of shaders
     includes = _included(texts)
     while True:
         for name in includes:
-            places = (os.path.join(include_dir, name) for include_dir in (os.path.dirname(path), *dirs))
+            places = [os.path.join(include_dir, name) for include_dir in (os.path.dirname(path), *dirs)]
             included = next(filter(os.path.isfile, places), None)
-            if included is not None and included not in known:
-                known.add(included)
-                waiting.append(included)
+            new = [place for place in ([included] if included else places) if place not in known]
+            known.update(new)
+            waiting += new
         if not waiting:
             return
         path = waiting.pop()

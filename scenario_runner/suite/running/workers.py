@@ -79,6 +79,10 @@ class Workers:
         self._control = Connection(ours.detach())
         self._tell(self._options)
 
+    def listen(self, on_start: Callable[[Item, int], object], on_note: Callable[[str], object]) -> None:
+        """Replace the functions that were given at the start."""
+        self._on_start, self._on_note = on_start, on_note
+
     def __enter__(self) -> Workers:
         return self
 

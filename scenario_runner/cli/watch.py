@@ -1,0 +1,159 @@
+"""``--watch``: run again whenever a file changes that was read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+from zlib import crc32
+
+from scenario_runner import progress
+from scenario_runner.cli import messages
+from scenario_runner.errors import LimitError, MissingPackageError, ScenarioRunnerError, UsageError
+from scenario_runner.files.source import is_stream, reason_of
+from scenario_runner.suite.discovery import Discovery
+from scenario_runner.suite.hashes import dependencies, file_hash
+from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.text import counted
+
+if TYPE_CHECKING:
+    from scenario_runner.suite.running.workers import Workers
+
+_DEBOUNCE_MS, _STEP_MS = 50, 10  # changes so close to each other are one
+_FIRST_LOOK_MS = 500
+_MOST_SHOWN = 5
+
+Files = dict[str, str]
+"""The SHA-256 of files by their paths, empty for a file that cannot be read."""
+
+
+def check_watchable(paths: Iterable[str]) -> None:
+    """Raise MissingPackageError without watchfiles, and UsageError for what can be read only once."""
+    try:
+        import watchfiles  # noqa: F401 - an optional package
+    except ModuleNotFoundError as error:
+        message = "--watch needs the Python package 'watchfiles', which is not installed"
+        raise MissingPackageError(message, help=f"{sys.executable} -m pip install watchfiles") from error
+    for path in paths:
+        if path == "-" or (is_stream(path) and not os.path.isdir(path)):
+            raise UsageError(f"{path}: --watch cannot read a pipe or standard input again", help="name a file")
+
+
+def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callable[[], set[str]] = set) -> NoReturn:
+    """Call ``run``, and again whenever a file of ``reads`` has changed; end with KeyboardInterrupt.
+
+    An error of a run is shown, and does not end this. ``folders`` may bring new files of ``reads``. Raises LimitError
+    if the system watches no further folders.
+    """
+    before = reads()
+    if progress.numbers[progress.READ] not in (0, _checksum(before)):
+        before = {}  # they have changed since the process before this one ran them, and crashed
+    while True:
+        progress.numbers[progress.READ] = _checksum(before)
+        try:
+            run()
+        except ScenarioRunnerError as error:
+            messages.show_error(error)
+        progress.doing("waiting for changes of its files")
+        progress.limit(0)
+        sys.stdout.flush()
+        messages.write("watching", f"{counted(len(before), 'file')} (Ctrl-C to end)")
+        changed = _next_changes(before, reads, folders)
+        console = messages.terminal(sys.stdout)
+        if console is not None:
+            console.clear()
+            sys.stdout.flush()
+        more = f" and {len(changed) - _MOST_SHOWN} more" if len(changed) > _MOST_SHOWN else ""
+        messages.write("changed", ", ".join(map(_shortest, changed[:_MOST_SHOWN])) + more)
+        before = reads()
+
+
+def watch_suite(options: Namespace, run: Callable[[list[Workers]], object]) -> NoReturn:
+    """Run the suite, and again what `--resume` does not keep; ``run`` takes workers from a list and leaves them there.
+
+    Ends with KeyboardInterrupt. Raises MissingPackageError and UsageError."""
+    lists = [path[1:] if path.startswith("@") else path for path in options.paths]
+    files = [*options.skips, *options.flakes, *options.baseline, *filter(os.path.isfile, options.include_tests)]
+    check_watchable([*lists, *files])
+    files += (path[1:] for path in options.paths if path.startswith("@"))
+    kept: list[Workers] = []
+
+    def run_changed() -> None:
+        run(kept)
+        options.resume = True
+
+    def reads() -> Files:
+        items = Discovery(options.root, SuiteProblems(lambda problem: None)).items(options.paths)
+        hashes = {path: hash for item in items for path, hash in dependencies(item)}
+        return hashes | {path: file_hash(path) for path in files}
+
+    def folders() -> set[str]:
+        places: set[str] = set()
+        for path in options.paths:
+            for folder, below, _ in os.walk(path, followlinks=True):
+                place = os.path.realpath(folder)
+                below[:] = [] if place in places else [name for name in below if not name.startswith(".")]
+                places.add(place)
+        return places
+
+    try:
+        watch(run_changed, reads, folders)
+    finally:
+        for workers in kept:
+            workers.close()
+
+
+def _checksum(files: Files) -> int:
+    return crc32(repr(sorted(files.items())).encode()) & 0x7FFFFFFF
+
+
+def _shortest(path: str) -> str:
+    return min(os.path.abspath(path), os.path.relpath(path), key=len)
+
+
+def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[], set[str]]) -> Sequence[str]:
+    """Wait until files differ from ``before``; return these. Other changes in their folders are ignored."""
+    from watchfiles import watch
+
+    while True:
+        watched = _folders_of(before) | _folders_of(reads()) | folders()
+        has_looked = False
+        try:
+            for events in watch(
+                *watched,
+                watch_filter=None,
+                debounce=_DEBOUNCE_MS,
+                step=_STEP_MS,
+                rust_timeout=_FIRST_LOOK_MS,
+                yield_on_timeout=True,
+                recursive=False,
+            ):
+                if has_looked and not events:
+                    continue
+                has_looked = True  # the first time also for changes since `before`
+                now = reads()
+                changed = [path for path in before if file_hash(path) != before[path]]
+                changed = changed or [path for path in now if now[path] and path not in before]
+                if changed:
+                    return changed
+                if not (_folders_of(now) | folders()) <= watched:
+                    break
+        except FileNotFoundError:  # a folder has just been removed
+            continue
+        except OSError as error:
+            help = "sysctl fs.inotify.max_user_watches and max_user_instances allow more"
+            raise LimitError(f"the folders of the files cannot be watched: {reason_of(error)}", help=help) from error
+
+
+def _folders_of(files: Iterable[str]) -> set[str]:
+    """The existing folders in which files may appear, change, or be replaced; a link is a file in two folders."""
+    paths = {os.path.abspath(path) for path in files}
+    paths |= {os.path.realpath(path) for path in paths if os.path.islink(path)}
+    folders = set()
+    for folder in {os.path.dirname(path) for path in paths}:
+        while not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        folders.add(folder)
+    return folders

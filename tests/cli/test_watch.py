@@ -1,0 +1,192 @@
+"""``--watch`` of ``run``, ``validate`` and ``test``: files are replaced as editors do, by renaming."""
+
+import io
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tests.cli.test_test_command import DATA, doubled, item
+from tests.crash import crash_shader
+from tests.program import COMMAND, Program, python_path
+from tests.scenes import Scene, glsl
+
+DOUBLE = glsl("data[gl_GlobalInvocationID.x] *= FACTOR;", f'#include "factor.h"\n{DATA}').replace(
+    "\n", "\n#extension GL_GOOGLE_include_directive : enable\n", 1
+)
+
+
+class Watching:
+    """The program with --watch, in ``folder``; `round` returns what it prints until it waits for the next change."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        command = [*COMMAND, *arguments, "--watch"]
+        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert self.process.stdout is not None
+        self._lines = io.TextIOWrapper(self.process.stdout)  # type: ignore[type-var]
+
+    def __enter__(self) -> "Watching":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._lines.close()
+
+    def round(self, **files: str) -> str:
+        """Replace files at once, each by its name with a "_" for the dot."""
+        for name, text in files.items():
+            self.replace(name.replace("_", "."), text)
+        return self.rest()
+
+    def replace(self, name: str, text: str) -> None:
+        partial_file = self.folder / "saved~"
+        partial_file.write_text(text)
+        partial_file.replace(self.folder / name)
+
+    def rest(self) -> str:
+        lines = []
+        for line in self._lines:
+            assert "Traceback" not in line
+            if line.startswith("watching: "):
+                return "".join(lines)
+            lines.append(line)
+        raise AssertionError("it has ended: " + "".join(lines))
+
+    def end(self) -> tuple[int, str]:
+        """The exit code after Ctrl-C, and what was printed since the last round."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60), self._lines.read()
+
+
+Start = Callable[..., Watching]
+
+
+@pytest.fixture
+def start(tmp_path: Path, shader_cache: Path) -> Iterator[Start]:
+    with ExitStack() as stack:
+        yield lambda *arguments: stack.enter_context(Watching(tmp_path, *arguments))
+
+
+@pytest.fixture
+def doubling(scene: Scene) -> str:
+    """The text of a scenario whose shader includes a factor."""
+    scene.file("factor.h", "#define FACTOR 2\n")
+    scene.shader("double", DOUBLE).buffer("x", numpy.arange(4, dtype="uint32"), dst="x.out.npy")
+    return scene.dispatch("double", ["x"], [4]).write("a.json").read_text()
+
+
+def test_a_run_follows_its_files(scene: Scene, start: Start, doubling: str) -> None:
+    """Includes count, and the outputs do not, though another scenario reads them. A scenario that is broken, or a file
+    that is gone, is an error until it is right again. Ctrl-C ends with the exit code of an interrupted run."""
+    other = Scene(scene.folder).shader("double", DOUBLE).buffer("z", src="x.out.npy", size=16, dst="z.out.npy")
+    other.dispatch("double", ["z"], [4]).write("b.json")
+    watching = start("run", "a.json", "b.json")
+    assert watching.rest().count(": ok: ") == 2
+    assert scene.output("z", "u4").tolist() == [0, 4, 8, 12]
+    assert watching.round(factor_h="#define FACTOR 3\n").startswith("changed: factor.h\na.json: ok: ")
+    assert scene.output("z", "u4").tolist() == [0, 9, 18, 27]
+    broken = watching.round(a_json=doubling[:-3])
+    assert broken.startswith("changed: a.json\nerror: a.json:")
+    assert "b.json: ok: " in broken
+    (scene.folder / "factor.h").unlink()
+    assert watching.rest().startswith("changed: factor.h\nerror: a.json:")
+    assert "a.json: ok" not in watching.round(factor_h="#define FACTOR 4\n")
+    assert watching.round(a_json=doubling).startswith("changed: a.json\na.json: ok: ")
+    assert scene.output("z", "u4").tolist() == [0, 16, 32, 48]
+    assert watching.end() == (130, "interrupted\n")
+
+
+def test_a_crash_does_not_end_the_watching(scene: Scene, start: Start, device_name: str) -> None:
+    """Nor does a second one; the next scenario runs, and each change runs all again, in a new process."""
+    crashing = crash_shader(device_name)
+    for name in ("a", "b"):
+        one = Scene(scene.folder).shader(name, crashing)
+        one.buffer("x", numpy.ones(4, "uint32"), dst=f"{name}.npy").dispatch(name, ["x"], [1]).write(f"{name}.json")
+    source = next(path.name for path in scene.folder.iterdir() if path.name.startswith("b."))
+    watching = start("run", "a.json", "b.json")
+    assert watching.rest().count("was ended by SIGSEGV") == 2
+    watching.replace(source, glsl("a[0] = 5u;", "layout(binding = 0) buffer B { uint a[]; };"))
+    mended = watching.rest()
+    assert mended.count("was ended by SIGSEGV") == 1
+    assert "b.json: ok: " in mended
+    assert watching.end() == (130, "interrupted\n")
+
+
+def test_validation_follows_its_files(scene: Scene, start: Start, doubling: str) -> None:
+    watching = start("validate", "later/a.json", "a.json")
+    assert watching.rest().startswith("error: later/a.json: ")
+    assert "'nothing' : undeclared identifier" in watching.round(factor_h="#define FACTOR nothing\n")
+    assert "a.json: valid: " in watching.round(factor_h="#define FACTOR 2\n")
+    (scene.folder / "later").mkdir()
+    watching.replace("later/a.json", '{"resources": [], "commands": []}')
+    assert watching.rest().startswith("changed: later/a.json\nlater/a.json: valid: ")
+    assert watching.end() == (130, "interrupted\n")
+
+
+def test_a_suite_runs_what_changed(tmp_path: Path, start: Start) -> None:
+    """Expectations count as well, and new files of a folder, also in a new folder. Other items keep their results."""
+    for name in ("a", "b"):
+        item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
+    watching = start("test", "suite", "--results", "suite/results")
+    assert "2 Pass\n" in watching.rest()
+    watching.replace("suite/b.check.json", json.dumps(doubled(0, 2, 4, 7)))
+    failed = watching.rest()
+    assert failed.startswith("changed: suite/b.check.json\nFail suite/b.json: ")
+    assert "1 result of the run before taken over\n" in failed
+    watching.replace("suite/b.check.json", json.dumps(doubled(0, 2, 4, 6)))
+    assert "2 Pass\n" in watching.rest()
+    item(tmp_path / "more", "c", doubled(0, 2, 4, 6))
+    (tmp_path / "more").rename(tmp_path / "suite" / "more")
+    added = watching.rest()
+    assert "suite/more/c.json" in added.splitlines()[0]
+    assert "3 Pass\n" in added
+    assert "2 results of the run before taken over\n" in added
+    code, end = watching.end()
+    assert (code, end) == (130, "interrupted\n")
+    assert (tmp_path / "suite" / "results" / "results.csv").read_text().count(",Pass,") == 3
+
+
+def test_a_suite_outlives_errors(tmp_path: Path, start: Start) -> None:
+    """A folder without scenarios, then with a list that is wrong."""
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "skips.txt").write_text("[")
+    watching = start("test", "suite", "--skips", "skips.txt")
+    assert "the pattern '[' is invalid" in watching.rest()
+    assert "no scenario was found in 'suite'" in watching.round(skips_txt="nothing\n")
+    item(tmp_path / "more", "c", doubled(0, 2, 4, 6))
+    (tmp_path / "more").rename(tmp_path / "suite" / "more")
+    assert "1 Pass\n" in watching.rest()
+    assert watching.end() == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ("run /dev/stdin", "/dev/stdin: --watch cannot read a pipe or standard input again\n  help: name a file"),
+        ("test -", "-: --watch cannot read a pipe or standard input again\n  help: name a file"),
+        ("test . --update", "--watch runs scenarios, --list and --update do not\n  help: scenario-runner test --help"),
+        ("test . --cluster local:1", "--watch runs scenarios on this machine, --cluster on others\n  help: scenario-"),
+        ("run a.json --gfxr f", "--gfxr and --watch contradict each other\n  help: capture with a single run"),
+    ],
+)
+def test_what_cannot_be_watched(program: Program, arguments: str, said: str) -> None:
+    ended = program(*arguments.split(), "--watch", stdin="{}")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: {said}")
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_without_the_package(program: Program, tmp_path: Path, command: str) -> None:
+    (tmp_path / "watchfiles.py").write_text("raise ModuleNotFoundError(name='watchfiles')\n")
+    ended = program(command, "a.json", "--watch", env={"PYTHONPATH": python_path(tmp_path)})
+    assert (ended.code, ended.out) == (6, "")
+    message, help = ended.err.splitlines()
+    assert message == "error: --watch needs the Python package 'watchfiles', which is not installed"
+    assert help.endswith(" -m pip install watchfiles")
