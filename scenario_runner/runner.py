@@ -242,7 +242,7 @@ class Runner(OpenedDevice):
             with progress.phase("plan"):
                 return self.plan(loaded, {**own, **changed}, outputs=outputs, output_dir=output_dir)
 
-        return Prepared(loaded, plan_with({}), plan_with, self._execute, uids)
+        return Prepared(loaded, plan_with({}), plan_with, self._execute, uids, self._forget)
 
     @_of_scenario
     def run(

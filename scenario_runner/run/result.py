@@ -207,6 +207,7 @@ class Prepared:
 
     Shaders are compiled and files are looked at when it is made, and raw_data is read: what changes on disk later is
     not seen, except for the content of sources, which each run reads. Warnings about the scenario are logged once.
+    From the second run on, the Runner keeps small resources and recorded commands for the next one, until `close`.
     """
 
     def __init__(
@@ -216,14 +217,18 @@ class Prepared:
         plan_again: Callable[[Mapping[str, Any]], Plan],
         execute: Callable[..., tuple[Printed, ...]],
         by_uid: Callable[[Inputs], Mapping[str, Any]],
+        forget: Callable[[object], None],
     ) -> None:
-        """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids."""
+        """``plan_again`` gives the plan for inputs that change more than their content; ``by_uid`` their uids.
+        ``forget`` destroys what the Runner keeps under a name."""
         self._scenario = scenario
         self._plan = plan
         self._plan_again = plan_again
         self._execute = execute
         self._by_uid = by_uid
-        self._warned = False
+        self._kept = object()  # names what the Runner keeps for it
+        self._forget = forget
+        self._ran = False
         self._context = copy_context()  # which has the Runner's sandbox, where there is one
 
     @property
@@ -270,17 +275,23 @@ class Prepared:
     ) -> Result:
         plan = self._plan
         with progress.measuring(timings.clock if timings else None):
-            if inputs:
-                plan = with_inputs(plan, self._scenario, inputs) or self._plan_again(inputs)
-            if self._warned and plan.warnings:
+            changed = with_inputs(plan, self._scenario, inputs)
+            plan = changed or self._plan_again(inputs)
+            if changed is not None and self._ran:
+                options = options._replace(keep=self._kept)
+            if self._ran and plan.warnings:
                 plan = plan._replace(warnings=())
             collector = Collector(plan)
             sinks = (collector, FileWriter(plan)) if write_files else (collector,)
             printed = self._execute(plan, sinks, options, timings, capture_dir)
-        self._warned = True
+        self._ran = True
         result = Result(collector.data, plan, collector.frames)
         result.printed = printed
         return result
+
+    def close(self) -> None:
+        """Free what the Runner keeps for further runs; a later `run` makes it anew."""
+        self._forget(self._kept)
 
     def __repr__(self) -> str:
         outputs = ", ".join(repr(output.uid) for output in self._plan.outputs) or "none"

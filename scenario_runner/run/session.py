@@ -102,7 +102,7 @@ class OpenedDevice:
         """The number of device objects of each kind that exist now; all zero after `close`.
 
         What the device keeps for the next run has kinds of its own: pipelines, samplers, 'staging buffer', 'staging
-        memory', 'memory block'.
+        memory', 'memory block'. Buffers and others stay as well where a prepared scenario ran twice.
         """
         return self._live if self._objects is None else dict(self._objects.device.live)
 
@@ -131,6 +131,11 @@ class OpenedDevice:
         self._close_device()
         with suppress(OSError, AttributeError, TypeError):  # not the C library of GNU
             ctypes.CDLL(None).malloc_trim(0)
+
+    def _forget(self, name: object) -> None:
+        """Destroy what is kept for a prepared scenario."""
+        if self._objects is not None and not self._objects.device.abandoned:
+            self._objects.runs.drop(name)
 
     def _close_device(self) -> None:
         objects, self._objects = self._objects, None

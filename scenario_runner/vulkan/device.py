@@ -18,7 +18,7 @@ import math  # noqa: F401
 import struct  # noqa: F401
 import threading
 import zlib  # noqa: F401
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
@@ -243,33 +243,42 @@ class InstanceStart:
 class Kept(Generic[_Object]):
     """Objects made once for their content: the ``most`` used last, of ``most_bytes`` together.
 
-    `get` has an object made with an ExitStack that destroys it. Nothing is destroyed but in `trim` and `close`, which
-    are for the time between runs, when nothing is in use.
+    `get` has an object made with an ExitStack that destroys it. Nothing is destroyed but in `drop`, `trim` and
+    `close`, which are for the time between runs, when nothing is in use.
     """
 
     def __init__(self, most: int, most_bytes: int | None = None) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._entries: OrderedDict[Hashable, tuple[_Object, ExitStack]] = OrderedDict()
+        # in the order of their use; an OrderedDict hashes all keys when it is iterated, and those of graphs are large
+        self._entries: dict[Hashable, tuple[_Object, ExitStack]] = {}
 
     def get(self, content: Hashable, make: Callable[[ExitStack], _Object]) -> _Object:
         """The object of this content, made now if it is new."""
-        entry = self._entries.get(content)
+        entry = self._entries.pop(content, None)
         if entry is None:
-            with ExitStack() as stack:
-                value = make(stack)
-                entry = self._entries[content] = value, stack.pop_all()
-        else:
-            self._entries.move_to_end(content)
+            with ExitStack() as failed:
+                stack = failed.enter_context(ExitStack())  # the object may make more with it later
+                entry = make(stack), stack
+                failed.pop_all()
+        self._entries[content] = entry
         return entry[0]
 
+    def drop(self, content: Hashable) -> None:
+        """Destroy the object of this content, if there is one."""
+        if content in self._entries:
+            self._entries.pop(content)[1].close()
+
+    @property
+    def is_full(self) -> bool:
+        """True where `trim` destroys objects. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
+        if len(self._entries) > self._most or self._most_bytes is None:
+            return len(self._entries) > self._most
+        return sum(value.size_bytes for value, _ in self._entries.values()) > self._most_bytes  # type: ignore[attr-defined]
+
     def trim(self) -> None:
-        """Destroy the objects used longest ago. Those of a table with ``most_bytes`` tell their ``size_bytes``."""
-        sizes: list[Any] = []
-        if self._most_bytes is not None and self._entries:
-            sizes = [value.size_bytes for value, _ in self._entries.values()]  # type: ignore[attr-defined]
-        while len(self._entries) > self._most or (sizes and sum(sizes) > (self._most_bytes or 0)):
-            self._entries.popitem(last=False)[1][1].close()
-            del sizes[:1]
+        """Destroy the objects used longest ago, as many as there are too many."""
+        while self.is_full:
+            self._entries.pop(next(iter(self._entries)))[1].close()
 
     def close(self) -> None:
         """Destroy all objects, the newest first; calling it again does nothing."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack, closing, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner import errors, log, progress
 from scenario_runner.kinds import load
 from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.device import Device, Kept
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
 from scenario_runner.vulkan.pipeline import PipelineCache, allocate_sets
@@ -36,6 +36,8 @@ class DeviceObjects:
         self._stack.callback(device.samplers.close)
         self.memory = MemoryBlocks(device)
         self._stack.callback(self.memory.close)
+        self.runs: Kept[Execution] = Kept(_MOST_RUNS, _MOST_RUN_BYTES)
+        self._stack.callback(self.runs.close)
 
     @cached_property
     def submission(self) -> Submission:
@@ -47,11 +49,26 @@ class DeviceObjects:
         """The way in and out of resources, with its staging memory."""
         return Transfer(self.device, self._stack)
 
+    def trim(self) -> None:
+        """Destroy what was used longest ago, between runs: nothing is in use then."""
+        tables: tuple[Kept[Any], ...] = (self.pipelines.shaders, self.pipelines.graphs, self.device.samplers)
+        if any(table.is_full for table in tables):
+            self.runs.close()  # their commands may use what is destroyed
+        for table in (self.runs, *tables):
+            table.trim()
+
     def close(self) -> None:
         """Destroy everything, unless the device is abandoned; calling it again does nothing."""
         if self.device.abandoned:
             self._stack.pop_all()
         self._stack.close()
+
+
+# What is kept of prepared scenarios: so many runs, with so many bytes of resources and recorded commands together.
+_MOST_RUNS = 8
+_MOST_RUN_BYTES = 64 << 20
+# Of a recorded command, about.
+_COMMAND_BYTES = 1 << 10
 
 
 # Called at the end of each frame that a boundary ends or that captures: iteration (from 0), frame, what it captured.
@@ -65,7 +82,8 @@ class RunOptions(NamedTuple):
 
     ``repeat`` iterations; before each, every buffer gets its initial bytes again unless ``keep_state``. A dry run does
     everything but submit the frames. ``timeout_s`` bounds the wait for each submission (None: no bound). ``capture``
-    lets RenderDoc capture parts of the first iteration.
+    lets RenderDoc capture parts of the first iteration. ``keep`` identifies what runs again, each time with a plan that
+    differs in content and push constants alone: resources and recorded commands then stay for the next run.
 
     ``on_measured`` has shaders measured, on a device that was opened with what `measurements.instrumentation_required`
     says, and is called with the measurements at the end. ``on_timed`` has every operation measured on the device, and
@@ -77,6 +95,7 @@ class RunOptions(NamedTuple):
     keep_state: bool = False
     dry_run: bool = False
     timeout_s: float | None = None
+    keep: Hashable = None
     capture: FrameCapture | None = None
     on_frame: OnFrame | None = None
     on_outputs: OnOutputs | None = None
@@ -86,11 +105,12 @@ class RunOptions(NamedTuple):
 
 
 class Execution:
-    """The Vulkan objects of one run; every one is released with ``stack``."""
+    """The Vulkan objects of one run, and of further runs with other content; every one is released with ``stack``."""
 
     def __init__(self, objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> None:
         self._device = device = objects.device
         self._plan, self._options = plan, options
+        self._shape = None if options.keep is None else _shape(plan)
         progress.doing("creating its resources")
         watched = device.instance.watched
         with progress.phase("create", "resources"):
@@ -111,7 +131,8 @@ class Execution:
             sets = allocate_sets(cache, stack, plan.descriptor_lists, resources)
         self.graphs = graphs
         self._flows: list[Any] = [graph for graph in graphs if graph.kind == "optical_flow"]
-        self._prepared = Prepared(device, plan, resources, pipelines, graphs, sets, graphics)
+        described = plan._replace(resources={})  # content goes with its run
+        self._prepared = Prepared(device, described, resources, pipelines, graphs, sets, graphics)
         self._labels: Labels | None = None
         if device.instance.labels:
             self._labels = Labels(self._prepared)
@@ -121,7 +142,7 @@ class Execution:
         self._pool = CommandPool(device, stack)
         self._submission = objects.submission
         self._has_boundaries = FRAME_BOUNDARY in device.enabled.extensions
-        self._recorded: dict[int, Any] = {}
+        self._recorded: dict[int, tuple[Any, FramePlan]] = {}
         self._spare: Any = None
         self._moved: set[str] = set()
         self.instrumentation: Instrumentation | None = None
@@ -130,6 +151,28 @@ class Execution:
         self.timestamps: Timestamps | None = None
         if options.on_timed is not None:
             self.timestamps = load("vulkan.measurements:Timestamps")(device, stack)
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimate the memory of the resources and of the recorded commands."""
+        sizes: list[int] = [resource.plan.size_bytes for resource in self._resources.values()]
+        return sum(sizes) + _COMMAND_BYTES * sum(len(frame.operations) for _, frame in self._recorded.values())
+
+    def suits(self, plan: Plan) -> bool:
+        """Return whether it can run a plan of the same origin: the same resources have content."""
+        return self._shape == _shape(plan)
+
+    def restart(self, plan: Plan, options: RunOptions) -> None:
+        """Take over the content, push constants and options of a further run."""
+        self._plan, self._options = plan, options
+        for uid, resource in self._resources.items():
+            resource.plan = plan.resources[uid]
+
+    def rest(self) -> None:
+        """Let go of the content and of the receivers of the latest run."""
+        self._plan, self._options = self._prepared.plan, RunOptions()
+        for resource in self._resources.values():
+            resource.plan = resource.plan._replace(source=None)
 
     def run(self) -> None:
         """Fill, run and read back; raises DeviceError, FileError and their kin, with the place of the frame."""
@@ -190,7 +233,7 @@ class Execution:
         if capture is not None:
             parts = [captured for part in parts for captured in capture.parts(part)]
         # with optical flows, recording changes what was recorded before
-        keep = options.repeat > 1 and len(parts) == 1 and not self._flows
+        keep = (options.repeat > 1 or options.keep is not None) and len(parts) == 1 and not self._flows
         for part in parts:
             is_last = part is parts[-1]
             if capture is not None:
@@ -238,12 +281,13 @@ class Execution:
 
     def _commands(self, index: int, frame: FramePlan, *, keep: bool, is_last: bool) -> Any:
         """The command buffer of a frame, or of a part of it; recorded once where it is used again."""
-        commands = self._recorded.get(index)
-        if commands is not None:
+        commands, recorded = self._recorded.get(index, (None, None))
+        if recorded == frame:  # which has other push constants in another run
             return commands
-        commands = self._spare or self._pool.allocate()
+        if commands is None:
+            commands, self._spare = self._spare or self._pool.allocate(), None
         if keep:
-            self._recorded[index] = commands
+            self._recorded[index] = commands, frame
         else:
             self._spare = commands
         labels = self._labels
@@ -323,15 +367,34 @@ def _parts_of(frame: FramePlan) -> list[FramePlan]:
     return [frame._replace(operations=tuple(part)) for part in parts]
 
 
+def _shape(plan: Plan) -> list[Any]:
+    """Reduce resources to what decides about their Vulkan objects: images without content are filled in another way."""
+    return [(resource._replace(source=None), resource.source is None) for resource in plan.resources.values()]
+
+
+def _can_keep(device: Device, plan: Plan, options: RunOptions) -> bool:
+    """Return whether nothing asks for a run of its own: measurements, reports, captures, labels, sessions of flows."""
+    asked = options.capture, options.on_measured, options.on_timed, options.on_graphs, device.driver_cache
+    flows = any(graph.kind == "optical_flow" for graph in plan.graph_pipelines)
+    return not (options.dry_run or device.instance.labels or flows or any(part is not None for part in asked))
+
+
 def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
     """Carry out ``plan`` on the device of ``objects``; whatever it made is released, also when something fails.
+
+    What a run with `RunOptions.keep` made stays with ``objects`` where it ended well.
 
     Raises DeviceError (or a kind of it), OutOfMemoryError, UnsupportedError, FileError from sources and callbacks.
     """
     device = objects.device
+    if not _can_keep(device, plan, options):
+        options = options._replace(keep=None)
     with ExitStack() as stack:
         try:
-            execution = Execution(objects, plan, options, stack)
+            if options.keep is None:
+                execution = Execution(objects, plan, options, stack)
+            else:
+                execution = _kept(objects, plan, options, stack)
             execution.run()
             if execution.instrumentation is not None and options.on_measured is not None:
                 options.on_measured(execution.instrumentation)
@@ -339,6 +402,9 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
                 options.on_timed(execution.timestamps, [graph.session_bytes for graph in execution.graphs])
             if options.on_graphs is not None and not options.dry_run:
                 options.on_graphs(execution.graphs)
+            if options.keep is not None:
+                execution.rest()
+                stack.pop_all()
         finally:
             if device.abandoned:
                 stack.pop_all()  # still in use by work that did not finish
@@ -346,5 +412,16 @@ def execute(objects: DeviceObjects, plan: Plan, options: RunOptions) -> None:
                 # Other submissions may be on their way: the driver has to let go of what is about to be destroyed.
                 # On a lost device this returns in finite time, whatever it returns.
                 device.fn.vkDeviceWaitIdle(device.handle)
-    for table in (objects.pipelines.shaders, objects.pipelines.graphs, device.samplers):
-        table.trim()  # nothing is in use between runs
+    objects.trim()
+
+
+def _kept(objects: DeviceObjects, plan: Plan, options: RunOptions, stack: ExitStack) -> Execution:
+    """Return the execution of an earlier run, or a new one, ready to run; dropped with ``stack``."""
+    runs, make = objects.runs, partial(Execution, objects, plan, options)
+    stack.callback(runs.drop, options.keep)
+    execution = runs.get(options.keep, make)
+    if not execution.suits(plan):
+        runs.drop(options.keep)
+        execution = runs.get(options.keep, make)
+    execution.restart(plan, options)
+    return execution
