@@ -301,10 +301,12 @@ class Runner(OpenedDevice):
         dry_run: bool = False,
         timings: Timings | None = None,
         dump: DumpRequest | None = None,
+        write_files: bool = True,
     ) -> Plan:
         """Run a scenario for its files alone: results go straight from the device to disk. Returns what was planned.
 
-        ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands."""
+        ``timings`` is given what the run took. ``dump`` asks for the content of resources after commands, which is all
+        that is written without ``write_files``."""
         progress.doing("reading it")
         options = RunOptions(repeat, keep_state, dry_run)
         with progress.measuring(timings.clock if timings else None):
@@ -317,7 +319,8 @@ class Runner(OpenedDevice):
             from scenario_runner.scenario.loader import as_scenario
 
             files = DumpFiles(as_scenario(scenario), plan, dump, options, lambda: self._opened_name)
-            self._execute(files.plan, (FileWriter(files.whole), files), options, timings, capture_dir)
+            sinks: tuple[Sink, ...] = (FileWriter(files.whole), files) if write_files else (files,)
+            self._execute(files.plan, sinks, options, timings, capture_dir)
         return plan
 
     @_of_scenario

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from scenario_runner import Runner, log
+from tests.devices import two_devices  # noqa: F401  (a fixture)
 from tests.layers import layer_from
 from tests.program import Program, run_program
 from tests.scenes import Scene

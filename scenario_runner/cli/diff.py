@@ -1,26 +1,66 @@
-"""``scenario-runner diff DIR DIR``: the first command and resource at which two dumps of a scenario differ."""
+"""``scenario-runner diff``: the first command and resource at which two dumps of a scenario differ, or its runs on two
+devices.
+"""
 
 import argparse
 import json
 import math
+import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from scenario_runner.cli.messages import show_first, show_table
-from scenario_runner.cli.view import error_text, show_difference
+from scenario_runner.cli.view import error_text, show_difference, show_errors
 from scenario_runner.errors import UsageError
+from scenario_runner.files.source import is_model
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex, read_index
+from scenario_runner.suite.device_dumps import DeviceDump, dump_on
+from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted, one_line
 from scenario_runner.viewing.difference import Compared, Difference, Scenarios, Tolerance, compared, scenarios
 
 _MOST_SHOWN = 10
+_HELP = "scenario-runner diff DIR DIR, or scenario-runner diff --devices A B FILE"
 _KEYS = ("iteration", "command", "command_kind", "pointer", "segment", "resource", "mip", "aspect", "file")
 
 
 def main(options: argparse.Namespace) -> int:
     """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
+    if options.devices is not None:
+        return _of_devices(options)
+    if len(options.paths) != 2:
+        raise UsageError(f"expected the folders of two dumps, {len(options.paths)} were given", help=_HELP)
+    one, other = map(read_index, options.paths)
+    return _compare(options, one, other, (one_line(one.folder), one_line(other.folder)))
+
+
+def _of_devices(options: argparse.Namespace) -> int:
+    """Run a scenario on two devices, and compare the dumps. Where the run failed on both, the exit code is its own."""
+    if len(options.paths) != 1 or is_model(options.paths[0]):
+        raise UsageError("--devices takes one scenario file", help=_HELP)
+    kept = nullcontext(options.output) if options.output else temporary_folder()
+    with kept as folder:
+        dumps = [
+            dump_on(device, options.paths[0], os.path.join(folder, name), options.timeout)
+            for device, name in zip(options.devices, ("first", "second"), strict=True)
+        ]
+        failed = [dump for dump in dumps if dump.outcome.status != "Pass"]
+        commands = max(dump.dumped.commands for dump in dumps)  # one that failed early has none
+        one, other = (dump.dumped._replace(commands=commands) for dump in dumps)
+        code = _compare(options, one, other, (dumps[0].name, dumps[1].name), dumps)
+    return failed[0].outcome.exit_code if len(failed) == 2 else code
+
+
+def _compare(
+    options: argparse.Namespace,
+    one: DumpIndex,
+    other: DumpIndex,
+    names: tuple[str, str],
+    dumps: Sequence[DeviceDump] = (),
+) -> int:
+    """Compare two dumps, and show how they differ. Returns 0 where they do not, else 1."""
     elements = dict(options.dtype)
-    one, other = map(read_index, options.folders)
     resources = {entry.resource for index in (one, other) for entry in index.entries if entry.format is None}
     for uid in elements:
         if uid is not None and uid not in resources:
@@ -28,37 +68,52 @@ def main(options: argparse.Namespace) -> int:
     pairs = scenarios(one, other)
     tolerance = Tolerance(options.atol, options.rtol, options.ulp)
     all_compared = list(compared(one, other, tolerance, elements))
+    first = next((pair for pair in all_compared if not pair.difference.is_equal), None)
     if options.json:
-        print(json.dumps(_as_json(one, other, pairs, all_compared), indent=1))
+        of_devices = {"devices": list(map(_dump_json, dumps))} if dumps else {}
+        print(json.dumps({**_as_json(one, other, pairs, all_compared), **of_devices}, indent=1))
     else:
-        _show_scenarios(one, other, pairs)
-        _show_contents(one, other, pairs, all_compared)
-    return 0 if pairs.are_equal and all(pair.difference.is_equal for pair in all_compared) else 1
+        _show_runs(dumps)
+        _show_scenarios((one, other), names, pairs)
+        _show_contents(names, pairs, all_compared, is_short=bool(dumps))
+    if first is not None and (options.png or not options.json):
+        show_errors(first.difference, first.contents(), options.png)
+    return 0 if pairs.are_equal and first is None else 1
 
 
-def _show_scenarios(one: DumpIndex, other: DumpIndex, pairs: Scenarios) -> None:
+def _show_runs(dumps: Sequence[DeviceDump]) -> None:
+    """Print how the runs on devices ended that have failed."""
+    for dump in dumps:
+        if dump.outcome.status != "Pass":
+            print(f"{one_line(dump.name)}: {dump.outcome.status}: {one_line(dump.outcome.reason)}")
+
+
+def _show_scenarios(indexes: tuple[DumpIndex, DumpIndex], names: tuple[str, str], pairs: Scenarios) -> None:
     """Print the differences of the scenarios."""
-    for index in (one, other):
+    for index, name in zip(indexes, names, strict=True):
         if not index.complete:
-            print(f"{one_line(index.folder)} is not complete: its run failed")
+            print(f"{name} is not complete: its run failed")
     if pairs.commands:
         print(f"the scenarios have different commands ({len(pairs.commands)}):")
         kinds = [(number, first or "none", second or "none") for number, first, second in pairs.commands]
         show_first(["  command {}: {} against {}".format(*row) for row in kinds], _MOST_SHOWN)
-    for index, entries in ((one, pairs.only_one), (other, pairs.only_other)):
+    for name, entries in zip(names, (pairs.only_one, pairs.only_other), strict=True):
         lines = [f"{_place(entry)}, {_name(entry, entry.mip)}" for entry in entries]
-        show_first(lines, _MOST_SHOWN, f"only in {one_line(index.folder)}: ")
+        show_first(lines, _MOST_SHOWN, f"only in {name}: ")
 
 
-def _show_contents(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: Sequence[Compared]) -> None:
-    """Print the first content that differs, and a line for each that does."""
-    folders = f"{one_line(one.folder)} and {one_line(other.folder)}"
+def _show_contents(
+    names: tuple[str, str], pairs: Scenarios, all_compared: Sequence[Compared], *, is_short: bool
+) -> None:
+    """Print the first content that differs, and a line for each that does. ``is_short``: without paths of files."""
+    both = " and ".join(names)
     different = [pair for pair in all_compared if not pair.difference.is_equal]
     count = counted(len(all_compared), "content")
     if different:
         first = different[0]
-        print(f"{folders} first differ {_place(first.entry)}, at {_name(first.entry, first.mip)}:")
-        show_difference(first.difference, first.one, first.other, indent="  ")
+        print(f"{both} first differ {_place(first.entry)}, at {_name(first.entry, first.mip)}:")
+        shown = ("the first", "the second") if is_short else (first.one, first.other)
+        show_difference(first.difference, *shown, indent="  ")
         headings = ("command", "kind", "resource", "different", "elements", "absolute", "ULP")
         show_table([headings, *map(_row, different)])
         print(f"{count} compared: {len(all_compared) - len(different)} equal, {len(different)} different")
@@ -66,7 +121,7 @@ def _show_contents(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compa
     tolerated = sum(pair.difference.tolerated for pair in all_compared)
     within = f", {tolerated} elements within the tolerance" if tolerated else ""
     equal = "are equal" if pairs.are_equal else "are equal in what both have"
-    print(f"{folders} {equal}: {count} compared{within}")
+    print(f"{both} {equal}: {count} compared{within}")
 
 
 def _row(compared: Compared) -> tuple[str, ...]:
@@ -110,6 +165,11 @@ def _as_json(one: DumpIndex, other: DumpIndex, pairs: Scenarios, all_compared: S
         "only_in_first": list(map(_entry_json, pairs.only_one)),
         "only_in_second": list(map(_entry_json, pairs.only_other)),
     }
+
+
+def _dump_json(dump: DeviceDump) -> dict[str, Any]:
+    described = {key: getattr(dump.device, key) for key in ("choice", "name", "uuid", "driver")}
+    return {**described, "status": dump.outcome.status, "reason": dump.outcome.reason}
 
 
 def _entry_json(entry: DumpEntry) -> dict[str, Any]:

@@ -172,7 +172,9 @@ def _test(parser: Parser) -> None:
     add(group, "--list", "print the names of what would run, and run nothing")
 
     group = parser.add_argument_group("how they run")
-    add(group, "--devices D,…", "'all', or indexes, UUIDs or names of devices", default=())
+    add(group, "--devices D,…", "'all' of the fastest kind, 'gpus', or indexes, UUIDs or names", default=())
+    each = "run all on each of --devices (default: gpus), and show how the verdicts differ"
+    add(group, "--each-device", each, action="store_const", const="each_device:main", dest="work")
     add(group, "--jobs N", "processes for each device (default: what suits it)", type=jobs)
     add(group, "--cluster SCHEDULER", "run on workers of Dask: tcp://host:8786, a scheduler's *.json, or local:N here")
     retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
@@ -267,10 +269,16 @@ def _view(parser: Parser) -> None:
 
 
 def _diff(parser: Parser) -> None:
-    """Find the first command and resource at which two dumps (run --dump-all DIR) of a scenario differ.
-    The exit code is 0 where they are equal and 1 where they differ.
+    """Find the first command and resource at which two dumps (run --dump-all DIR) of a scenario differ, or its runs on
+    two devices. The exit code is 0 where they are equal and 1 where they differ.
     """
-    add(parser, "folders DIR", "a folder that --dump-all or --dump-dir named", nargs=2)
+    parser.usage = "scenario-runner diff DIR DIR [options]\n       scenario-runner diff --devices A B FILE [options]"
+    add(parser, "paths DIR", "a folder that --dump-all or --dump-dir named; with --devices a scenario", nargs="*")
+    add(parser, "--devices", "run FILE on both, each in a process that may crash", nargs=2, metavar=("A", "B"))
+    limit = f"with --devices: end a run that takes more than S seconds (default: {ITEM_TIMEOUT_S:g})"
+    add(parser, "--timeout S", limit, default=ITEM_TIMEOUT_S)
+    add(parser, "--output DIR", "with --devices: keep the dumps, in DIR/first and DIR/second")
+    add(parser, "--png OUT", "write the errors of the first difference as colours to a PNG file")
     shared.add_tolerance_options(parser)
     types = "type of a buffer's bytes, or of all buffers', such as float32 (default: what shaders see in them)"
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)

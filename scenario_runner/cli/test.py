@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from argparse import Action, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.util import find_spec
 from itertools import chain, islice
@@ -54,6 +54,7 @@ _LOOKED_AHEAD: Final = 1000
 _OF_WORKERS: Final = ("device", "timeout_s")
 _EMPTY: Final = "SR-SUITE-009"
 _DEMO: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
+_OnResults = Callable[[MergedJournals, SuiteInfo], object]
 
 
 def main(options: Namespace) -> int:
@@ -75,17 +76,20 @@ def main(options: Namespace) -> int:
         if options.watch:
             from scenario_runner.cli.watch import watch_suite  # needs a package
 
-            watch_suite(options, lambda kept: _run(options, folder, kept))
-        return _run(options, folder)
+            watch_suite(options, lambda kept: run_suite(options, folder, kept))
+        return run_suite(options, folder)
 
 
-def _run(options: Namespace, folder: str, kept: list[Workers] | None = None) -> int:
+def run_suite(
+    options: Namespace, folder: str, kept: list[Workers] | None = None, on_results: _OnResults | None = None
+) -> int:
+    """Run a suite with settled options; ``folder`` gets the journal, and ``on_results`` all results at the end."""
     with SuiteDisplay(verbose=options.verbose, quiet=options.quiet) as display:
 
         def show(problem: Diagnostic) -> None:
             display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
 
-        return _Suite(options, folder, display, SuiteProblems(show, strict=options.strict), kept).run()
+        return _Suite(options, folder, display, SuiteProblems(show, strict=options.strict), kept, on_results).run()
 
 
 def settle(options: Namespace) -> None:
@@ -165,9 +169,11 @@ class _Suite:
         folder: str,
         display: SuiteDisplay,
         problems: SuiteProblems,
-        kept: list[Workers] | None = None,
+        kept: list[Workers] | None,
+        on_results: _OnResults | None,
     ) -> None:
         self._options = options
+        self._on_results = on_results
         self._folder = folder
         self._display = display
         self._problems = problems
@@ -414,7 +420,7 @@ class _Suite:
                 lines.append(f"results: {options.results}")
         except ScenarioRunnerError as error:
             self._problems.failed(error)
-        if journal is None or not self._options.reports:
+        if journal is None or not (self._options.reports or self._on_results):
             return lines
         try:
             merged = MergedJournals([journal.path], self._problems)
@@ -431,6 +437,8 @@ class _Suite:
             results=self._folder,
             incomplete="; ".join(messages) or merged.not_run(),
         )
+        if self._on_results is not None:
+            self._on_results(merged, info)
         return lines + write_reports(self._options.reports, merged, info, self._problems)
 
     def _report_unmatched(self) -> None:

@@ -76,13 +76,20 @@ def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     one, other = (_content(path, options) for path in (first, second))
     difference = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
     show_difference(difference, first, second)
-    console = None if difference.is_equal else _color_console()
-    if (options.png or console is not None) and difference.mismatch is None and difference.total:
-        absolute = difference.errors.get("absolute")
-        greatest = options.range[1] if options.range else absolute.value if absolute else 1.0
-        picture = heat(error_map(one, other), greatest if math.isfinite(greatest) else 1.0)
-        _output(picture, options.png, console, brightest=True)
+    show_errors(difference, (one, other), options.png, options.range)
     return 0 if difference.is_equal else 1
+
+
+def show_errors(
+    difference: Difference, contents: tuple[Content, Content], png: str | None, limits: Sequence[float] | None = None
+) -> None:
+    """Show the errors of two contents as a picture, on a terminal with colours and in a PNG file."""
+    console = None if difference.is_equal else _color_console()
+    if (png or console is not None) and difference.mismatch is None and difference.total:
+        absolute = difference.errors.get("absolute")
+        greatest = limits[1] if limits else absolute.value if absolute else 1.0
+        picture = heat(error_map(*contents), greatest if math.isfinite(greatest) else 1.0)
+        _output(picture, png, console, brightest=True)
 
 
 def show_difference(difference: Difference, one: str, other: str, indent: str = "") -> None:

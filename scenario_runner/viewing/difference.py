@@ -162,6 +162,14 @@ class Compared(NamedTuple):
     difference: Difference
     one: str
     other: str
+    level: int
+    elements: tuple[Element | None, Element | None]
+
+    def contents(self) -> tuple[Content, Content]:
+        """Read the ``level`` of both files, of which ``elements`` are the types. Raises FileError."""
+        pairs = zip((self.one, self.other), self.elements, strict=True)
+        first, second = (read_content(path, mip=self.level, element=element) for path, element in pairs)
+        return first, second
 
 
 class Scenarios(NamedTuple):
@@ -199,20 +207,17 @@ def compared(
         counterpart = others.get(entry.key)
         if counterpart is None:
             continue
-        paths = [os.path.join(one.folder, entry.file), os.path.join(other.folder, counterpart.file)]
+        paths = os.path.join(one.folder, entry.file), os.path.join(other.folder, counterpart.file)
         for path, sha256 in zip(paths, (entry.sha256, counterpart.sha256), strict=True):
             _check(path, sha256)
         levels = entry.mips or 1 if entry.mip is None else 1
         for level in range(levels):
             mip = level if levels > 1 else entry.mip
-            difference = Difference()
+            first, second = (_element_of_dump(path, entry, counterpart, elements) for path in paths)
+            pair = Compared(entry, mip, Difference(), *paths, level, (first, second))
             if entry.sha256 != counterpart.sha256:
-                first, second = (
-                    read_content(path, mip=level, element=_element_of_dump(path, entry, counterpart, elements))
-                    for path in paths
-                )
-                difference = compare(first, second, tolerance)
-            yield Compared(entry, mip, difference, *paths)
+                pair = pair._replace(difference=compare(*pair.contents(), tolerance))
+            yield pair
 
 
 def _element_of_dump(

@@ -135,23 +135,35 @@ _HEAD_SIZE: Final = 256 << 10  # room for the elements around the cases
 _ATTEMPTS_MAX: Final = 10
 _ATTACHMENTS_MAX: Final = 100
 
+_TestSuite = tuple[SuiteInfo, list[tuple[str, str]]]
+"""A suite and the text and the outcome of each of its cases."""
 
-def write_junit(path: str, results: Iterable[Result], info: SuiteInfo, *, size_max: int = FILE_SIZE_MAX) -> list[str]:
-    """Write ``path`` and return the files: further ones, such as 'junit-2.xml' after 'junit.xml', hold what would make
-    it larger than ``size_max`` bytes. Those of a longer report before are removed.
+
+def write_junit(
+    path: str,
+    results: Iterable[Result],
+    info: SuiteInfo,
+    *others: tuple[Iterable[Result], SuiteInfo],
+    size_max: int = FILE_SIZE_MAX,
+) -> list[str]:
+    """Write ``path`` with a testsuite, and one for each of ``others``; return the files: further ones, such as
+    'junit-2.xml' after 'junit.xml', hold what would make it larger than ``size_max`` bytes. Those of a longer report
+    before are removed.
 
     Each file appears complete or not at all. Raises FileError.
     """
     written: list[str] = []
-    part: list[tuple[str, str]] = []
+    part: list[_TestSuite] = []
     size = 0
-    for text, outcome in _cases(results, info):
-        if part and size + len(text.encode()) > size_max - _HEAD_SIZE:
-            written.append(_write_part(path, len(written) + 1, part, info))
-            part, size = [], 0
-        part.append((text, outcome))
-        size += len(text.encode())
-    written.append(_write_part(path, len(written) + 1, part, info))
+    for suite_results, suite in ((results, info), *others):
+        part.append((suite, []))
+        for text, outcome in _cases(suite_results, suite):
+            if size and size + len(text.encode()) > size_max - _HEAD_SIZE * len(part):
+                written.append(_write_part(path, len(written) + 1, part))
+                part, size = [(suite, [])], 0
+            part[-1][1].append((text, outcome))
+            size += len(text.encode())
+    written.append(_write_part(path, len(written) + 1, part))
     with suppress(OSError):  # what an earlier report has left: numbered files that say which part of it they are
         for number in count(len(written) + 1):
             with open(_numbered(path, number), "rb") as file:
@@ -171,10 +183,26 @@ def _part_property(number: int) -> str:
     return _element("property", name="part", value=str(number))
 
 
-def _write_part(path: str, number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) -> str:
-    path, outcomes = _numbered(path, number), Counter(outcome for _, outcome in cases)
-    counts = {"name": info.title, "tests": str(len(cases))}
-    counts |= {"failures": str(outcomes["failure"]), "errors": str(outcomes["error"]), "time": f"{info.seconds:.3f}"}
+def _write_part(path: str, number: int, part: Sequence[_TestSuite]) -> str:
+    path = _numbered(path, number)
+    suites = "".join(f"{_test_suite(number, cases, info)}\n" for info, cases in part)
+    counts = _counts([case for _, cases in part for case in cases], *(info for info, _ in part))
+    with OutputFile(path) as file:
+        text = _element("testsuites", f"\n{suites}", **counts)
+        file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode())
+    return path
+
+
+def _counts(cases: Sequence[tuple[str, str]], *infos: SuiteInfo) -> dict[str, str]:
+    """The attributes that testsuites and testsuite have in common."""
+    outcomes = Counter(outcome for _, outcome in cases)
+    counts = {"name": ", ".join(info.title for info in infos), "tests": str(len(cases))}
+    counts |= {"failures": str(outcomes["failure"]), "errors": str(outcomes["error"])}
+    return counts | {"time": f"{sum(info.seconds for info in infos):.3f}"}
+
+
+def _test_suite(number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) -> str:
+    """The element of one suite in the part ``number``."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
     properties = [
         ("version", info.version),
@@ -184,12 +212,9 @@ def _write_part(path: str, number: int, cases: Sequence[tuple[str, str]], info: 
     ]
     elements = [_part_property(number), *(_element("property", name=name, value=value) for name, value in properties)]
     content = _element("properties", "\n".join(["", *elements, ""])) + "\n" + "".join(text for text, _ in cases)
-    more = {"skipped": str(outcomes["skipped"]), "timestamp": stamp, "hostname": info.host}
-    suite = _element("testsuite", f"\n{content}", **counts, **more)
-    suites = _element("testsuites", f"\n{suite}\n", **counts)
-    with OutputFile(path) as file:
-        file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n{suites}\n'.encode())
-    return path
+    skipped = sum(outcome == "skipped" for _, outcome in cases)
+    more = {"skipped": str(skipped), "timestamp": stamp, "hostname": info.host}
+    return _element("testsuite", f"\n{content}", **_counts(cases, info), **more)
 
 
 def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, str]]:
@@ -207,11 +232,12 @@ def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, st
         outcome, inside = _inside(result, info)
         # the folder, with the points between its parts that Jenkins takes for packages
         folder = os.path.dirname(one_line(result.item.id, 4096)).strip("/").replace(".", "_").replace("/", ".")
-        place = {"classname": folder or "suite", "name": name, "time": f"{result.seconds:.3f}"}
+        folder = ".".join(filter(None, (info.package, folder))) or "suite"
+        place = {"classname": folder, "name": name, "time": f"{result.seconds:.3f}"}
         yield _element("testcase", "\n".join(["", *inside, ""]) if inside else "", **place) + "\n", outcome
     if info.incomplete:
         error = _element("error", escape(info.incomplete), message=_first_line(info.incomplete), type="Incomplete")
-        yield _element("testcase", f"\n{error}\n", classname="suite", name=INCOMPLETE) + "\n", "error"
+        yield _element("testcase", f"\n{error}\n", classname=info.package or "suite", name=INCOMPLETE) + "\n", "error"
 
 
 def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:

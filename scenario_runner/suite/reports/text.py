@@ -27,7 +27,7 @@ class SuiteInfo(NamedTuple):
     device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
     and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
     them where it ``is_temporary``. ``incomplete`` says why not every item has a result, where one has none. ``repeat``
-    tells how the item of a result runs again.
+    tells how the item of a result runs again. ``package`` is what JUnit's class names begin with.
     """
 
     title: str = "scenario-runner"
@@ -43,6 +43,7 @@ class SuiteInfo(NamedTuple):
     is_temporary: bool = False
     incomplete: str = ""
     repeat: Callable[[Result], Repeat] = lambda result: Repeat()
+    package: str = ""
 
     def repeat_command(self, result: Result) -> str:
         """The command that runs one item again, for a shell in ``folder``."""

@@ -12,7 +12,8 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 class WorkerOptions(NamedTuple):
     """The devices, the number of workers, and the work of each of them.
 
-    ``devices`` are indexes, UUIDs or (parts of) names, or "all"; without any it is the one that a run would take.
+    ``devices`` are indexes, UUIDs or (parts of) names, "all" of the fastest kind, or "gpus": all but those of the CPU,
+    unless there is nothing else. Without any it is the one that a run would take.
     ``jobs`` is the number of workers for each device, 0 for as many as suit it. ``timeout_s`` bounds each run of an
     item that has no limit of its own, and ``timeout_origin`` says in messages who set it; a worker waits so long for
     the device, and is killed when it takes longer (`progress.ended_after_s`). ``start_timeout_s`` bounds the start of a
@@ -55,11 +56,12 @@ class Job(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A device that items run on; all fields are empty until a worker has opened it. ``given_up`` says why it gets no
-    further items."""
+    """A device that items run on; the fields about it are empty until a worker has opened it. ``given_up`` says why it
+    gets no further items. ``choice`` is the index, UUID or name that it was chosen by."""
 
     uuid: str = ""
     name: str = ""
     driver: str = ""
     type: str = ""
     given_up: str = ""
+    choice: str = ""

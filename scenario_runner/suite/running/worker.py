@@ -143,14 +143,17 @@ def _end_of(descriptor: int) -> str:
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
-    """Choose devices by their names, each once; "all" are those of the fastest kind. Raises NoDeviceError.
+    """Choose devices by their names, each once; "all" are those of the fastest kind, "gpus" all that can run scenarios
+    but for those of the CPU, unless there is nothing else. Raises NoDeviceError.
 
     A device is returned as its UUID, or as its index if several have that UUID."""
     devices = Instance().physical_devices
-    named = {choose(devices, name).index for name in names if name != "all"}
-    if "all" in names:
-        kind = choose(devices, None).type
-        named |= {device.index for device in devices if device.type == kind and device.unusable_because() is None}
+    words = {"all", "gpus"}.intersection(names)
+    named = {choose(devices, name).index for name in names if name not in words}
+    if words:
+        fastest = choose(devices, None).type
+        kinds = {fastest} if "gpus" not in words or fastest == "cpu" else {device.type for device in devices} - {"cpu"}
+        named |= {device.index for device in devices if device.type in kinds and device.unusable_because() is None}
     uuids = [device.uuid for device in devices]
     unique = [device.uuid if uuids.count(device.uuid) == 1 else str(device.index) for device in devices]
     return [unique[index] for index in sorted(named)]
@@ -264,7 +267,7 @@ class UsedDevice:
     def __init__(self, request: DeviceRequest, jobs: int) -> None:
         """A request for several devices is only a query: its worker lists them and runs no items."""
         self.request = request
-        self.about = Device()
+        self.about = Device(choice=request if isinstance(request, str) else "")
         self.error: ScenarioRunnerError | None = None
         """The reason for which it is given up."""
         self.jobs = jobs
@@ -277,7 +280,7 @@ class UsedDevice:
 
     def opened(self, about: Device) -> None:
         """Note the device that a worker has opened."""
-        self.about = about
+        self.about = about._replace(choice=self.about.choice)
         self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
     def most_workers(self, ready: int) -> int:

@@ -2,8 +2,8 @@
    are the real ones.
 
    What it does depends on the size of a buffer that is created: TROUBLE + 4 times one of the numbers below. With
-   TROUBLE_START in the environment it does that when an instance is created. What is declared here is the binary
-   interface of Vulkan 1.0. */
+   TROUBLE_START in the environment it does that when an instance is created, and with TROUBLE_DEVICE only on devices
+   with this text in their names. What is declared here is the binary interface of Vulkan 1.0. */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,11 +20,12 @@ typedef struct { int32_t type; const void *next; uint32_t flags; uint64_t size; 
 
 enum { LOST = -4, TROUBLE = 7000 };
 enum { NONE, EXITS, ABORTS, SLEEPS, GARBAGE, LEAKS_FILES, LEAVES_A_CHILD, LOSES_THE_DEVICE, IS_KILLED, FLOODS,
-       CRASHES_LATER, GROWS, CLOSES_FILES };
+       CRASHES_LATER, GROWS, CLOSES_FILES, CRASHES_IN_A_SUBMIT };
+enum { PROPERTIES_SIZE = 824, NAME_OFFSET = 20, GOOD_SUBMITS = 3 };
 
 static GetProcAddr next_instance, next_device;
 static Handle instance, device;
-static int lost, buffers;
+static int lost, buffers, submits_left, is_spared;
 
 static void crash(void) { raise(SIGSEGV); }
 
@@ -67,6 +68,7 @@ static void make_trouble(long what) {
   case CRASHES_LATER: if (buffers > 1) crash(); break;
   case GROWS: memset(malloc(64 << 20), 1, 64 << 20); break;
   case CLOSES_FILES: for (int each = 3; each < 64; each++) close(each); for (;;) pause();
+  case CRASHES_IN_A_SUBMIT: submits_left = GOOD_SUBMITS; break;
   default: break;
   }
 }
@@ -90,6 +92,10 @@ static VkResult layer_vkCreateDevice(Handle physical, const void *info, const vo
   GetProcAddr below = chain->link.device->get_instance;
   next_device = chain->link.device->get_device;
   chain->link.device = chain->link.device->next;
+  const char *meant = getenv("TROUBLE_DEVICE");
+  char properties[PROPERTIES_SIZE];
+  ((void (*)(Handle, void *))below(instance, "vkGetPhysicalDeviceProperties"))(physical, properties);
+  is_spared = meant && !strstr(properties + NAME_OFFSET, meant);
   VkResult code = ((VkResult (*)(Handle, const void *, const void *, Handle *))below(instance, "vkCreateDevice"))(
       physical, info, allocator, out);
   if (code >= 0) device = *out;
@@ -98,13 +104,14 @@ static VkResult layer_vkCreateDevice(Handle physical, const void *info, const vo
 
 static VkResult layer_vkCreateBuffer(Handle owner, const BufferInfo *info, const void *allocator, void *out) {
   buffers++;
-  if (info->size > TROUBLE && info->size < TROUBLE + 100) make_trouble((long)(info->size - TROUBLE) / 4);
+  if (!is_spared && info->size > TROUBLE && info->size < TROUBLE + 100) make_trouble((long)(info->size - TROUBLE) / 4);
   return ((VkResult (*)(Handle, const void *, const void *, void *))next_device(device, "vkCreateBuffer"))(
       owner, info, allocator, out);
 }
 
 static VkResult layer_vkQueueSubmit(Handle queue, uint32_t count, const void *infos, Handle fence) {
   if (lost) return LOST;
+  if (submits_left && !--submits_left) crash();
   return ((VkResult (*)(Handle, uint32_t, const void *, Handle))next_device(device, "vkQueueSubmit"))(
       queue, count, infos, fence);
 }

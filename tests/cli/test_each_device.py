@@ -1,0 +1,120 @@
+"""``scenario-runner test --each-device``: a suite on two real devices, whose subgroups have different sizes."""
+
+import csv
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.devices import NARROW, WIDE
+from tests.program import Program
+from tests.scenes import ADD, Scene, glsl
+
+SIZE = glsl("a[gl_WorkGroupID.x] = gl_SubgroupSize;", "layout(binding = 0) buffer B { uint a[]; };\n").replace(
+    "layout(local", "#extension GL_KHR_shader_subgroup_basic : require\nlayout(local", 1
+)
+PASSED, FAILED = "suite passed: {} items on 2 devices", "suite failed: {} of 4 items unexpected on 2 devices"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """An item that is right on both devices, and one that expects the subgroups of the wide one."""
+    for name, shader, expected in (("same", ADD, 1), ("size", SIZE, 8)):
+        scene = Scene(tmp_path / name).shader("s", shader).buffer("x", size=16).dispatch("s", ["x"], [4])
+        scene.write(f"{name}.json")
+        check = {"outputs": {"x": {"values": expected, "dtype": "uint32"}}}
+        scene.file(f"{name}.check.json", json.dumps(check))
+    return tmp_path
+
+
+@pytest.fixture
+def test(suite: Path, program: Program, two_devices: dict[str, str]) -> Program:
+    """Run the suite on both devices, with further options."""
+    return partial(program, "test", "same", "size", "--each-device", "--jobs", "1", "--retries", "0", env=two_devices)
+
+
+def columns(suite: Path) -> dict[str, tuple[str, ...]]:
+    """The lines of matrix.csv: first the names of the devices, by "test"."""
+    with (suite / "results" / "matrix.csv").open() as file:
+        return {name: tuple(verdicts) for name, *verdicts in csv.reader(file)}
+
+
+def test_the_matrix(suite: Path, test: Program) -> None:
+    """The item whose verdicts differ comes first in the table, on the page and in the CSV file; JUnit has a suite for
+    each device, with names that no other has; and the exit code is the worst."""
+    ended = test("--results", "results", "--html", "r.html", "--junit", "r.xml", "--json", "r.json")
+    assert (ended.code, ended.err) == (1, "")
+    rows = columns(suite)
+    names = rows["test"]
+    narrow = next(number for number, name in enumerate(names) if NARROW in name)
+    wide = 1 - narrow
+    assert WIDE in names[wide]
+    verdicts = tuple("Fail" if number == narrow else "Pass" for number in range(2))
+    assert list(rows.items())[1:] == [("size/size.json", verdicts), ("same/same.json", ("Pass", "Pass"))]
+    lines = ended.out.splitlines()
+    assert ["size/size.json", *verdicts] in map(str.split, lines)
+    assert lines[-2:] == ["1 of 2 items differs between 2 devices", FAILED.format(1)]
+    assert f"{wide + 1}: {names[wide]}: 2 Pass" in lines
+
+    suites = ElementTree.parse(suite / "r.xml").getroot().findall("testsuite")
+    assert [(each.get("name"), each.get("failures")) for each in suites] == [
+        (name, str(int(number == narrow))) for number, name in enumerate(names)
+    ]
+    tests = [(case.get("classname"), case.get("name")) for each in suites for case in each.findall("testcase")]
+    assert len(set(tests)) == 4
+
+    page = (suite / "r.html").read_text()
+    places = [page.index(text) for text in ("1 different", "size/size.json<td", "1 alike", "same.json<td")]
+    assert places == sorted(places)
+    own = [path.name for path in suite.glob("r-*.html")]
+    assert len(own) == 2
+    assert all(f'href="{name}#size%2Fsize.json"' in page for name in own)
+    failures = [json.loads(path.read_text())["results"]["summary"]["failed"] for path in suite.glob("r-*.json")]
+    assert sorted(failures) == [0, 1]
+
+    # each device has a journal of its own, and what it is known to fail is a baseline for it alone
+    shutil.copytree(suite / "results", suite / "known")
+    ended = test("--results", "results", "--resume", "--baseline", "known", "--quiet")
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, PASSED.format(4))
+    assert ended.out.count("2 results of the run before taken over") == 2
+    assert columns(suite)["size/size.json"][narrow] == "ExpectedFail"
+
+
+def test_one_device(suite: Path, program: Program) -> None:
+    """A machine with one device runs the suite on it, and says so."""
+    ended = program("test", "same", "--each-device", "--devices", "0", "--jobs", "1")
+    assert ended.code == 0
+    assert ended.out.splitlines()[0].startswith("device 1 of 1: ")
+    assert ended.out.splitlines()[-2:] == [
+        "there is one device, and none to compare it with",
+        "suite passed: 1 item on 1 device",
+    ]
+    assert list(suite.glob("*.csv")) == []
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ("same --each-device --device 0", "--each-device and --device contradict each other"),
+        ("same --each-device --cluster local:2", "--each-device and --cluster contradict each other"),
+        ("same --each-device --update", "--each-device and --update contradict each other"),
+        ("same - --each-device", "- can be read only once, expected files"),
+        ("same --each-device --skips /dev/stdin", "/dev/stdin can be read only once, expected files"),
+        ("same --each-device --resume", "--resume needs --results, the folder of the run before"),
+        ("same --each-device=0", "argument --each-device: ignored explicit argument '0'"),
+    ],
+)
+def test_options_that_contradict(suite: Path, program: Program, options: str, message: str) -> None:
+    """One error before anything runs."""
+    ended = program("test", *options.split())
+    assert (ended.code, ended.out, ended.err.splitlines()[0]) == (2, "", f"error: {message}")
+
+
+def test_a_device_that_is_not_there(suite: Path, program: Program) -> None:
+    """The error names the devices there are."""
+    ended = program("test", "same", "--each-device", "--devices", "0,nothing")
+    assert (ended.code, ended.out) == (8, "")
+    assert ended.err.startswith("error: no device has the index, name or UUID 'nothing'; there are 0: ")
