@@ -13,6 +13,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.npy import composed
 from scenario_runner.formats import ML_DTYPES, Format, ml_dtype
+from scenario_runner.kinds import load
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.resources import with_inputs
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
@@ -63,6 +64,10 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
         return "\n  ".join([self._headline(), *(line.rstrip() for line in lines)])
+
+    def _repr_html_(self) -> str:
+        """Show the arrays in a notebook."""
+        return str(load("viewing.notebook:result_html")(self, self._plan))
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)

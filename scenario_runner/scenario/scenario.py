@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
-from scenario_runner.kinds import COMMANDS, RESOURCES
+from scenario_runner.kinds import COMMANDS, RESOURCES, load
 from scenario_runner.scenario.model import Command, Resource
 from scenario_runner.scenario.model_base import close_match
 
@@ -137,6 +137,10 @@ class Scenario:
             raise ScenarioError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
         warnings = [*self.warnings, *warnings]
         object.__setattr__(self, "warnings", tuple(map(self.placed, warnings[:MAX_PROBLEMS])))
+
+    def _repr_html_(self) -> str:
+        """Show the entries in a notebook."""
+        return str(load("viewing.notebook:scenario_html")(self))
 
     def to_json(self) -> str:
         """The text of a file that says the same in the folder ``base_dir``.

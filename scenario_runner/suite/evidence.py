@@ -19,14 +19,13 @@ from scenario_runner.suite.expectations.outputs import extension_of, write_outpu
 from scenario_runner.suite.expectations.validation import Bound
 from scenario_runner.suite.tolerance.elements import compare, element_errors
 from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.content import Content
+from scenario_runner.viewing.content import Content, has_colors
 from scenario_runner.viewing.difference import error_map
 from scenario_runner.viewing.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
 from scenario_runner.viewing.reading import is_decodable
 
 _LONGEST_NAME: Final = 120
 _SHOWN: Final = ("expected", "actual", "error", "expected_array", "actual_array")  # in this order
-_MOST_COLORS: Final = 4
 _MOST_TEXELS: Final = 2048  # of a picture, each way: larger ones are shrunk
 
 
@@ -118,9 +117,7 @@ def _is_picture(plane: Plane) -> bool:
 
 
 def _has_colors(plane: Plane) -> bool:
-    """Return whether the last axis of a tensor counts colours, as in (batch, height, width, channels): it is a short
-    one."""
-    return plane.image is None and len(plane.shape) > 2 and plane.shape[-1] <= _MOST_COLORS
+    return plane.image is None and has_colors(plane.shape)
 
 
 def _layers(plane: Plane, flat: Array) -> list[Array]:

@@ -11,6 +11,8 @@ import numpy
 from scenario_runner.elements import Array, Element, distance
 from scenario_runner.errors import UsageError
 
+_MOST_COLORS = 4
+
 
 def unequal(one: Array, other: Array) -> Array:
     """Compare numbers, exactly also 64-bit integers with floats; NaN differs from everything."""
@@ -36,6 +38,12 @@ def trimmed(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape without its outer axes of length 1."""
     start = next((at for at, length in enumerate(shape) if length != 1), len(shape))
     return tuple(shape[start:])
+
+
+def has_colors(shape: Sequence[int]) -> bool:
+    """Return whether the last axis of a tensor counts colours, as in (batch, height, width, channels): it is a short
+    one."""
+    return len(shape) > 2 and shape[-1] <= _MOST_COLORS
 
 
 class Channel(NamedTuple):
