@@ -13,9 +13,11 @@ import imageio.v3
 import numpy
 
 from scenario_runner.cli.messages import show_table
+from scenario_runner.conversion.layers import select
 from scenario_runner.errors import UsageError
 from scenario_runner.files.output import OutputFile
 from scenario_runner.runner import Runner
+from scenario_runner.suite.tosa_layers import judge_by_tosa
 from scenario_runner.text import counted, first_of, one_line
 from scenario_runner.viewing.content import Content
 from scenario_runner.viewing.difference import Tolerance
@@ -33,34 +35,46 @@ td{border-top:1px solid #ccc}.beyond{background:#fdd}.within{background:#efe}img
 def main(options: argparse.Namespace) -> int:
     """Returns 0 where all layers are within the tolerance, 1 where one is not. Raises ScenarioRunnerError."""
     is_device, is_reference = options.expected.startswith(_DEVICE), options.expected == "reference"
+    is_tosa = options.expected == "tosa"
+    limits = (options.atol, options.rtol, options.ulp)
+    if is_tosa and limits != (None, None, None):
+        help = "leave out --atol, --rtol and --ulp, or use --expected reference"
+        raise UsageError("--expected tosa: TOSA's rules have limits of their own", help=help)
     if options.html and os.path.exists(options.html) and os.path.samefile(options.html, options.model):
         raise UsageError(f"{options.html}: the page is the model itself", help="write it to a file of its own")
-    arrays = {} if is_device or is_reference else read_activations(options.expected)
-    model = LayeredModel(options.model, options.layers)
+    arrays = {} if is_device or is_reference or is_tosa else read_activations(options.expected)
+    model = LayeredModel(options.model, "*" if is_tosa else options.layers)
     random = model.take_inputs(options.input, options.seed, options.range)
+    layers = select(model.layers, options.layers, options.model) if is_tosa else model.layers
     others: list[str] = []
+    expected: Mapping[str, Sequence[Content]] = {}
     if is_reference:
         expected = model.run_reference()
     elif is_device:
         expected = {name: [content] for name, content in _run(model, options.expected[len(_DEVICE) :], options).items()}
-    else:
+    elif not is_tosa:
         expected, others = match(model.layers, arrays, options.expected)
         if not expected:
             help = f"it has {first_of(others)}; the layers: {first_of([layer.name for layer in model.layers])}"
             raise UsageError(f"{options.expected}: no array has the name, type and shape of a layer", help=help)
-    limits = (options.atol, options.rtol, options.ulp)
     tolerance = None if limits == (None, None, None) else Tolerance(*(limit or 0 for limit in limits))
     actual = _run(model, options.device, options)
-    results = [judge(layer, actual[layer.name], expected.get(layer.name, ()), tolerance) for layer in model.layers]
-    facts = [f"{one_line(options.model)}: {counted(len(results), 'layer')}, {len(expected)} compared"]
+    if is_tosa:
+        results = list(judge_by_tosa(model, actual, layers))
+    else:
+        results = [judge(layer, actual[layer.name], expected.get(layer.name, ()), tolerance) for layer in layers]
+    compared = sum(result.wrong is not None for result in results)
+    facts = [f"{one_line(options.model)}: {counted(len(results), 'layer')}, {compared} compared"]
     facts += [f"random numbers of the seed {options.seed}: {first_of(random)}"] if random else []
     facts += [f"arrays that belong to no layer: {first_of(others)}"] if others else []
+    reasons = [f"{result.layer.name}: {result.message}" for result in results if result.wrong is None and is_tosa]
+    facts += [f"not compared: {one_line(first_of(reasons))}"] if reasons else []
     if options.html:
         with OutputFile(options.html) as file:
             file.write("\n".join(_page(facts, results)).encode())
     if options.json:
-        layers = [_row(result) | {"inputs": result.layer.inputs, "worst": result.worst} for result in results]
-        print(json.dumps({"schema": 1, "layers": layers, "unmatched": others}, indent=1))
+        rows = [_row(row) | {"inputs": row.layer.inputs, "worst": row.worst, "message": row.message} for row in results]
+        print(json.dumps({"schema": 1, "layers": rows, "unmatched": others}, indent=1))
     else:
         _show(facts, results)
     return int(any(result.verdict == "beyond" for result in results))
@@ -93,6 +107,8 @@ def _conclusion(results: Sequence[LayerResult]) -> Iterator[str]:
         yield "all compared layers are within the tolerance"
         return
     yield f"{one_line(first.layer.name)} ({first.layer.operator}) is the first layer beyond the tolerance"
+    if first.message:
+        yield f"  {first.message}"
     for source, verdict in sources_of(first, results).items():
         yield f"  it is made from {one_line(source)}: {_VERDICTS.get(verdict, verdict)}"
 

@@ -340,7 +340,10 @@ def _compare_layers(parser: Parser) -> None:
     parser.set_defaults(work="layers:main")
     parser._negative_number_matcher = re.compile(r"-\d")  # --range -1:1
     add(parser, "model MODEL", "a TOSA FlatBuffer, MLIR text or MLIR bytecode")
-    expected = "folder of .npy files or .npz file with results by name; reference: TOSA's reference model; device:D"
+    expected = (
+        "folder of .npy files or .npz file with results by name; reference: TOSA's reference model; tosa: TOSA's rules "
+        "for each operator; device:D"
+    )
     add(parser, "--expected WHERE", expected, required=True)
     add(parser, "--layers PATTERN", "only layers whose name or operator matches (* and ?)", default="*")
     add(parser, "--input NAME=FILE", "an input (.npy), by its name or number (default: random numbers)", **REPEATED)

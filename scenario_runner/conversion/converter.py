@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -42,7 +41,7 @@ _LONGEST_REASON = 400
 INVALID, NOT_LOWERED, FAILED, STOPPED = "SR-CUSTOM-030", "SR-CUSTOM-032", "SR-CUSTOM-033", "SR-CUSTOM-039"
 """Codes of the errors where the converter wrote no file; a converter that was stopped says nothing about the model.
 Lines of an invalid model are those of the converter's input; the caller adds the path."""
-_STOPS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT}) if sys.platform != "win32" else frozenset()
+_STOPS = (2, 9, 15)  # SIGINT, SIGKILL, SIGTERM
 
 
 class Input(NamedTuple):

@@ -7,7 +7,7 @@ ExecuTorch, whose locations are JSON.
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from scenario_runner.flatbuffers import DamagedError, Tables
 from scenario_runner.graphs.tosa import OPERATORS
 from scenario_runner.text import first_of
 
+_BLOCK_SHAPES = 5
 _OPERATOR_LOCATION, _LOCATION_TEXT = 5, 0
 _OPERATORS: Final = ("UNKNOWN", *OPERATORS, "CONST", "IDENTITY", "CUSTOM")
 _LOCATION = re.compile(r'loc\("([^"]*)"(?::([0-9]+):[0-9]+)?\)')
@@ -55,9 +56,8 @@ def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[
         with tosa.converter_errors(source), ConverterCall(source.input(), options) as call:
             source = tosa.open_source(bytes(call.result()), source.name)
     data = bytearray().join(source.parts())
-    file = Tables(lambda at, size: memoryview(data)[at : at + size], len(data))
     try:
-        block = tosa.first_block(file)
+        file, block = _tables(data)
         field = file.field(block, tosa.BLOCK_OUTPUTS)
         if not field:
             raise DamagedError("has no outputs")
@@ -65,12 +65,10 @@ def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[
         all_layers = list(_layers(file, block))
     except DamagedError as error:
         raise tosa.unreadable(source.name, str(error)) from None
-    layers = [layer for layer in all_layers if layer.tensor in outputs or _matches(layer, pattern)]
-    if not any(_matches(layer, pattern) for layer in layers):
-        names = [layer.name for layer in all_layers]
-        raise UsageError(f"{source.name}: no layer matches {pattern!r}", help=f"the layers: {first_of(names)}")
+    chosen = select(all_layers, pattern, source.name)
+    layers = [layer for layer in all_layers if layer.tensor in outputs or layer in chosen]
     outputs += [layer.tensor for layer in layers if layer.tensor not in outputs]
-    _append_outputs(data, field, outputs)
+    _append_names(data, field, outputs)
     exposed = tosa.open_source(bytes(data), source.name)
     names_by_tensor = {layer.tensor: layer.name for layer in layers}
     assert exposed.function is not None, "it is a FlatBuffer"
@@ -78,8 +76,55 @@ def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[
     return exposed._replace(function=function), tuple(layers)
 
 
-def _matches(layer: Layer, pattern: str) -> bool:
-    return any(fnmatchcase(name.lower(), pattern.lower()) for name in (layer.name, layer.tensor, layer.operator))
+def cut(model: bytes, tensor: str, known: Collection[str]) -> tuple[bytes, list[str]]:
+    """Keep the operator that makes a tensor, and those that make what it reads but the ``known`` tensors.
+
+    Returns a FlatBuffer with this one output, and the names of its inputs.
+    """
+    data = bytearray(model)
+    file, block = _tables(data)
+    inputs: dict[str, None] = {}
+    operators: list[int] = []
+    needed = {tensor}
+    for table in reversed(list(file.elements(block, tosa.BLOCK_OPERATORS))):
+        makes, reads = (file.texts(table, index) for index in (tosa.OPERATOR_OUTPUTS, tosa.OPERATOR_INPUTS))
+        if not needed.isdisjoint(makes):
+            operators.insert(0, table)
+            inputs |= dict.fromkeys(name for name in reads if name in known)
+            needed.update(name for name in reads if name not in known)
+            needed.update(makes)
+    needed.update(inputs)
+    kept = {tosa.BLOCK_OPERATORS: operators}
+    for index in (tosa.BLOCK_TENSORS, _BLOCK_SHAPES):
+        tables = list(file.elements(block, index))
+        kept[index] = [table for table in tables if file.text(file.child(table, tosa.TENSOR_NAME)) in needed]
+    for index, tables in kept.items():
+        if at := file.child(block, index):
+            offsets = [table - at - 4 * number for number, table in enumerate(tables, 1)]
+            struct.pack_into(f"<{len(offsets) + 1}I", data, at, len(offsets), *offsets)
+    for index, names in ((tosa.BLOCK_INPUTS, list(inputs)), (tosa.BLOCK_OUTPUTS, [tensor])):
+        if field := file.field(block, index):
+            _append_names(data, field, names)
+    return bytes(data), list(inputs)
+
+
+def _tables(data: bytearray) -> tuple[Tables, int]:
+    """The tables of a model, and its block."""
+    file = Tables(lambda at, size: memoryview(data)[at : at + size], len(data))
+    return file, tosa.first_block(file)
+
+
+def select(layers: Sequence[Layer], pattern: str, path: str) -> list[Layer]:
+    """The layers whose name or operator matches ``pattern`` (* and ?). Raises UsageError where none does."""
+    selected = []
+    for layer in layers:
+        names = (layer.name, layer.tensor, layer.operator)
+        if any(fnmatchcase(name.lower(), pattern.lower()) for name in names):
+            selected.append(layer)
+    if not selected:
+        help = f"the layers: {first_of([layer.name for layer in layers])}"
+        raise UsageError(f"{path}: no layer matches {pattern!r}", help=help)
+    return selected
 
 
 def _layers(file: Tables, block: int) -> Iterator[Layer]:
@@ -119,8 +164,8 @@ def _name(location: str) -> str:
     return f"line_{match[2]}" if match[2] else match[1]
 
 
-def _append_outputs(data: bytearray, field: int, names: list[str]) -> None:
-    """Let the field of the outputs refer to a new vector of strings behind the file. References only lead forward."""
+def _append_names(data: bytearray, field: int, names: list[str]) -> None:
+    """Let the field refer to a new vector of strings behind the file. References only lead forward."""
     data += bytes(-len(data) % 4)
     struct.pack_into("<I", data, field, len(data) - field)
     data += struct.pack("<I", len(names))

@@ -298,7 +298,7 @@ def _write(folder: str, description: Description, target: str, reference: Refere
         reason = f"neither the converter nor the checks before a run refuse it: {description.expected_failure_desc}"
         _write_json(target, _CHECK, {"not_supported": reason})
         return "not supported", reason
-    _run_reference(folder, target, reference)
+    run_reference(folder, target, reference)
     outputs = {}
     for name, file_name in zip(description.ofm_name, description.ofm_file, strict=True):
         compliance = description.meta.compliance.tensors[name]
@@ -349,8 +349,8 @@ def copy_array(source: str, target: str, format: str, kind: Literal["i", "u"]) -
     numpy.save(target, array.view(f"{kind}{array.itemsize}"))
 
 
-def _run_reference(folder: str, target: str, reference: References) -> None:
-    """Let the reference model write its precise results, and their bounds, into a folder. Raises FileError."""
+def run_reference(folder: str, target: str, reference: References) -> None:
+    """Let the reference model write precise results of a test, and their bounds, into ``target``. Raises FileError."""
     argv = [reference.program, "--operator_fbs", reference.schema, "--test_desc", os.path.join(folder, DESCRIPTION)]
     argv += ["--precise_mode", "1", "--tosa_level", _LEVEL, "--output_dir", target]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

@@ -44,7 +44,8 @@ _REASON: Final = re.compile(r"ERROR_IF\(\) fails AT .*\n(.+)")  # of the referen
 class LayerResult(NamedTuple):
     """A layer against the array ``expected``, where there is one: the number of ``wrong`` elements, the greatest
     ``error`` (infinite where only one side is a number) and what it is ``relative`` to the greatest expected magnitude,
-    the ``worst`` elements as (index, actual, expected, error), and all ``errors``."""
+    the ``worst`` elements as (index, actual, expected, error), and all ``errors``. ``message`` says more about the
+    verdict, or why there is none."""
 
     layer: Layer
     expected: str | None = None
@@ -53,6 +54,7 @@ class LayerResult(NamedTuple):
     relative: float = 0.0
     worst: tuple[tuple[str, str, str, str], ...] = ()
     errors: Array | None = None
+    message: str = ""
 
     @property
     def verdict(self) -> str:
@@ -124,18 +126,27 @@ class LayeredModel:
             contents[layer.name] = _content(layer.name, result.array(uids[port.binding], element.dtype, shape), element)
         return contents
 
+    @property
+    def content(self) -> bytes:
+        """The model with its layers as outputs, a FlatBuffer."""
+        assert self._source.content is not None, "it was made in memory"
+        return self._source.content
+
+    def input_contents(self) -> dict[str, Content]:
+        """The inputs by name."""
+        return {name: _content(name, array, _element(self._types[name])) for name, array in self.inputs.items()}
+
     def run_reference(self) -> dict[str, list[Content]]:
         """Run TOSA's reference model; returns the results of the layers by name.
 
         Raises MissingPackageError without the ``tosa`` extra, UnsupportedError where the reference model fails.
         """
-        assert self._source.content is not None, "it was made in memory"
         if find_spec("tosa_reference_model") is None:
             message = "TOSA's reference model (package tosa-tools) is not installed"
             raise MissingPackageError(message, help="install it: pip install tosa-tools")
         try:
             with ProcessPoolExecutor(1) as pool:  # it prints what is wrong, and may crash
-                outputs = pool.submit(_reference, self._source.content, list(self.inputs.values())).result()
+                outputs = pool.submit(_reference, self.content, list(self.inputs.values())).result()
         except (ValueError, RuntimeError) as error:
             raise UnsupportedError(f"{self.path}: TOSA's reference model cannot run the model: {error}") from error
         arrays = dict(zip(self._outputs, outputs, strict=True))
@@ -252,22 +263,35 @@ def _fitting(name: str, array: Array, layer: Layer, any_type: bool) -> list[Cont
     return [_content(name, other, element) for other in same]
 
 
-def judge(layer: Layer, actual: Content, expected: Sequence[Content], tolerance: Tolerance | None) -> LayerResult:
+def judge(
+    layer: Layer,
+    actual: Content,
+    expected: Sequence[Content],
+    tolerance: Tolerance | None = None,
+    beyond: Array | None = None,
+) -> LayerResult:
     """Compare a layer with the nearest one of ``expected``. Without a ``tolerance`` integers are to be equal, and
-    floats near to the expected ones in proportion to the greatest magnitude among these."""
+    floats near to the expected ones in proportion to the greatest magnitude among these (1 where all are 0).
+    ``beyond`` is by how much elements exceed their limits where these are known."""
     if not expected:
         return LayerResult(layer)
     (channel,) = actual.channels
     content = min(expected, key=lambda content: numpy.nansum(errors_of(channel.numbers, content.channels[0].numbers)))
     (other,) = content.channels
     magnitude = float(numpy.abs(other.numbers[numpy.isfinite(other.numbers)].astype("f8")).max(initial=0.0))
-    default = Tolerance(_DEFAULT_ERRORS.get(channel.element.name, 0.0) * magnitude)
+    default = Tolerance(_DEFAULT_ERRORS.get(channel.element.name, 0.0) * (magnitude or 1.0))
     errors = numpy.nan_to_num(errors_of(channel.numbers, other.numbers), nan=numpy.inf, posinf=numpy.inf)
     error, worst = float(errors.max(initial=0.0)), []
-    for at in numpy.argsort(-errors.reshape(-1), kind="stable")[:_WORST].tolist():
+    if beyond is None:
+        order, wrong = errors.reshape(-1), compare(actual, content, tolerance or default).count
+    else:
+        excess = numpy.broadcast_to(beyond, errors.size)
+        wrong = int(numpy.count_nonzero(excess))
+        order = excess if wrong else errors.reshape(-1)
+    for at in numpy.argsort(-order, kind="stable")[:_WORST].tolist():
         a, e = (side.element.text(side.raw.reshape(-1)[at : at + 1]) for side in (channel, other))
         worst.append((str(list(actual.index(at, 0))), a, e, f"{errors.flat[at]:.9g}"))
-    name, wrong = content.path.removesuffix(".npy"), compare(actual, content, tolerance or default).count
+    name = content.path.removesuffix(".npy")
     return LayerResult(layer, name, wrong, error, error / (magnitude or 1.0), tuple(worst), errors)
 
 

@@ -177,6 +177,17 @@ def test_names_that_are_alike(folder: Path, program: Program) -> None:
     assert all(name == expected for name, expected in compared.items())
 
 
+def test_a_layer_of_zeros(folder: Path, program: Program) -> None:
+    """Where all that is expected is 0, errors are compared with the tolerance of 1."""
+    arrays = {name: numpy.zeros_like(array) for name, array in activations().items()}
+    (folder / "model.mlir").write_text(model([array * 1e-5 for array in WEIGHTS[:1]] + WEIGHTS[1:]))
+    numpy.savez(folder / "expected.npz", first=arrays["first"])
+    ended = program(*COMMAND, "expected.npz", "--json")
+    first = layers(ended.out)["first"]
+    assert (ended.code, first["verdict"]) == (0, "within")
+    assert 0 < first["error"] == first["relative"] < 1e-4
+
+
 def test_another_device(folder: Path, program: Program) -> None:
     """The layers of a pattern, of operators as well, on two devices (here one)."""
     ended = program(*COMMAND, "device:0", "--layers", "conv*", "--json")

@@ -160,11 +160,16 @@ def rule_problems(rule: Any) -> Iterator[Diagnostic]:
 
 
 class Judgement(NamedTuple):
-    """A verdict; of one that did not pass the reason, and the worst elements: index, expected and actual value."""
+    """A verdict; of one that did not pass the reason, and the worst elements: index, expected and actual value.
+
+    ``beyond`` is by how much each element, in one dimension, exceeds its limits, infinite for all that the library
+    does not tell apart.
+    """
 
     passed: bool
     message: str = ""
     worst: tuple[tuple[str, str, str], ...] = ()
+    beyond: Any = 0.0
 
 
 def judge(actual: Array, rule: TosaRule) -> Judgement:
@@ -189,7 +194,7 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
     if not wrong.size:
         reason = re.search(r"\[Verifier\](?:\[\w+\])? *(.+)", log)
         text = reason[1] if reason else "the verifier says no more"
-        return Judgement(False, f"wrong by TOSA's mode {rule.mode}: {text}")
+        return Judgement(False, f"wrong by TOSA's mode {rule.mode}: {text}", beyond=numpy.inf)
     order = wrong[numpy.argsort(-over[wrong], kind="stable")[:_WORST_MAX]].tolist()
     texts = [f"{r[at]:.17g}" if element.is_float else str(int(r[at])) for at in order]
     places = [str([int(place) for place in numpy.unravel_index(at, actual.shape)]) for at in order]
@@ -197,7 +202,7 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
     share = f"{wrong.size} of {counted(raw.size, 'element')} ({100 * wrong.size / raw.size:.3g} %)"
     got = f"the worst at {places[0]}: {worst[0][2]}, expected {texts[0]}"
     allowed = f"{low[order[0]]:.17g} to {high[order[0]]:.17g}, exceeded by {over[order[0]]:.6g}"
-    return Judgement(False, f"{share} are wrong by TOSA's mode {rule.mode}, {got}; allowed: {allowed}", worst)
+    return Judgement(False, f"{share} are wrong by TOSA's mode {rule.mode}, {got}; allowed: {allowed}", worst, over)
 
 
 def limits(raw: Array, element: Element, rule: TosaRule) -> tuple[Array, Array, Array, Array]:

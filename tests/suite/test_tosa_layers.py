@@ -1,0 +1,112 @@
+"""Layers by TOSA's rules: each operator alone, with the inputs that the device gave it."""
+
+import json
+from pathlib import Path
+
+import numpy
+import pytest
+
+from scenario_runner import Runner
+from scenario_runner.suite.tosa_layers import judge_by_tosa
+from scenario_runner.viewing.layers import LayeredModel
+from tests.program import Program
+
+SIZES = (("a", "4x8x8x3"), ("b", "4x8x8x6"), ("c", "4x4x4x6"), ("d", "4x1x4x6"), ("e", "4x2x8x6"))
+RULES = {
+    "conv": "DOT_PRODUCT", "gate": "ABS_ERROR", "scaled": "ULP", "pooled": "DOT_PRODUCT", "sum": "DOT_PRODUCT",
+    "product": "REDUCE_PRODUCT", "larger": "MAX_RELATIVE", "cut": "EXACT",
+}  # fmt: skip
+
+
+def model(type: str, last_bias: float = 0.5) -> str:
+    """An operator of each kind of rule, one after the other, as MLIR; ``last_bias`` is that of the last channel."""
+    t = {name: f"tensor<{shape}x{type}>" for name, shape in SIZES}
+    lines = [f"func.func @main(%x: {t['a']}) -> {t['e']} {{"]
+    weights = numpy.random.default_rng(1).uniform(-1, 1, 6 * 3 * 3 * 3).astype("f4").reshape(6, 3, 3, 3)
+    for name, value, shape in (
+        ("w", weights.tolist(), "6x3x3x3"),
+        ("bias", [0.5] * 5 + [last_bias], "6"),
+        ("z", 0.0, "1"),
+    ):
+        kind = f"tensor<{shape}x{type}>"
+        lines.append(f'%{name} = "tosa.const"() {{values = dense<{value}> : {kind}}} : () -> {kind}')
+    for name, value, length in (("s", "[2, 1, 2, 1]", 4), ("o", "[0, 0]", 2), ("r", "[1, 1]", 2)):
+        kind = f"!tosa.shape<{length}>"
+        lines.append(f"%{name} = tosa.const_shape {{values = dense<{value}> : tensor<{length}xindex>}} : () -> {kind}")
+    lines.append('%sh = "tosa.const"() {values = dense<0> : tensor<1xi8>} : () -> tensor<1xi8>')
+    one = f"tensor<1x{type}>"
+    shapes = "!tosa.shape<4>, !tosa.shape<2>, !tosa.shape<2>"
+    window = "kernel = array<i64: 2, 2>, stride = array<i64: 2, 2>, pad = array<i64: 0, 0, 0, 0>, acc_type = f32"
+    same = "pad = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>, dilation = array<i64: 1, 1>, acc_type = f32"
+    lines += [
+        f"%0 = tosa.conv2d %x, %w, %bias, %z, %z {{{same}}} : "
+        f'({t["a"]}, tensor<6x3x3x3x{type}>, tensor<6x{type}>, {one}, {one}) -> {t["b"]} loc("conv")',
+        f'%1 = tosa.sigmoid %0 : ({t["b"]}) -> {t["b"]} loc("gate")',
+        f'%2 = tosa.mul %0, %1, %sh : ({t["b"]}, {t["b"]}, tensor<1xi8>) -> {t["b"]} loc("scaled")',
+        f'%3 = tosa.avg_pool2d %2, %z, %z {{{window}}} : ({t["b"]}, {one}, {one}) -> {t["c"]} loc("pooled")',
+        f'%4 = tosa.reduce_sum %3 {{axis = 1 : i32}} : ({t["c"]}) -> {t["d"]} loc("sum")',
+        f'%5 = tosa.reduce_product %3 {{axis = 1 : i32}} : ({t["c"]}) -> {t["d"]} loc("product")',
+        f'%6 = tosa.add %4, %5 : ({t["d"]}, {t["d"]}) -> {t["d"]} loc("both")',
+        f'%7 = tosa.resize %6, %s, %o, %r {{mode = BILINEAR}} : ({t["d"]}, {shapes}) -> {t["e"]} loc("larger")',
+        f'%8 = tosa.clamp %7 {{min_val = -1.0 : {type}, max_val = 1.0 : {type}}} : ({t["e"]}) -> {t["e"]} loc("cut")',
+        f"return %8 : {t['e']}\n}}",
+    ]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("type", ["f32", "f16"])
+def test_rules_of_operators(program: Program, tmp_path: Path, type: str) -> None:
+    """Each operator is judged by the mode of its own tests."""
+    (tmp_path / "model.mlir").write_text(model(type))
+    ended = program("compare-layers", "model.mlir", "--expected", "tosa", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    layers = json.loads(ended.out)["layers"]
+    assert {layer["layer"]: layer["expected"] for layer in layers} == RULES | {"both": "ULP"}
+    assert {layer["verdict"] for layer in layers} == {"within"}
+
+
+def test_one_wrong_operator(tmp_path: Path) -> None:
+    """Layers that read wrong results are right where they compute the right thing from these."""
+    (tmp_path / "model.mlir").write_text(model("f32"))
+    (tmp_path / "wrong.mlir").write_text(model("f32", 0.501))
+    right, wrong = (LayeredModel(str(tmp_path / name)) for name in ("model.mlir", "wrong.mlir"))
+    for one in (right, wrong):
+        one.take_inputs([], seed=3)
+    with Runner() as runner:
+        actual = wrong.run(runner)
+    conv, *others = judge_by_tosa(right, actual, right.layers)
+    assert (conv.verdict, conv.wrong) == ("beyond", 4 * 8 * 8)
+    assert conv.error == pytest.approx(0.001, rel=0.01)
+    assert {json.loads(index)[3] for index, *_ in conv.worst} == {5}
+    assert conv.message.startswith("256 of 1536 elements (16.7 %) are wrong by TOSA's mode DOT_PRODUCT, the worst at [")
+    assert {layer.verdict for layer in others} == {"within"}
+
+
+def test_some_layers(program: Program, tmp_path: Path) -> None:
+    """Layers that --layers leaves out are still what others read; a tolerance, or no layer, is an error."""
+    (tmp_path / "model.mlir").write_text(model("f32"))
+    words = ("compare-layers", "model.mlir", "--expected", "tosa")
+    ended = program(*words, "--layers", "s*", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    layers = json.loads(ended.out)["layers"]
+    assert {layer["layer"]: layer["verdict"] for layer in layers} == dict.fromkeys(("gate", "scaled", "sum"), "within")
+    ended = program(*words, "--layers", "relu")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "error: model.mlir: no layer matches 'relu'")
+    ended = program(*words, "--rtol", "0.1")
+    assert (ended.code, ended.err.splitlines()) == (2, [
+        "error: --expected tosa: TOSA's rules have limits of their own",
+        "  help: leave out --atol, --rtol and --ulp, or use --expected reference",
+    ])  # fmt: skip
+
+
+def test_a_custom_operator(program: Program, checkout: Path) -> None:
+    """A custom operator has no rule; the others are judged, also one that reads its result."""
+    ended = program("compare-layers", checkout / "tests/conversion/fixtures/mixed.mlir", "--expected", "tosa")
+    assert (ended.code, ended.err) == (0, "")
+    assert "mixed.mlir: 3 layers, 2 compared\n" in ended.out
+    assert "\nnot compared: line_4: TOSA has no rule for custom operators\n" in ended.out
+    assert [line.split()[-2:] for line in ended.out.splitlines()[4:7]] == [
+        ["within", "ULP"],
+        ["-", "-"],
+        ["within", "ULP"],
+    ]
