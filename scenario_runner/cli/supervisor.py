@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # Options whose argument is a file to write, whatever its name.
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
+_RUNNING = ("run", "compare-layers")
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version"})
 
 _STACK_S = 0.2  # for a Python stack to be written
@@ -62,7 +63,7 @@ def supervised(main: Callable[[], int]) -> int:
     """Return the result of ``main``, in a child as well. Several files run in a child. A single one runs here, and is
     watched if it may load a driver."""
     argv = sys.argv[1:]
-    driver = argv and (argv[0] == "run" or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
+    driver = argv and (argv[0] in _RUNNING or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
     # an older layer that gets what shaders print waits for them where neither --timeout nor Ctrl-C reaches it
     is_isolated = any(argument in ("--isolate", "--watch") or argument.startswith("--printf") for argument in argv)
@@ -107,7 +108,7 @@ def _start_watcher(file: str) -> int:
 def files_of(argv: Sequence[str]) -> list[str]:
     """List the arguments that seem to be files to run. They are parsed later: a word behind an option may be its
     value."""
-    words = argv[1:] if argv[0] == "run" else argv
+    words = argv[1:] if argv[0] in _RUNNING else argv
     return [
         word
         for before, word in zip(("", *words), words, strict=False)

@@ -118,7 +118,7 @@ def test_a_driver_that_crashes_at_once_ends_every_file(program: Program, four: l
 
 
 def test_other_ways_to_run_name_a_crash(program: Program, checkout: Path, four: list[str], crashing: Crashing) -> None:
-    """A list of devices and a model that crash the driver end in one line as well."""
+    """A list of devices, a model and its layers that crash the driver end in one line as well."""
     crash = crashing("vkCreateInstance")
     ended = program("--list-devices", env=crash)
     assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
@@ -127,6 +127,10 @@ def test_other_ways_to_run_name_a_crash(program: Program, checkout: Path, four: 
     picture = model.with_name("picture.npy")  # without it, that it is missing may be said before the driver crashes
     ended = program(model, "--input", f"picture={picture}", "--output-dir", "out", env=crash)
     assert ended.code == -signal.SIGSEGV
+    assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
+    model = checkout / "tests" / "conversion" / "fixtures" / "mixed.mlir"
+    ended = program("compare-layers", model, "--expected", "tosa", env=crash)
+    assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
     assert f"error: {model}: the process that ran it was ended by SIGSEGV while " in ended.err
 
 
