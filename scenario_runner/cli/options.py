@@ -75,6 +75,7 @@ def _run(parser: Parser) -> None:
     add(group, "--list-devices", "list the Vulkan devices", action="store_const", const="run:list_devices", dest="work")
     crashes = "outlive a driver that crashes, and with --timeout one that hangs (default: crashes, for several files)"
     add(group, "--isolate", crashes, action=argparse.BooleanOptionalAction)
+    shared.add_core_dumps_option(group)
     shared.add_watch_option(group)
 
     group = parser.add_argument_group("models")
@@ -180,7 +181,7 @@ def _test(parser: Parser) -> None:
     retries = add(group, "--retries N", "run unexpected results up to N times more (default: 1)", type=_NUMBER)
     repeat = add(group, "--repeat N", "run each N times, or until it fails", type=_COUNT, default=1)
     add(group, "--fail-fast N", "start nothing more after N failures (1)", type=_COUNT, nargs="?", const=1)
-    add(group, "--core-dumps", "keep core files of crashes, and show the native stack (needs gdb)")
+    shared.add_core_dumps_option(group)
     shared.add_watch_option(group)
     add(group, "--max-failures N", "skip what is left after N failures", type=_COUNT)
     add(group, "--strict-environment", "start nothing more once an item lacks a tool of this machine")

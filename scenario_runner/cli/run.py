@@ -96,6 +96,8 @@ def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
 
 def _show_crash(crash: "Crash", paths: Sequence[str]) -> None:
     show_error(crash.error(paths[crash.file] if crash.file < len(paths) else None))
+    if crash.native_stack:
+        write("stack", crash.native_stack)
     if crash.stack:
         log.debug(__name__, "%s", crash.stack)
 

@@ -61,6 +61,11 @@ def add_watch_option(group: argparse._ActionsContainer) -> None:
     add(group, "--watch", "stay, and run again when a file that was read changes (needs watchfiles)")
 
 
+def add_core_dumps_option(group: argparse._ActionsContainer) -> None:
+    """--core-dumps."""
+    add(group, "--core-dumps", "keep core files of crashes, and show the native stack (needs gdb)")
+
+
 def add_report_options(group: argparse._ActionsContainer) -> None:
     """Files of reports."""
     add(group, "--junit FILE", "write a report as JUnit XML")

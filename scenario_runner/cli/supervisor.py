@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
 _RUNNING = ("run", "compare-layers")
 _WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version"})
+_ISOLATING = frozenset({"--isolate", "--watch", "--core-dumps"})
 
 _STACK_S = 0.2  # for a Python stack to be written
 _END_S = 10.0
@@ -65,8 +66,13 @@ def supervised(main: Callable[[], int]) -> int:
     argv = sys.argv[1:]
     driver = argv and (argv[0] in _RUNNING or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
+    if files and "--core-dumps" in argv:
+        import resource
+
+        most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (most_bytes, most_bytes))
     # an older layer that gets what shaders print waits for them where neither --timeout nor Ctrl-C reaches it
-    is_isolated = any(argument in ("--isolate", "--watch") or argument.startswith("--printf") for argument in argv)
+    is_isolated = any(argument in _ISOLATING or argument.startswith("--printf") for argument in argv)
     if (len(files) > 1 or (files and is_isolated)) and "--no-isolate" not in argv and _can_fork():
         progress.share()
         return _Supervisor(is_isolated).run(main)
@@ -152,9 +158,11 @@ class _Supervisor:
             number = self._signal or -code
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
-            from scenario_runner.run.crash import crash_of_child
+            from scenario_runner.run.crash import crash_of_child, native_stack
 
             child_crash = crash_of_child(number, hung_s, child.stack)
+            if "--core-dumps" in sys.argv and not hung_s:
+                child_crash = child_crash._replace(native_stack=native_stack(child.id))
             child.close()
             progress.ended(child_crash.kind.exit_code)
             if crash is not None and before >= (progress.numbers[progress.TOTAL] or len(sys.argv)):

@@ -31,14 +31,20 @@ _MOST_FRAMES: Final = 40
 _LIMIT_S: Final = 60.0
 _HANDLER: Final = "<signal handler called>"
 _FRAME: Final = re.compile(r"#\d+ ")
-_INTERPRETER: Final = re.compile(r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vectorcall|object_vacall)")
+_THREAD: Final = re.compile(r"^Thread (\d+) \(.*?LWP (\d+).*$", re.MULTILINE)
+# The interpreter, the start of a thread, and an address that no code has.
+_BOTTOM: Final = re.compile(
+    r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vectorcall|object_vacall|start_thread |clone3? )|#\d+ +0x0+ in "
+)
+_OF_FFI: Final = re.compile(r" in (?:ffi_call|cffistatic_)")
+_OF_SYSTEM: Final = re.compile(r" (?:at \.\.?/|from \S*/lib(?:c|pthread)[.-])")
 
 
 class Crash(NamedTuple):
     """The end of a process ("was ended by SIGSEGV") while it was doing ``what`` for the JSON pointer ``pointer``.
 
     ``kind`` is the class of its error, ``help`` what to do in place of the usual, ``file`` the number of the file that
-    was running, and ``stack`` its Python stack."""
+    was running, ``stack`` its Python stack, and ``native_stack`` that of `native_stack`."""
 
     end: str
     what: str
@@ -47,6 +53,7 @@ class Crash(NamedTuple):
     help: str = ""
     file: int = 0
     stack: str = ""
+    native_stack: str = ""
 
     def error(self, path: str | None) -> DeviceError:
         """Make the error for the scenario or model at ``path``, which was running, if any."""
@@ -102,19 +109,42 @@ def native_stack(process: int) -> str:
         return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}: see core(5)"
     core = max(cores, key=os.path.getmtime)
     gdb = shutil.which("gdb")
-    lines = _frames(gdb, core) if gdb else ["gdb is not installed, which shows the stack"]
+    lines = _frames(gdb, core, process) if gdb else ["gdb is not installed, which shows the stack"]
     return "\n".join([*lines, f"core file: {core}"])
 
 
-def _frames(gdb: str, core: str) -> list[str]:
-    command = [gdb, "-batch", "-nx", "-ex", f"bt {_MOST_FRAMES}", sys.executable, core]
+def _frames(gdb: str, core: str, process: int) -> list[str]:
+    """List the frames of the thread that crashed, which is gdb's first, and of the one that had called the driver."""
+    command = [gdb, "-batch", "-nx", "-ex", f"thread apply all bt {_MOST_FRAMES}", sys.executable, core]
     with Program(
         command, _LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as program:
         shown = program.communicate()[0].decode("utf-8", "replace")
+    _, *parts = _THREAD.split(shown)
+    threads = {int(thread): (number, frames) for number, thread, frames in zip(*[iter(parts)] * 3, strict=True)}
+    if not threads:
+        return [f"gdb {program.failure or 'shows no frame'}"]
+    if process not in threads:
+        return ["another process has written the core file since: 'core.%p' in core_pattern keeps all"]
+    crashed = next(frames for number, frames in threads.values() if number == "1")
+    number, calling = threads[process]
+    lines = _trimmed(crashed) or ["no frame below the handler of the signal"]
+    if number != "1":
+        frames = _trimmed(calling)
+        while frames and _OF_SYSTEM.search(frames[0]):  # where it waits
+            del frames[0]
+        lines += ["the thread that called the driver:", *frames]
+    return lines
+
+
+def _trimmed(shown: str) -> list[str]:
+    """Keep the frames between the signal, or the handler of faulthandler, and the interpreter or the thread's start."""
     frames = [line for line in shown.splitlines() if _FRAME.match(line)]
-    # gdb shows the first frame twice; those above the handler are of faulthandler
-    start = next((at for at, line in enumerate(frames, 1) if line.endswith(_HANDLER)), 1)
+    start = next((at for at, line in enumerate(frames, 1) if line.endswith(_HANDLER)), 0)
     frames = frames[start:]
-    end = next((at for at, line in enumerate(frames) if _INTERPRETER.search(line)), len(frames))
-    return frames[:end] or [f"gdb {program.failure or 'shows no frame'}"]
+    end = next((at for at, line in enumerate(frames) if _BOTTOM.search(line)), len(frames))
+    return [
+        f"{frame}, in generated code (such as a compiled shader)" if frame.endswith(" in ?? ()") else frame
+        for frame in frames[:end]
+        if not _OF_FFI.search(frame)
+    ]

@@ -104,6 +104,11 @@ class RunOptions(NamedTuple):
     on_graphs: Callable[[Sequence[Any]], None] | None = None
 
 
+# In messages about a crash.
+_MOST_NAMED = 3
+_MOST_LOOKED_AT = 100  # operations
+
+
 class Execution:
     """The Vulkan objects of one run, and of further runs with other content; every one is released with ``stack``."""
 
@@ -217,13 +222,7 @@ class Execution:
 
     def _run_frame(self, iteration: int, index: int, frame: FramePlan) -> None:
         """Record a frame, in parts where it must be, and but for a dry run let the device carry it out."""
-        if frame.operations:
-            first, last = frame.operations[0].command, frame.operations[-1].command
-            single = "running this command", f"/commands/{first}"
-            several = f"running the commands {first} to {last}", "/commands"
-            progress.doing(*single if first == last else several)
-        else:
-            progress.doing("ending a frame", frame.pointer)
+        progress.doing(*_work_of(self._plan, frame))
         options = self._options
         capture = None if iteration else options.capture
         parts = _parts_of(frame) if self._flows else [frame]
@@ -347,6 +346,27 @@ def _tell(frame: FramePlan) -> None:
     for operation in frame.operations:
         if operation.kind in _TITLES:
             log.info(__name__, "%s (/commands/%d)", _TITLES[operation.kind], operation.command)
+
+
+def _work_of(plan: Plan, frame: FramePlan) -> tuple[str, str]:
+    """The work of a frame with the names of its first shaders and graphs, and its JSON pointer, for `progress`."""
+    if not frame.operations:
+        return "ending a frame", frame.pointer
+    first, last = frame.operations[0].command, frame.operations[-1].command
+    names: dict[str, None] = {}
+    for operation in frame.operations[:_MOST_LOOKED_AT]:
+        if operation.kind == "dispatch" and operation.command not in plan.names:
+            names[f"shader {plan.pipelines[operation.pipeline].label!r}"] = None
+        elif operation.kind != "barrier":
+            word = "shader" if operation.kind == "draw" else "graph"
+            names.update((f"{word} {name!r}", None) for name in plan.names.get(operation.command, ()))
+    shown = [*names][:_MOST_NAMED]
+    if len(names) > len(shown) or len(frame.operations) > _MOST_LOOKED_AT:
+        shown.append("…")
+    what = f" ({', '.join(shown)})" if shown else ""
+    if first == last:
+        return f"running this command{what}", f"/commands/{first}"
+    return f"running the commands {first} to {last}{what}", "/commands"
 
 
 def _parts_of(frame: FramePlan) -> list[FramePlan]:

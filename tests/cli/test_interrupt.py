@@ -127,8 +127,8 @@ def test_killed(start: Start, scene: Scene, slow: Path, more: list[str]) -> None
         run.process.kill()
         _, said = run.process.communicate(timeout=30)
         wait_until(lambda: not state(run.child), "the child ends")
-        who = f"error: {slow}: /commands/2: the process that ran it was ended by SIGKILL while running this command\n"
-        assert said == ("" if more else who)
+        what = "the process that ran it was ended by SIGKILL while running this command (shader 'slow')"
+        assert said == ("" if more else f"error: {slow}: /commands/2: {what}\n")
         assert not list(scene.folder.glob("*.out.npy"))
 
 
@@ -142,7 +142,8 @@ def test_killed_for_want_of_memory(start: Start, slow: Path, other: Scene) -> No
         assert ended.out.startswith(f"{quick}: ok: ")
         error, help = ended.err.splitlines()
         assert error.startswith(f"error: {slow}:")
-        assert error.endswith(": /commands/2: the process that ran it was ended by SIGKILL while running this command")
+        what = "the process that ran it was ended by SIGKILL while running this command (shader 'slow')"
+        assert error.endswith(f": /commands/2: {what}")
         assert "memory that has run out" in help
         assert other.output("y", "u4").tolist() == [1, 1, 1, 1]
 

@@ -1,5 +1,6 @@
 """A driver that crashes: the scenario that it crashed with is named, and the others run."""
 
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_the_rest_goes_on_after_a_crash(program: Program, scene: Scene, four: li
     ended = program(*four, env=crashing("vkQueueSubmit", at=2))
     assert ended.code == CRASHED
     assert [line.partition(": ok: ")[0] for line in ended.out.splitlines()] == ["0.json", "2.json"]
-    message = "the process that ran it was ended by SIGSEGV while running this command"
+    message = "the process that ran it was ended by SIGSEGV while running this command (shader 'add')"
     first, help, second, help_again = ended.err.splitlines()
     assert first.startswith("error: 1.json:")
     assert first.endswith(f": /commands/0: {message}")
@@ -67,7 +68,7 @@ MOMENTS = [
     ("vkCreateBuffer", ": ", "while creating its resources"),
     ("vkCreateComputePipelines", ": /resources/0/shader: ", "while creating the pipeline of shader 'add'"),
     ("vkAllocateDescriptorSets", ": ", "while creating its descriptor sets"),
-    ("vkWaitForFences", ": /commands: ", "while running the commands 0 to 1"),
+    ("vkWaitForFences", ": /commands: ", "while running the commands 0 to 1 (shader 'add')"),
 ]
 
 
@@ -140,11 +141,41 @@ def test_isolation_can_be_chosen(program: Program, four: list[str], crashing: Cr
     ended = program(four[0], "--isolate", "--log-level", "debug", env=crash)
     assert ended.code == CRASHED
     assert f"error: {four[0]}:" in ended.err
-    assert "was ended by SIGSEGV while running this command\n" in ended.err
+    assert "was ended by SIGSEGV while running this command (shader 'add')\n" in ended.err
     assert "debug: Fatal Python error: Segmentation fault\n" in ended.err
     ended = program(*four, "--no-isolate", env=crash)
     assert (ended.code, ended.out) == (-signal.SIGSEGV, "")
-    assert ended.err == "error: /commands/0: the process that ran it was ended by SIGSEGV while running this command\n"
+    what = "the process that ran it was ended by SIGSEGV while running this command (shader 'add')"
+    assert ended.err == f"error: /commands/0: {what}\n"
+
+
+def test_the_native_stack_of_a_run(program: Program, scene: Scene, four: list[str], crashing: Crashing) -> None:
+    """With --core-dumps, where the system writes core files and there is gdb: from the layer to our call of it."""
+    ended = program(four[0], "--core-dumps", env=crashing("vkCreateBuffer"))
+    assert ended.code == CRASHED
+    error, _, stack = ended.err.partition("\nstack: ")
+    assert "was ended by SIGSEGV while creating its resources\n" in error
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if pattern.startswith("|"):
+        assert stack.startswith(f"no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}")
+    elif shutil.which("gdb"):
+        frames = [line.split()[-1] for line in stack.splitlines() if " from " in line]
+        assert any("fault" in Path(frame).name for frame in frames)
+        assert "_cffi_backend" in frames[-1]
+        assert "Python/" not in stack
+        assert "  core file: /" in stack
+    else:
+        assert stack.startswith("gdb is not installed, which shows the stack\n  core file: /")
+
+
+def test_the_shaders_of_a_frame(program: Program, scene: Scene, crashing: Crashing) -> None:
+    """Three of them are named, each once."""
+    scene.buffer("x", size=16)
+    for name in ("a", "b", "c", "d"):
+        scene.shader(name, ADD.replace("1u", f"{ord(name)}u")).dispatch(name, ["x"], [4]).dispatch(name, ["x"], [4])
+    scene.write()
+    ended = program("scenario.json", "--isolate", env=crashing("vkQueueSubmit"))
+    assert "while running the commands 0 to 7 (shader 'a', shader 'b', shader 'c', …)\n" in ended.err
 
 
 def test_a_driver_that_hangs_is_ended(

@@ -29,7 +29,8 @@ def test_a_crash_costs_one_item(folder: Folder) -> None:
         outcomes = by_id(list(workers.run(items)))
     first, second = outcomes["b"]
     assert (first.status, first.exit_code) == ("Crash", CRASHED)
-    assert first.reason == "/commands/0: the process that ran it was ended by SIGSEGV while running this command"
+    what = "the process that ran it was ended by SIGSEGV while running this command (shader 'x')"
+    assert first.reason == f"/commands/0: {what}"
     (problem,) = first.diagnostics
     assert (problem["code"], problem["pointer"], problem["path"]) == ("SR-DEVICE-006", "/commands/0", items[1].path)
     assert problem["line"] is not None
@@ -207,7 +208,9 @@ def test_a_process_that_cannot_be_ended(folder: Folder, device_name: str) -> Non
         outcomes = by_id(list(workers.run(items)))
     os.kill(int(Path(endless.path + ".processes").read_text()), signal.SIGKILL)
     assert outcomes["endless"][0].status == "Timeout"
-    assert outcomes["endless"][0].reason.endswith(f"was killed, since it {LATE}, while running this command")
+    assert outcomes["endless"][0].reason.endswith(
+        f"was killed, since it {LATE}, while running this command (shader 'x')"
+    )
     assert (outcomes["a"][0].status, outcomes["999"][0].status) == ("Pass", "Missing")
     assert len(notes) == 1, notes
     (note,) = notes
