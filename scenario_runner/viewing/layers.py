@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from math import prod
 from tempfile import TemporaryFile
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy
 
@@ -264,11 +264,7 @@ def _fitting(name: str, array: Array, layer: Layer, any_type: bool) -> list[Cont
 
 
 def judge(
-    layer: Layer,
-    actual: Content,
-    expected: Sequence[Content],
-    tolerance: Tolerance | None = None,
-    beyond: Array | None = None,
+    layer: Layer, actual: Content, expected: Sequence[Content], tolerance: Tolerance | None = None, beyond: Any = None
 ) -> LayerResult:
     """Compare a layer with the nearest one of ``expected``. Without a ``tolerance`` integers are to be equal, and
     floats near to the expected ones in proportion to the greatest magnitude among these (1 where all are 0).
