@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
-from scenario_runner.files.source import confined, is_model
+from scenario_runner.files.source import ParameterizedFile, confined, is_model
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
@@ -340,7 +340,8 @@ class Runner(OpenedDevice):
         if not (isinstance(scenario, (str, os.PathLike)) and self.compiler.use_cache):
             return self.plan(scenario, output_dir=output_dir)
         folder = None if output_dir is None else os.fspath(output_dir)
-        return plan_of_file(os.fspath(scenario), folder, self.compiler, sandbox=self.sandbox)
+        file = scenario if isinstance(scenario, ParameterizedFile) else os.fspath(scenario)
+        return plan_of_file(file, folder, self.compiler, sandbox=self.sandbox)
 
     def _confined(self, scenario: AnyScenario, arguments: Mapping[str, Any]) -> AbstractContextManager[None]:
         """The sandbox of a scenario with these arguments of a method, where the Runner has one."""

@@ -80,7 +80,7 @@ class Options(NamedTuple):
 
 
 def validate_file(
-    path: str | os.PathLike[str], options: Options | None = None, load: Callable[[str], Scenario] = load
+    path: str | os.PathLike[str], options: Options | None = None, load: Callable[[Any], Scenario] = load
 ) -> Validation:
     """Find everything that is wrong with one scenario file, the text of the file included. ``load`` reads it.
 
@@ -89,7 +89,7 @@ def validate_file(
     options = options or Options()
     file = os.fspath(path)
     try:
-        scenario = load(file)
+        scenario = load(path)
     except ScenarioRunnerError as error:
         return Validation(file, error.problems, 0, 0, error.exit_code)
     with ExitStack() as stack:

@@ -113,6 +113,18 @@ def _dump_target(text: str) -> tuple[int, int, str | None]:
     return int(first), int(last or first), uid
 
 
+def _parameter(text: str) -> tuple[str, Any]:
+    """The name and the value of a parameter; the value is JSON, or else a string as it is."""
+    import json  # which no other option needs
+
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ValueError(text)
+    with suppress(ValueError):
+        return name, json.loads(value, parse_constant=str)
+    return name, value
+
+
 def _is_pair(words: tuple[str, ...]) -> bool:
     return len(words) == 2 and all(words)
 
@@ -122,6 +134,7 @@ _FILE: Final = _checked(str, bool, "the path of a file")
 _PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
 _TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
     "NAME=FILE": _checked(lambda text: tuple(text.split("=", 1)), _is_pair, "NAME=FILE"),
+    "NAME=VALUE": _checked(_parameter, bool, "NAME=VALUE, such as n=4"),
     "COMMAND[:RESOURCE]": _checked(
         _dump_target,
         lambda target: target[0] <= target[1],

@@ -67,6 +67,7 @@ def _run(parser: Parser) -> None:
     parser.prog = "scenario-runner"
     parser.usage = "scenario-runner [run] FILE… [options]\n       scenario-runner COMMAND --help"
     add(parser, "files FILE", "scenario files (JSON), run one after the other, or a model", nargs="*")
+    shared.add_parameters_option(parser)
     add(parser, "--version -v", "print versions as JSON", action="store_const", const="about:versions", dest="work")
 
     group = parser.add_argument_group("device")
@@ -139,6 +140,7 @@ def _add_run_tools(parser: Parser) -> None:
 def _validate(parser: Parser) -> None:
     """Check scenarios without a GPU. 'scenario-runner explain CODE' explains a finding."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
+    shared.add_parameters_option(parser)
     add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
     add(parser, "--hazards", "look for missing barriers between commands as well")
     add(parser, "--strict", "warnings are errors")
@@ -243,6 +245,7 @@ def _bench(parser: Parser) -> None:
 def _pack(parser: Parser) -> None:
     """Write scenarios and all that they read into one folder, as plain files that other runners take."""
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
+    shared.add_parameters_option(parser)
     add(parser, "--output DIR", "the folder to write to", required=True)
     add(parser, "--zip", "write DIR.zip instead of the folder")
 

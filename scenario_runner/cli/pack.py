@@ -12,9 +12,9 @@ def main(options: argparse.Namespace) -> None:
     output = options.output
     if options.zip:
         output = output if output.endswith(".zip") else f"{output.rstrip('/')}.zip"
-        packed = pack_archive(options.files, output)
+        packed = pack_archive(options.files, output, dict(options.set))
     else:
-        packed = pack(options.files, output)
+        packed = pack(options.files, output, dict(options.set))
     for scenario in packed.scenarios:
         print(one_line(os.path.join(options.output, scenario) if not options.zip else f"{output}: {scenario}"))
     print(f"{counted(packed.file_count, 'file')}, {size_in_units(packed.size_bytes)}")

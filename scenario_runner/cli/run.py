@@ -85,6 +85,8 @@ def main(options: argparse.Namespace) -> int:
 def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
     """The scenarios, or the model. Raises UsageError, and for a model the error of reading it."""
     if any(map(is_model, paths)):
+        if options.set:
+            raise UsageError("--set is for scenarios, and a model was given")
         from scenario_runner.cli.model import read_model
 
         return [read_model(paths, options)]
@@ -128,7 +130,8 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
         _run(files, options, first, warm)
 
     def reads() -> Files:
-        files = dict(file for path in paths for file in sources_of(path, _files_of_model(options)))
+        parameters = dict(options.set)
+        files = dict(file for path in paths for file in sources_of(path, _files_of_model(options), parameters))
         if any(map(is_model, paths)):
             return files
         written = {os.path.realpath(path) for file in run_files(paths, options) for path in file.declared().writes}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.output import marker_path
-from scenario_runner.files.source import MAX_SCENARIO_BYTES, is_stream, read_file, reason_of
+from scenario_runner.files.source import MAX_SCENARIO_BYTES, ParameterizedFile, is_stream, read_file, reason_of
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
@@ -27,7 +27,7 @@ class RunFile(NamedTuple):
     """
 
     path: str
-    scenario: str | Scenario | ScenarioRunnerError
+    scenario: str | ParameterizedFile | Scenario | ScenarioRunnerError
     output_dir: str | None = None
     capture_dir: str | None = None
 
@@ -64,11 +64,16 @@ class RunFile(NamedTuple):
         from scenario_runner.scenario.syntax import declared_files
 
         text, folder = "", os.path.dirname(os.path.abspath(self.path))
-        if isinstance(self.scenario, str):
+        if isinstance(self.scenario, str | ParameterizedFile):
             with suppress(OSError, ValueError):
                 text = read_file(self.path, MAX_SCENARIO_BYTES).decode(errors="replace")
         elif not isinstance(self.scenario, ScenarioRunnerError):
             text, folder = self.scenario.text or "", self.scenario.base_dir
+        parameters = getattr(self.scenario, "parameters", None)
+        if parameters:
+            from scenario_runner.scenario.parameters import replaced
+
+            text = replaced(text, parameters)
         return declared_files(text, folder, self.output_dir)
 
 
@@ -85,11 +90,28 @@ def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile
     def own(folder: str | None, path: str) -> str | None:
         return os.path.join(folder, folders[path]) if folder is not None and folders else folder
 
-    scenarios = {path: _read(path) if is_stream(path) else path for path in dict.fromkeys(paths)}
+    scenarios = {path: _scenario(path, dict(options.set)) for path in dict.fromkeys(paths)}
     return [RunFile(path, scenarios[path], own(options.output, path), own(options.capture_dir, path)) for path in paths]
 
 
-def _read(path: str) -> Scenario | ScenarioRunnerError:
+def _scenario(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFile | Scenario | ScenarioRunnerError:
+    """A scenario file with the values of its parameters, or what `RunFile` has in its place."""
+    file = ParameterizedFile(path, parameters) if parameters else path
+    if is_stream(path):
+        return _read(file)
+    with suppress(OSError, ValueError):
+        if b"${" in read_file(path, MAX_SCENARIO_BYTES):
+            from scenario_runner.suite.discovery import item_of
+            from scenario_runner.suite.parameters import check_set
+
+            try:
+                check_set(item_of(os.path.abspath(path), path, root=os.getcwd()), parameters)
+            except ScenarioRunnerError as error:
+                return error
+    return file
+
+
+def _read(path: str | ParameterizedFile) -> Scenario | ScenarioRunnerError:
     from scenario_runner.scenario import load
 
     try:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from scenario_runner.cli.arguments import SEVERAL, add, printf_bytes, whole_number
+from scenario_runner.cli.arguments import REPEATED, SEVERAL, add, printf_bytes, whole_number
 
 
 def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
@@ -11,6 +11,11 @@ def add_device_options(group: argparse._ActionsContainer, default_timeout: str =
     add(group, "--timeout S", f"stop when work has not finished after S seconds (default: {default_timeout})")
     needed = "use the emulation layers for tensors and graphs: if the device needs them (auto), always, never"
     add(group, "--ml-emulation", needed, choices=("auto", "on", "off"), default="auto")
+
+
+def add_parameters_option(group: argparse._ActionsContainer) -> None:
+    """--set."""
+    add(group, "--set NAME=VALUE", "value of a parameter: what ${NAME} in the scenario stands for", **REPEATED)
 
 
 def add_feature_options(group: argparse._ActionsContainer) -> None:

@@ -3,12 +3,14 @@
 import argparse
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
 from scenario_runner.errors import UsageError
-from scenario_runner.files.source import is_model
+from scenario_runner.files.source import ParameterizedFile, is_model, is_stream
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.text import counted, one_line
 from scenario_runner.validation import SCHEMA, Options, Validation, sarif, validate_file
@@ -34,7 +36,11 @@ def main(options: argparse.Namespace) -> int:
         def reads() -> Files:
             files = {options.against: file_hash(options.against)} if options.against is not None else {}
             for file in options.files:
-                files.update(dependencies(item_of(os.path.abspath(file), file)) if is_model(file) else sources_of(file))
+                if is_model(file):
+                    files.update(dependencies(item_of(os.path.abspath(file), file)))
+                    continue
+                for path in _with_parameters(file, dict(options.set)):
+                    files.update(sources_of(file, (), getattr(path, "parameters", {})))
             return files
 
         check_watchable(options.files)
@@ -55,17 +61,29 @@ def _validate(options: argparse.Namespace) -> int:
         if is_model(file):
             from scenario_runner.suite.expectations.models import load_model
 
-            validation = validate_file(file, settings, load_model)
+            found = [validate_file(file, settings, load_model)]
         else:
-            validation = validate_file(file, settings)
-        validations.append(validation)
-        if options.format == "text":
-            _show(validation)
+            found = [validate_file(path, settings) for path in _with_parameters(file, dict(options.set))]
+        for validation in found:
+            validations.append(validation)
+            if options.format == "text":
+                _show(validation)
     if options.format == "json":
         print(json.dumps({"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}, indent=2))
     elif options.format == "sarif":
         print(json.dumps(sarif(validations, __version__), indent=2))
     return next((validation.exit_code for validation in validations if validation.exit_code), 0)
+
+
+def _with_parameters(file: str, parameters: Mapping[str, Any]) -> list[str | ParameterizedFile]:
+    """A scenario with the values of its parameters, or with each combination that its expectations offer."""
+    if parameters or is_stream(file):
+        return [ParameterizedFile(file, parameters)]
+    from scenario_runner.suite.discovery import item_of
+    from scenario_runner.suite.parameters import scenario_path, variants
+
+    item = item_of(os.path.abspath(file), file, root=os.getcwd())
+    return [scenario_path(variant._replace(path=file)) for variant in variants(item)]
 
 
 def _show(validation: Validation) -> None:

@@ -11,10 +11,10 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingFileError, SandboxError, error_of, file_error_code
@@ -31,6 +31,16 @@ _HELP = "move it into the scenario's folder, or run without --sandbox if you tru
 def is_model(scenario: object) -> bool:
     """Return whether a scenario is the path of a model, by its extension."""
     return isinstance(scenario, str | os.PathLike) and os.fspath(scenario).lower().endswith(MODEL_EXTENSIONS)
+
+
+class ParameterizedFile(NamedTuple):
+    """The path of a scenario file with the values of its parameters, in place of a path."""
+
+    path: str
+    parameters: Mapping[str, Any]
+
+    def __fspath__(self) -> str:
+        return self.path
 
 
 class _Allowed(NamedTuple):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scenario_runner import progress
 from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.source import Identity, SourceFile, file_identity
+from scenario_runner.files.source import Identity, ParameterizedFile, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import ArraySource, NpySource, content_of
@@ -48,7 +48,9 @@ class Facts(NamedTuple):
     models: tuple[tuple[str, Identity], ...]
 
 
-def plan_of_file(path: str, output_dir: str | None, compiler: CompilerOptions, *, sandbox: bool) -> Plan:
+def plan_of_file(
+    path: str | ParameterizedFile, output_dir: str | None, compiler: CompilerOptions, *, sandbox: bool
+) -> Plan:
     """The plan of a scenario file, the kept one where nothing changed since. Raises as `plan.resolve.resolve`."""
     cache = PlanCache(path, output_dir, compiler, sandbox=sandbox)
     plan = cache.load()
@@ -57,7 +59,8 @@ def plan_of_file(path: str, output_dir: str | None, compiler: CompilerOptions, *
     from scenario_runner.scenario.loader import load, loads
 
     with progress.phase("parse", "scenario"):
-        scenario = load(path) if cache.text is None else loads(cache.text, path)
+        parameters = path.parameters if isinstance(path, ParameterizedFile) else None
+        scenario = load(path) if cache.text is None else loads(cache.text, os.fspath(path), parameters=parameters)
     plan, facts = resolve_to_keep(scenario, output_dir=output_dir, compiler=compiler)
     if facts is not None:
         cache.store(plan, facts)
@@ -111,7 +114,7 @@ class PlanCache:
 
     def __init__(
         self,
-        path: str,
+        path: str | ParameterizedFile,
         output_dir: str | None = None,
         compiler: CompilerOptions = CompilerOptions(),  # noqa: B008 - a tuple
         *,

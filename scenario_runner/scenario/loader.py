@@ -15,6 +15,7 @@ from scenario_runner.files.source import (
     LOWERING_HELP,
     MAX_SCENARIO_BYTES,
     MODEL_EXTENSIONS,
+    ParameterizedFile,
     framework_file,
     is_stream,
     read_error,
@@ -22,6 +23,7 @@ from scenario_runner.files.source import (
 )
 from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.model import model_of
+from scenario_runner.scenario.parameters import is_value, replaced, unset, unused, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
 
 # Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text.
@@ -48,12 +50,15 @@ def as_scenario(scenario: Any) -> Scenario:
     return load(scenario)
 
 
-def load(path: str | os.PathLike[str]) -> Scenario:
+def load(path: str | os.PathLike[str], parameters: Mapping[str, Any] | None = None) -> Scenario:
     """Read a scenario file. Files that it names are not opened.
 
     Relative paths start from its folder; in what comes from standard input or a pipe, from the current folder.
+    ``parameters`` are numbers, booleans, strings or lists by the names that stand for them in the file (``${n}``).
     Raises `FileError` when the file cannot be read, and `ScenarioError` with every problem when it is wrong.
     """
+    if isinstance(path, ParameterizedFile):
+        parameters = path.parameters
     name = os.fspath(path)
     streamed = is_stream(name)
     try:
@@ -62,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> Scenario:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             raise _too_large(f"{MAX_SCENARIO_BYTES >> 20} MiB", name) from error
         raise read_error(name, "cannot read the scenario", error) from error
-    return loads(content, name, os.getcwd() if streamed else None)
+    return loads(content, name, os.getcwd() if streamed else None, parameters)
 
 
 def from_dict(tree: Mapping[str, Any], path: str | None = None, base_dir: str = ".") -> Scenario:
@@ -78,18 +83,31 @@ def from_dict(tree: Mapping[str, Any], path: str | None = None, base_dir: str = 
     return reading.scenario(path, base_dir)
 
 
-def loads(text: str | bytes, path: str | None = None, base_dir: str | None = None) -> Scenario:
+def loads(
+    text: str | bytes,
+    path: str | None = None,
+    base_dir: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Scenario:
     """Parse the text of a scenario. ``path`` is named in messages; relative paths in it start from ``base_dir``.
 
+    ``parameters`` are as for `load`: each must be used, and all that are used be there; without any, ``${n}`` is text.
     Raises `ScenarioError` with every problem of the text; an error of the JSON syntax stands alone.
     """
+    parameters = parameters or {}
+    for name, value in parameters.items():
+        if not is_value(value):
+            message = f"the parameter {name!r} is {value!r:.60}, expected a number, a boolean, a string or a list"
+            raise UsageError(message)
     if base_dir is None:
         base_dir = str(Path(path).absolute().parent) if path else "."
     text = _checked_text(text, path)
-    reading = _read_text(text)
+    reading = _read_text(replaced(text, parameters))
     if reading is None:
-        raise ScenarioError(_diagnose(text, path))
-    return reading.scenario(path, base_dir, text)
+        raise ScenarioError(_diagnose(text, path, parameters))
+    if parameters and (problems := [*unset(text, path, parameters), *unused(text, path, parameters)]):
+        raise ScenarioError(limited(problems))
+    return reading.scenario(path, base_dir, text, parameters)
 
 
 def _read_text(text: str) -> _Reading | None:
@@ -138,10 +156,14 @@ class _Reading:
             self.problems += check_entries(*self._parsed, self.broken)[0]
             del self.problems[4 * MAX_PROBLEMS :]
 
-    def scenario(self, path: str | None, base_dir: str, text: str | None = None) -> Scenario:
+    def scenario(
+        self, path: str | None, base_dir: str, text: str | None = None, parameters: Mapping[str, Any] | None = None
+    ) -> Scenario:
         """The scenario, where nothing is wrong with its entries."""
         resources, commands, resource_keys, command_keys = self._parsed
-        return Scenario(resources, commands, path, base_dir, tuple(self.warnings), resource_keys, command_keys, text)
+        keys = {"resource_keys": resource_keys, "command_keys": command_keys}
+        warnings = tuple(self.warnings)
+        return Scenario(resources, commands, path, base_dir, warnings, **keys, text=text, parameters=parameters or {})
 
     def _read(self, name: str, tree: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
         entries = tree.get(name, [])
@@ -188,7 +210,7 @@ class _Reading:
                     self.broken.setdefault(body["uid"], (index, kind))
 
 
-def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
+def _diagnose(text: str, path: str | None, parameters: Mapping[str, Any]) -> list[Diagnostic]:
     """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one."""
     from scenario_runner.scenario.syntax import MAX_DIGITS, Places, scan
 
@@ -197,7 +219,7 @@ def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
     if is_broken:
         return problems
     try:
-        tree = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
+        tree = json.loads(replaced(text, parameters), parse_int=lambda digits: int(digits[:MAX_DIGITS]))
     except (ValueError, RecursionError) as error:
         # Reading stopped at the faults, before the place where the text stops being JSON.
         return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
@@ -206,7 +228,9 @@ def _diagnose(text: str, path: str | None) -> list[Diagnostic]:
     for finding in _Reading(tree).problems:
         if finding.pointer not in seen:
             line, column = places.find(finding.pointer or "", key=finding.code in _ABOUT_KEYS)
+            finding = with_parameters(finding, parameters)
             problems.append(finding._replace(path=path, line=line, column=column))
+    problems += unset(text, path, parameters)
     problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
     return limited(problems)
 

@@ -111,7 +111,7 @@ class Scenario:
     From a file by `load` or `loads`; in code as ``Scenario(resources=[...], commands=[...])``, with the same checks of
     references and contradictions: raises `ScenarioError` with everything that is wrong. ``base_dir`` is the folder that
     relative paths in it start from. The fields after ``warnings`` are the loader's: the kinds as the file spells them,
-    and its text.
+    its text, and the values of its parameters, which are not in the text yet.
     """
 
     resources: Sequence[Resource] = ()
@@ -122,6 +122,7 @@ class Scenario:
     resource_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
     command_keys: Sequence[str] | None = field(default=None, repr=False, compare=False)
     text: str | None = field(default=None, repr=False, compare=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
     _index: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     _places: list[Places] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -185,11 +186,13 @@ class Scenario:
         """A diagnostic of this scenario with the file, and the line and column that its pointer leads to."""
         if self.text is None or problem.pointer is None:  # built in code
             return problem._replace(path=self.path)
+        from scenario_runner.scenario.parameters import with_parameters
         from scenario_runner.scenario.syntax import Places  # only wrong scenarios need them
 
         if not self._places:
             self._places.append(Places(self.text))
         line, column = self._places[0].find(problem.pointer)
+        problem = with_parameters(problem, self.parameters)
         return problem._replace(path=self.path or NO_FILE, line=line, column=column)
 
     def place_problems(self, error: ScenarioRunnerError) -> None:

@@ -154,7 +154,8 @@ class Layout:
             if path not in job.files:
                 refuse("SR-CLUSTER-006", path, "the expectations cannot be read")
         expectations = item.expectations and self.here(item.expectations)
-        return Item(item.id, self.here(item.path), expectations, tuple(map(self.here, item.defaults)))
+        defaults = tuple(map(self.here, item.defaults))
+        return item._replace(path=self.here(item.path), expectations=expectations, defaults=defaults)
 
     def here(self, path: str) -> str:
         """Return the path on this host of a file of the other one."""

@@ -6,10 +6,12 @@ import re
 import stat
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from scenario_runner.files.source import is_model, is_stream, read_file, reason_of
+from scenario_runner.suite.parameters import variants
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
 from scenario_runner.text import close_files_help
@@ -25,6 +27,7 @@ NOT_SEARCHED: Final = ".not-searched"
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _KEYS: Final = (b"commands", b"resources")
 _MOST_BYTES_LOOKED_AT: Final = 1 << 20
+_MOST_SHOWN: Final = 10
 
 
 class Discovery:
@@ -50,6 +53,7 @@ class Discovery:
             yield from self._list(path) if path == "-" or path.startswith("@") else self._path(path)
 
     def _path(self, path: str) -> Iterator[Item]:
+        path, variant = _split(path)
         try:
             is_folder = stat.S_ISDIR(os.stat(path).st_mode)
         except (OSError, ValueError):
@@ -60,7 +64,7 @@ class Discovery:
             above = frozenset(os.path.realpath(parent) for parent in Path(folder).parents)
             yield from self._folder(folder, above)
         else:
-            yield from self._item(os.path.abspath(path))
+            yield from self._item(os.path.abspath(path), variant=variant)
 
     def _list(self, path: str) -> Iterator[Item]:
         name = "standard input" if path == "-" else path[1:]
@@ -86,9 +90,9 @@ class Discovery:
                 self._not_plain(name, text, number)
                 continue
             path = os.path.join(self._root, line.rstrip("\r\n"))
-            if not os.path.exists(path):  # as it is for names that end in a space
+            if not _exists(path):  # as it is for names that end in a space
                 path = os.path.join(self._root, text)
-            if not os.path.exists(path) and os.path.exists(os.path.join(folder, text)):
+            if not _exists(path) and _exists(os.path.join(folder, text)):
                 path = os.path.join(folder, text)
             yield from self._path(path)
 
@@ -132,18 +136,38 @@ class Discovery:
             self._problems.found("SR-SUITE-006", path, f"the file cannot be read: {reason_of(error)}")
             return False
 
-    def _item(self, path: str, beside: Container[str] | None = None) -> Iterator[Item]:
+    def _item(self, path: str, beside: Container[str] | None = None, variant: str = "") -> Iterator[Item]:
+        """Yield the items of a scenario or a model: one for each combination of its parameters, or only ``variant``."""
         id = path.removeprefix(self._below).replace(os.sep, "/")
         if not _is_plain(id):
             self._not_plain(None, path)
-        elif id not in self.ids:
-            self.ids.add(id)
-            yield item_of(path, id, beside, self._root)
+            return
+        items = {item.id: item for item in variants(item_of(path, id, beside, self._root))}
+        if variant and id + variant not in items:
+            names = ", ".join(item.variant for item in islice(items.values(), _MOST_SHOWN)) or "no parameters"
+            message = f"no combination of parameters is called {variant}"
+            self._problems.found("SR-SUITE-017", path, message, f"there are {names}")
+            return
+        for name, item in items.items():
+            if name not in self.ids and (not variant or name == id + variant):
+                self.ids.add(name)
+                yield item
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
         message = f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out"
         help = "rename it: lists and reports cannot hold this name"
         self._problems.found("SR-SUITE-008", path, message, help, line=line)
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Split the name of an item into the path and the combination behind it: ``a.json[4]``."""
+    ends = (at for at, letter in enumerate(path) if letter == "[" and path.endswith("]"))
+    end = next((at for at in ends if os.path.isfile(path[:at])), len(path))
+    return (path, "") if os.path.lexists(path) else (path[:end], path[end:])
+
+
+def _exists(path: str) -> bool:
+    return os.path.exists(_split(path)[0])
 
 
 def listed(item: Item) -> str:

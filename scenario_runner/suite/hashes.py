@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from scenario_runner.files.source import is_model, read_file
+from scenario_runner.scenario.parameters import replaced
 from scenario_runner.scenario.syntax import declared_files
 from scenario_runner.suite.discovery import MODEL_KEYS, expected_folder, inputs_folder
 from scenario_runner.suite.records import Hashes, Item
@@ -49,8 +50,14 @@ def item_hashes(item: Item, program: str) -> Hashes:
 
 
 def texts_of(item: Item) -> tuple[bytes, bytes]:
-    """Read the texts of the scenario, which is empty for a model, and of its expectations."""
-    return b"" if is_model(item.path) else content(item.path), content(item.expectations)
+    """Read the texts of the scenario, which is empty for a model, and of its expectations, with the values of their
+    parameters."""
+    text = b"" if is_model(item.path) else content(item.path)
+    return _with_values(text, item.parameters), _with_values(content(item.expectations), item.parameters)
+
+
+def _with_values(text: bytes, parameters: Mapping[str, Any]) -> bytes:
+    return replaced(text.decode("utf-8", "replace"), parameters).encode() if parameters else text
 
 
 class _Source(NamedTuple):
@@ -79,10 +86,12 @@ def dependencies(item: Item) -> Iterator[tuple[str, str]]:
         yield path, digest.hex()
 
 
-def sources_of(path: str, more: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+def sources_of(
+    path: str, more: Iterable[str] = (), parameters: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, str]]:
     """List the files that a run of the scenario or the model at ``path`` reads, without expectations, as `dependencies`
-    does; ``more`` are files that a model is given."""
-    text = b"" if is_model(path) else content(path)
+    does; ``more`` are files that a model is given, and ``parameters`` the values of a scenario's."""
+    text = b"" if is_model(path) else _with_values(content(path), parameters or {})
     yield path, file_hash(path)
     for source, digest in _inputs(path, text, [*more, *_sources(path, text, b"")]):
         yield source, digest.hex()

@@ -11,7 +11,7 @@ import json
 import os
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,11 +29,13 @@ from scenario_runner.plan.shaders import compile_request
 from scenario_runner.plan.sources import source_of
 from scenario_runner.scenario import Scenario, Shader, load
 from scenario_runner.scenario.contents import file_of
+from scenario_runner.scenario.parameters import replaced
 from scenario_runner.scenario.writing import drop_include_dirs, extension_of, new_name
 from scenario_runner.shaders.source import inlined
 from scenario_runner.suite.discovery import item_of
 from scenario_runner.suite.expectations.reading import load as load_expectations
 from scenario_runner.suite.hashes import READ_KEYS, content, expected_files
+from scenario_runner.suite.parameters import KEYS, check_set
 from scenario_runner.suite.records import Item
 
 _CHUNK_BYTES = 16 << 20
@@ -51,13 +53,18 @@ class Packed(NamedTuple):
     size_bytes: int
 
 
-def pack(paths: Sequence[str], output: str) -> Packed:
-    """Write scenarios with all that they read into the folder ``output``; nothing of it after an error.
+def pack(paths: Sequence[str], output: str, parameters: Mapping[str, Any] | None = None) -> Packed:
+    """Write scenarios with all that they read into the folder ``output``; nothing of it after an error. ``parameters``
+    are put in place.
 
     Raises ScenarioError for a scenario that is wrong, ExpectationError for expectations that are, FileError for a file
     that cannot be read or written, and UsageError where a file would replace one that is read.
     """
-    scenarios = [load(path) for path in {os.path.abspath(path): path for path in paths}.values()]
+    parameters = parameters or {}
+    files_by_path = {os.path.abspath(path): path for path in paths}
+    for path, name in files_by_path.items():
+        check_set(item_of(path, name, root=os.getcwd()), parameters)
+    scenarios = [load(path, parameters) for path in files_by_path.values()]
     packing = _Packing(scenarios)
     names = [packing.add(scenario) for scenario in scenarios]
     inside = os.path.join(os.path.realpath(output), "")
@@ -75,11 +82,11 @@ def pack(paths: Sequence[str], output: str) -> Packed:
     return Packed(names, len(written), sum(written))
 
 
-def pack_archive(paths: Sequence[str], archive: str) -> Packed:
+def pack_archive(paths: Sequence[str], archive: str, parameters: Mapping[str, Any] | None = None) -> Packed:
     """Write what `pack` writes as a ZIP file, with all in a folder of its name. Raises as `pack` does."""
     stem = os.path.splitext(os.path.basename(archive))[0]
     with temporary.temporary_folder() as folder, OutputFile(archive) as file:
-        packed = pack(paths, os.path.join(folder, stem))
+        packed = pack(paths, os.path.join(folder, stem), parameters)
         made = os.path.join(folder, "archive.zip")
         with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as written:
             for above, folders, names in os.walk(os.path.join(folder, stem)):
@@ -130,14 +137,19 @@ class _Packing:
         for file in expected_files(item):  # and the defaults
             self._add(folder, file)
         if item.expectations is not None:
-            self._add_json(folder, item.expectations, content(item.expectations), self._with_relative_files)
-        return self._add_json(folder, path, (scenario.text or "").encode(), partial(self._plain, scenario))
+            text = content(item.expectations).decode("utf-8-sig")
+            self._add_json(folder, item.expectations, text, scenario.parameters, self._with_relative_files)
+        return self._add_json(folder, path, scenario.text or "", scenario.parameters, partial(self._plain, scenario))
 
-    def _add_json(self, folder: str, path: str, data: bytes, change: Callable[[str, Any], Any]) -> str:
+    def _add_json(
+        self, folder: str, path: str, text: str, parameters: Mapping[str, Any], change: Callable[[str, Any], Any]
+    ) -> str:
         """Add a JSON file, changed where it has to say something else; returns its path in the packed folder."""
         name = os.path.normpath(os.path.join(os.path.relpath(folder, self._root), self._add(folder, path)))
-        tree = change(folder, json.loads(data))
-        if tree != json.loads(data):
+        tree = change(folder, json.loads(replaced(text, parameters)))
+        if parameters:
+            tree = {key: value for key, value in tree.items() if key not in KEYS}
+        if tree != json.loads(text):
             self.files[name] = _of_bytes(json.dumps(tree, indent=2).encode() + b"\n")
         return name
 
@@ -209,7 +221,7 @@ class _Packing:
 
 def _item_of(scenario: Scenario) -> Item:
     path = os.path.abspath(str(scenario.path))
-    return item_of(path, path, root=os.getcwd())
+    return item_of(path, path, root=os.getcwd())._replace(parameters=scenario.parameters)
 
 
 def _pushed_sizes(scenario: Scenario) -> dict[str, int]:

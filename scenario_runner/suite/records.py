@@ -36,13 +36,22 @@ class Item(NamedTuple):
     ``id`` names it in lists and reports: the path of the scenario with "/" between its parts, relative to the root of
     the suite where it lies below it. ``path`` is the absolute path of the scenario, and ``expectations`` that of the
     file with its expectations, or None where the scenario has them, or has none. ``defaults`` are the files
-    ``suite.json`` of its folder and of those above, the nearest first.
+    ``suite.json`` of its folder and of those above, the nearest first. ``parameters`` are the values of one combination
+    by name; then the id ends with them in brackets.
     """
 
     id: str
     path: str
     expectations: str | None = None
     defaults: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = _NOTHING
+
+    @property
+    def variant(self) -> str:
+        """The end of the id that tells combinations of one scenario apart: ``[4-true]``."""
+        if not self.parameters:
+            return ""
+        return next(self.id[at:] for at in range(len(self.id), -1, -1) if self.path.endswith(self.id[:at]))
 
 
 class OutputCheck(NamedTuple):

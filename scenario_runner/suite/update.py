@@ -151,6 +151,10 @@ class _Update(ItemRun):
     def _set(self, pointer: str, name: str, value: Any, message: str) -> None:
         path = self.expectations.path
         assert path is not None
+        if self.item.parameters:
+            message = "an update does not change values in a file that other combinations of parameters share"
+            help = "expect a 'file' with a parameter in its name"
+            raise ExpectationError(self.expectations.problem("SR-EXPECT-012", pointer, message, help))
         self._values[self.expectations.pointer + pointer] = value
         self.changes.append(Change(path, name, "changed", message))
 

@@ -47,7 +47,7 @@ PLANNING = modules(
         "": "program",
         "checks": "bindings resources shaders",
         "plan": "commands resolve resources shaders special_records",
-        "scenario": "commands contents loader model model_base scenario shaders storage",
+        "scenario": "commands contents loader model model_base parameters scenario shaders storage",
         "spirv": "access constants declarations index interface layout module stage_interface types",
         "spirv._generated": "enumerants opcodes",
     }

@@ -30,6 +30,7 @@ ASSERTED = {
     " cli/test_test_command.py cli/test_missing_tools.py",
     "EXPECT": "suite/expectations/test_validation.py suite/expectations/wrong.txt suite/test_update.py"
     " suite/test_models.py",
+    "EXPECT-014 JSON-011 SUITE-017": "suite/test_parameters.py",
     "TOSA": "suite/test_tosa_tests.py",
     "GRAPH TENSOR": "gpu/test_graphs.py gpu/test_graphs_bad_input.py gpu/test_graph_numbers.py",
     "RUN-003": "gpu/test_graphs_bad_input.py",

@@ -13,6 +13,7 @@ from scenario_runner.elements import ELEMENTS
 from scenario_runner.scenario.contents import NO_NUMBER
 from scenario_runner.scenario.model import RequiredPath, wrong
 from scenario_runner.scenario.model_base import ModelBase, close_match
+from scenario_runner.scenario.parameters import is_value
 from scenario_runner.suite.tolerance import metrics
 from scenario_runner.suite.tolerance.metrics import Metric
 from scenario_runner.suite.tolerance.tosa import DATA_TYPES, MODES
@@ -90,6 +91,12 @@ def _values(values: Any) -> Any:
     return values
 
 
+def _parameter_value(value: Any) -> Any:
+    if not is_value(value):
+        raise wrong("expected a number, true, false, a string or an array of these")
+    return value
+
+
 def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -140,6 +147,12 @@ Comparisons = Annotated[
     BeforeValidator(_comparisons),
     WithJsonSchema({"pattern": r"^\s*((<=|>=|==|!=|<|>)\s*\d+(\.\d+)*\s*)+$", "type": "string"}),
 ]
+
+
+ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9]*$")]
+_VALUE: Final = {"type": ["array", "boolean", "number", "string"]}
+ParameterValue = Annotated[Any, AfterValidator(_parameter_value), WithJsonSchema(_VALUE)]
+ParameterValues = Annotated[tuple[ParameterValue, ...], Field(strict=False, min_length=1)]
 
 
 class _Model(ModelBase):
@@ -283,7 +296,16 @@ class Condition(_Model):
     """Keys for outputs, in place of the same keys outside. Other keys stay."""
 
 
-class Defaults(_Model):
+class Parameters(_Model):
+    """Parameters of scenarios, each combination of which is an item."""
+
+    parameters: dict[ParameterName, ParameterValues] = Field(default={})
+    """Values by the names that stand for them: `${name}` in the strings of the scenario and its expectations."""
+    exclude: Annotated[tuple[dict[ParameterName, ParameterValue], ...], Field(strict=False)] = ()
+    """Combinations, or parts of some, that are left out."""
+
+
+class Defaults(Parameters):
     """Keys of an item about its run, which a `suite.json` may have for all items."""
 
     version: Annotated[int, Field(ge=VERSION, le=VERSION)] = VERSION

@@ -8,26 +8,27 @@ from typing import Final
 from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.errors import ExpectationError, FileError, UsageError
 from scenario_runner.files.codec import all_codecs
-from scenario_runner.files.source import is_model
+from scenario_runner.files.source import ParameterizedFile, is_model
 from scenario_runner.run.bare_model import BareModel, Kind
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.loader import as_scenario
 from scenario_runner.suite.discovery import MODEL_KEYS, inputs_folder, item_of
 from scenario_runner.suite.expectations.reading import Expectations, load
+from scenario_runner.suite.parameters import scenario_path
 from scenario_runner.suite.records import Item
 
 _UNFIT: Final = "SR-EXPECT-013"
 _KEYS: Final[dict[Kind, str]] = dict(zip(("input", "shader", "raw_data"), MODEL_KEYS, strict=True))
 
 
-def scenario_of(item: Item, expectations: Expectations) -> str | Scenario:
+def scenario_of(item: Item, expectations: Expectations) -> str | ParameterizedFile | Scenario:
     """The path of a scenario, or the scenario that runs a model, with the files that its expectations name and those in
     the folder of its inputs.
 
     Raises ExpectationError with every problem of these, and for the model FileError and UnsupportedError.
     """
     if not is_model(item.path):
-        return item.path
+        return scenario_path(item)
     model = BareModel(item.path)
     problems = list(_give_named(model, expectations)) or list(_give_inputs(model, item.path))
     if problems:

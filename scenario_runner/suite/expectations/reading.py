@@ -20,6 +20,7 @@ from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_
 from scenario_runner.files.codec import is_known
 from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, is_model, reason_of
 from scenario_runner.scenario.model_base import findings
+from scenario_runner.scenario.parameters import replaced, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, scan
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
@@ -32,6 +33,7 @@ from scenario_runner.suite.expectations.model import (
     Suite,
     Tolerances,
 )
+from scenario_runner.suite.parameters import problems_of
 from scenario_runner.suite.records import Item
 from scenario_runner.suite.tolerance.tosa import rule_problems
 
@@ -104,7 +106,7 @@ class Expectations(NamedTuple):
     ``condition``. ``defaults`` has the keys of both that come from a ``suite.json``, and its tolerances. Relative paths
     start from ``folder``; files that nothing names are in ``expected_folder``. ``path`` is the file that it stands in,
     at the JSON pointer ``pointer``, and ``text`` the text of that file, for places; both are None where nothing was
-    written.
+    written. ``parameters`` have their values in the checks, not in the text.
     """
 
     check: Check
@@ -114,6 +116,7 @@ class Expectations(NamedTuple):
     path: str | None = None
     text: str | None = None
     pointer: str = ""
+    parameters: Mapping[str, Any] = _NO_DEFAULTS
     condition: int | None = None
     defaults: Mapping[str, Any] = _NO_DEFAULTS
 
@@ -170,7 +173,7 @@ class Expectations(NamedTuple):
         """An error at a place of the expectations."""
         if self.text is None or self.path is None:
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
-        problem = Diagnostic(code, "error", pointer, message, help)
+        problem = with_parameters(Diagnostic(code, "error", pointer, message, help), self.parameters)
         return _placed(problem, self.path, self.pointer, Places(self.text))
 
 
@@ -182,7 +185,7 @@ def load(item: Item) -> Expectations:
     """
     defaults: dict[str, Any] = {}
     for path in item.defaults:
-        suite = _parsed(Suite, _text(path), path)
+        suite = _parsed(Suite, _text(path), path, "", item.parameters)
         for key in suite.model_fields_set - {"version"}:
             defaults.setdefault(key, getattr(suite, key))
     expectations = _load(item)
@@ -199,24 +202,35 @@ def _load(item: Item) -> Expectations:
     if item.expectations is None:
         if inside is None:
             return Expectations(_DEFAULT, _DEFAULT, folder, expected)
-        return of_text(inside, item.path, folder, expected, _POINTER)
+        expectations = of_text(inside, item.path, folder, expected, _POINTER, item.parameters)
+        if expectations.check.parameters:
+            message, help = "are given in the scenario itself", "write them in a check.json or suite.json"
+            raise ExpectationError(expectations.problem("SR-EXPECT-006", "/parameters", message, help))
+        return expectations
     if inside is not None:
         message, help = "the scenario has expectations of its own under the key 'expect'", "keep one of the two"
         raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=item.expectations))
-    return of_text(_text(item.expectations), item.expectations, folder, expected)
+    return of_text(_text(item.expectations), item.expectations, folder, expected, "", item.parameters)
 
 
-def of_text(text: str, path: str, folder: str, expected: str, pointer: str = "") -> Expectations:
+def of_text(
+    text: str,
+    path: str,
+    folder: str,
+    expected: str,
+    pointer: str = "",
+    parameters: Mapping[str, Any] = _NO_DEFAULTS,
+) -> Expectations:
     """The expectations that a file has with this text: all of it, or "expect" in a scenario. Raises ExpectationError
     with every problem."""
-    check = _parsed(Check, text, path, pointer)
-    return Expectations(check, check, folder, expected, path, text, pointer)
+    check = _parsed(Check, text, path, pointer, parameters)
+    return Expectations(check, check, folder, expected, path, text, pointer, parameters)
 
 
-def _parsed(model: type[_Parsed], text: str, path: str, pointer: str = "") -> _Parsed:
+def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters: Mapping[str, Any]) -> _Parsed:
     """Parse a text, or what is at a place of it. Raises ExpectationError with every problem."""
     try:
-        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+        tree = json.loads(replaced(text, parameters), object_pairs_hook=_unique, parse_constant=_not_json)
     except (ValueError, RecursionError):
         faults = [
             fault._replace(code="SR-EXPECT-001", help=fault.help if text.strip() else "expected an object")
@@ -225,7 +239,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str = "") -> _P
         ]
         if faults or not pointer:
             raise ExpectationError(limited(faults)) from None
-        tree = json.loads(text)  # what is wrong is elsewhere in the scenario
+        tree = json.loads(replaced(text, parameters))  # what is wrong is elsewhere in the scenario
     tree = tree[_KEY] if pointer else tree
     if isinstance(tree, dict) and isinstance(tree.get("$schema"), str):  # for editors
         del tree["$schema"]
@@ -239,7 +253,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str = "") -> _P
         ]
     if problems:
         places = Places(text)
-        placed = (_placed(problem, path, pointer, places) for problem in problems)
+        placed = (_placed(with_parameters(problem, parameters), path, pointer, places) for problem in problems)
         raise ExpectationError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
     return parsed
 
@@ -314,6 +328,7 @@ def _not_json(word: str) -> Any:
 
 def _contradictions(parsed: Check | Suite) -> Iterator[Diagnostic]:
     """Keys that contradict each other; pointers start at the object."""
+    yield from problems_of(parsed.parameters, parsed.exclude)
     if isinstance(parsed, Check):
         yield from _of_check(parsed)
     elif parsed.tolerances is not None:

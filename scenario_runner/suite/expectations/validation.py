@@ -171,7 +171,7 @@ def _stored(
     for stem, paths in files.items():
         name = by_file.get(stem)
         unnamed = [path for path in paths if path not in named and (name is not None or is_known(path))]
-        if not unnamed or (name is None and outputs.leaves_out(stem)):
+        if not unnamed or (name is None and (outputs.leaves_out(stem) or expectations.parameters)):
             continue
         path, help = unnamed[0], "keep one of the two"
         others = [repr(os.path.basename(other)) for other in unnamed[1:]]
@@ -382,15 +382,17 @@ def check(item: Item) -> list[Diagnostic]:
     except ScenarioRunnerError as error:
         return list(error.problems)
     written = expectations.written
+    names = () if "parameters" in expectations.defaults else written.parameters
+    unused = [_unused(expectations, name) for name in names if name not in item.parameters]
     has_some = written.outputs or written.when or os.path.lexists(expectations.expected_folder)
     if expectations.expects_failure or not (has_some or is_model(item.path)):
-        return []
+        return unused
     try:
         outputs = outputs_of_scenario(as_scenario(scenario_of(item, expectations)), written.repeat)
     except ExpectationError as error:
         return list(error.problems)
     except ScenarioRunnerError:
-        return []
+        return unused
     problems: dict[tuple[str, str], Diagnostic] = {}
     for condition in (None, *range(len(written.when))):
         try:
@@ -398,4 +400,11 @@ def check(item: Item) -> list[Diagnostic]:
         except ScenarioRunnerError as error:
             for problem in error.problems:
                 problems.setdefault((problem.code, problem.message), problem)
-    return list(problems.values())
+    return [*unused, *problems.values()]
+
+
+def _unused(expectations: Expectations, name: str) -> Diagnostic:
+    message = f"the parameter {name!r} is used nowhere"
+    help = f'write "${{{name}}}" in the scenario or its expectations, or remove it'
+    problem = expectations._replace(parameters={}).problem("SR-EXPECT-014", f"/parameters/{name}", message, help)
+    return problem._replace(severity="warning")

@@ -132,14 +132,14 @@ class ScenarioFailure(Exception):  # noqa: N818  (what failed is the scenario)
 
 
 class ScenarioFile(pytest.File):
-    """A scenario file. It has one item."""
+    """A scenario file. It has one item, or one for each combination of its parameters."""
 
     def collect(self) -> Iterator[ScenarioItem]:
-        """The item, named like the file, or like its folder where the file is a scenario.json."""
+        """The items, named like the file, or like its folder where the file is a scenario.json."""
         # none where it was found before, or where lists cannot hold its name
         for scenario in self.config.stash[_KEY].discovery.items([str(self.path)]):
             name = self.path.parent.name if self.path.name == _NAMELESS else self.path.stem
-            yield ScenarioItem.from_parent(self, name=one_line(name), scenario=scenario)
+            yield ScenarioItem.from_parent(self, name=one_line(name + scenario.variant), scenario=scenario)
 
 
 def collected(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:
@@ -167,7 +167,7 @@ class ScenarioItem(pytest.Item):
     def __init__(self, *, scenario: Item, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.scenario = scenario
-        for name in ("scenario", *_marks(scenario.id)):
+        for name in ("scenario", *_marks(scenario.id.removesuffix(scenario.variant))):
             self.add_marker(self._suite.mark(name))
 
     @property

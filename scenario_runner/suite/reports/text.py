@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shlex
@@ -11,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import MissingToolError
 from scenario_runner.files.source import is_model
+from scenario_runner.suite.parameters import scenario_path
 from scenario_runner.suite.records import NOT_RUN, Outcome, OutputCheck, Result
 from scenario_runner.text import counted, one_line, visible
 
@@ -89,7 +91,10 @@ class Repeat(NamedTuple):
 
     def debug_command(self, result: Result, folder: str) -> str:
         """The command that runs its scenario in a debugger."""
-        words = [*self.run_options, *self._device(result), _path(result, folder)]
+        values = getattr(scenario_path(result.item), "parameters", {})
+        values = [f"--set={name}={json.dumps(value)}" for name, value in values.items()]
+        path = _path(result, folder).removesuffix(result.item.variant)
+        words = [*self.run_options, *self._device(result), *values, path]
         return shlex.join(["gdb", "--args", "python3", "-m", "scenario_runner", "run", "--no-isolate", *words])
 
     def _device(self, result: Result) -> Iterator[str]:
@@ -107,7 +112,7 @@ class Repeat(NamedTuple):
 
 
 def _path(result: Result, folder: str) -> str:
-    path = shown_path(result.item.path, folder)
+    path = shown_path(result.item.path, folder) + result.item.variant
     return f"./{path}" if path.startswith(("-", "@")) else path
 
 

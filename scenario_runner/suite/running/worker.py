@@ -182,11 +182,11 @@ class _Server:
 
     def serve(self, lines: Iterable[bytes]) -> None:
         for line in lines:
-            number, id, path, expectations, defaults = json.loads(line)
+            number, *fields = json.loads(line)
             if os.fstat(_STANDARD_ERROR).st_size:
                 os.ftruncate(_STANDARD_ERROR, 0)  # that of the item before
             progress.started(number)
-            outcome = self._outcome(Item(id, path, expectations, tuple(defaults)))
+            outcome = self._outcome(Item(*fields))
             if outcome.status in BAD and not outcome.output:
                 outcome = outcome._replace(output=_end_of(_STANDARD_ERROR))
             end = self._end(outcome)

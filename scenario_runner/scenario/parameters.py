@@ -1,0 +1,98 @@
+"""Parameters: ``${name}`` in a string of a scenario or its expectations stands for a value, ``$${name}`` for itself.
+
+A string that is nothing else becomes the value; within a longer string its text is put in. Keys stay as they are. The
+text is replaced, not the data that it is parsed to: whoever reads the text of an item sees the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.text import close_names, did_you_mean
+
+_USE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z_0-9]*)\}")
+# In JSON a quote inside of a string is escaped; a string before a colon is a key.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*:)?')
+_MOST_SHOWN = 60
+_NOTHING: Mapping[str, str] = {}
+
+
+def is_value(value: Any) -> bool:
+    """Return whether a parameter can have a value: a string, a finite number, a boolean or a list of values."""
+    if isinstance(value, list | tuple):
+        return all(map(is_value, value))
+    return isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
+
+
+def text_of(value: Any) -> str:
+    """The text of a value within a longer string: a string as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def shown(parameters: Mapping[str, Any]) -> str:
+    """Parameters in a message: ``n = 4, format = VK_FORMAT_R32_SFLOAT``."""
+    return ", ".join(f"{name} = {text_of(value):.{_MOST_SHOWN}}" for name, value in parameters.items())
+
+
+def with_parameters(problem: Diagnostic, parameters: Mapping[str, Any]) -> Diagnostic:
+    """A diagnostic that says with which parameters it occurs; it may say so already."""
+    note = f" (with {shown(parameters)})"
+    is_noted = not parameters or problem.message.endswith(note)
+    return problem if is_noted else problem._replace(message=f"{problem.message}{note}")
+
+
+def uses(text: str) -> dict[str, int]:
+    """The names of parameters that a JSON text uses, with the offset of the string of the first use."""
+    offsets: dict[str, int] = {}
+    for string in _STRING.finditer(text) if "${" in text else ():
+        for escape, name in _USE.findall(string[1]) if not string[2] else ():
+            if not escape:
+                offsets.setdefault(name, string.start())
+    return offsets
+
+
+def replaced(text: str, parameters: Mapping[str, Any]) -> str:
+    """A JSON text with the values of parameters in their places; other uses stay."""
+
+    def of_use(use: re.Match[str]) -> str:
+        if use[2] not in parameters:
+            return use[0]
+        return use[0][1:] if use[1] else json.dumps(text_of(parameters[use[2]]))[1:-1]
+
+    def of_string(string: re.Match[str]) -> str:
+        if string[2] or "${" not in string[1]:
+            return string[0]
+        whole = _USE.fullmatch(string[1])
+        if whole and not whole[1] and whole[2] in parameters:
+            return json.dumps(parameters[whole[2]])
+        return f'"{_USE.sub(of_use, string[1])}"'
+
+    return _STRING.sub(of_string, text) if parameters and "${" in text else text
+
+
+def unset(
+    text: str, path: str | None, parameters: Iterable[str], offers: Mapping[str, str] = _NOTHING
+) -> Iterator[Diagnostic]:
+    """A problem for each name in a scenario that has no value; ``offers`` say where some are."""
+    from scenario_runner.scenario.syntax import line_and_column  # only wrong scenarios need it
+
+    for name, offset in uses(text).items():
+        if name not in parameters:
+            help = f"--set {name}=VALUE{offers.get(name, '')}; $${{{name}}} stands for the text itself"
+            place = path, *line_and_column(text, offset)
+            yield Diagnostic("SR-JSON-011", "error", None, f"the parameter {name!r} is not set", help, *place)
+
+
+def unused(text: str, path: str | None, parameters: Iterable[str]) -> Iterator[Diagnostic]:
+    """A problem for each parameter that a scenario does not use."""
+    names = uses(text)
+    for name in parameters:
+        if name not in names:
+            message = f"the scenario has no parameter {name!r:.60}{did_you_mean(close_names(name, names, most=1))}"
+            help = f"it has {', '.join(names)}" if names else f'write "${{{name:.60}}}" where its value belongs'
+            yield Diagnostic("SR-JSON-011", "error", None, message, help, path)

@@ -1,0 +1,427 @@
+"""Parameters: an item for each combination, values in scenarios and expectations, and what is wrong with them."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner import Runner, load
+from scenario_runner.errors import ScenarioError, UsageError
+from scenario_runner.files.source import ParameterizedFile
+from scenario_runner.plan.plan_cache import PlanCache
+from scenario_runner.scenario.parameters import replaced, uses
+from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
+from scenario_runner.suite.discovery import Discovery, item_of
+from scenario_runner.suite.evaluation import run_item
+from scenario_runner.suite.expectations.validation import check
+from scenario_runner.suite.hashes import item_hashes
+from scenario_runner.suite.parameters import variants
+from scenario_runner.suite.records import Item, Result
+from scenario_runner.suite.reports.text import Repeat
+from scenario_runner.suite.running.worker import Runners
+from scenario_runner.suite.verdicts import Expected
+from tests.program import Program
+from tests.suite.collected import Collected
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LINES = [
+    "#version 450",
+    "layout(local_size_x_id = 0) in;",
+    "layout(binding = 0) buffer Data { TYPE data[]; };",
+    "void main() { data[gl_GlobalInvocationID.x] *= ${factor}; }",
+]
+SHADER = {"build_options": "-DTYPE=${type}", "specialization_constants": [{"id": 0, "value": "${n}"}]}
+BUFFER = {"shader_access": "readwrite", "dst": "out/${type}_${n}.npy"}
+SOURCE = {"series": [1, 1], "count": "${n}", "dtype": "${type}32"}
+DISPATCH = {"shader_ref": "s", "rangeND": [1], "bindings": [{"set": 0, "id": 0, "resource_ref": "data"}]}
+SCENARIO: Any = {
+    "resources": [
+        {"shader": {"uid": "s", "src": {"text": LINES}, **SHADER}},
+        {"buffer": {"uid": "data", "src": SOURCE, **BUFFER}},
+    ],
+    "commands": [{"dispatch_compute": DISPATCH}],
+}
+CHECK = {
+    "parameters": {"type": ["float", "int"], "n": [4, 8], "factor": [3]},
+    "exclude": [{"type": "int", "n": 8}],
+    "outputs": {"data": {"file": "expected/${type}_${n}.npy", "dtype": "${type}32"}},
+}
+IDS = ["[float-4-3]", "[float-8-3]", "[int-4-3]"]
+EMPTY: Any = {"resources": [], "commands": []}
+
+
+def write(folder: Path, scenario: Any = SCENARIO, check: Any = CHECK, name: str = "a") -> Path:
+    """A scenario, its expectations and what NumPy says of the combinations."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(scenario, indent=1))
+    if check is not None:
+        (folder / f"{name}.check.json").write_text(check if isinstance(check, str) else json.dumps(check, indent=1))
+    (folder / "expected").mkdir(exist_ok=True)
+    for dtype, n in (("float", 4), ("float", 8), ("int", 4)):
+        numpy.save(folder / "expected" / f"{dtype}_{n}.npy", (numpy.arange(1, n + 1) * 3).astype(f"{dtype}32"))
+    return folder / f"{name}.json"
+
+
+def used(**lists: Any) -> tuple[Any, Any]:
+    """A scenario that uses parameters, and expectations with their values."""
+    raw = [{"raw_data": {"uid": name, "src": f"${{{name}}}.npy"}} for name in lists]
+    return {"resources": raw, "commands": []}, {"parameters": lists}
+
+
+def ids_of(folder: Path, *paths: str) -> list[str]:
+    problems = Collected()
+    ids = [item.id for item in Discovery(str(folder), problems).items([str(folder / path) for path in paths])]
+    assert problems.shown == []
+    return ids
+
+
+def test_a_suite(program: Program, tmp_path: Path) -> None:
+    """Every combination that is not excluded runs, is compared with its own file and can be named, listed and kept."""
+    write(tmp_path)
+    assert program("test", ".", "--list").out.splitlines() == [f"a.json{id}" for id in IDS]
+    assert program("test", ".", "--results", "r", "--quiet").out.endswith("suite passed: 3 items\n")
+    rows = (tmp_path / "r" / "results.csv").read_text().splitlines()
+    assert sorted(row.rpartition(",")[0] for row in rows) == [f"a.json{id},Pass" for id in IDS]
+    resumed = program("test", ".", "--results", "r", "--resume", "--quiet").out
+    assert "3 results of the run before taken over" in resumed
+    (tmp_path / "list.txt").write_text("a.json[int-4-3]\n")
+    for path in ("a.json[int-4-3]", "@list.txt"):
+        assert program("test", path, "--list").out == "a.json[int-4-3]\n"
+    (tmp_path / "baseline.csv").write_text("a.json[int-4-3],Fail\n")
+    numpy.save(tmp_path / "expected" / "int_4.npy", numpy.int32([3, 6, 9, 13]))
+    (tmp_path / "skips.txt").write_text(r"a.json\[float-4" + "\n")
+    ended = program("test", ".", "--results", "r", "--baseline", "baseline.csv", "--skips", "skips.txt", "--quiet")
+    assert (ended.code, ended.out.splitlines()[0].partition(": ")[2]) == (0, "1 Pass, 1 ExpectedFail, 1 Skip")
+    failed = program("test", "a.json[int-4-3]", "--results", "r")
+    assert "scenario-runner test 'a.json[int-4-3]'" in failed.out + failed.err
+    assert list((tmp_path / "r").glob("*/data.actual.npy"))
+
+
+def test_the_example(program: Program) -> None:
+    """Shader options, constants, sizes and names of files: five combinations."""
+    assert program("test", CHECKOUT / "scenarios" / "parameters").out.endswith("suite passed: 5 items\n")
+
+
+@pytest.mark.parametrize(
+    "lists, exclude, ids",
+    [
+        ({"a": ["x", 1, 0.5, True], "b": [2]}, [], ["x-2", "1-2", "0.5-2", "true-2"]),
+        ({"a": [[1, 2], "y" * 101, "\n", "p/q[0]"]}, [], ["a0", "a1", "a2", "p/q[0]"]),
+        ({"a": ["4", 4, "x", "x"]}, [], ["4_0", "4_1", "x0", "x1"]),
+        ({"a": ["x", "x", "x0"]}, [], ["x1", "x2", "x0"]),
+        ({"a": [1, True], "b": [3, 4]}, [{"a": True}, {"b": 4}], ["1-3"]),
+        ({"a": [""]}, [], [""]),
+    ],
+)
+def test_ids(tmp_path: Path, lists: Any, exclude: Any, ids: list[str]) -> None:
+    """Values as text; names and indices for lists and what no line holds; equal ones are numbered."""
+    scenario, expectations = used(**lists)
+    write(tmp_path, scenario, {**expectations, "exclude": exclude})
+    assert ids_of(tmp_path, "a.json") == [f"a.json[{id}]" for id in ids]
+    for item in variants(item_of(str(tmp_path / "a.json"), "a.json")):
+        assert ids_of(tmp_path, item.id) == [item.id]
+        assert f"a.json{item.variant}" == item.id
+
+
+def test_a_suite_json(tmp_path: Path) -> None:
+    """Its parameters are for the scenarios that use them; a check file's come before all of them."""
+    one, two = used(n=[1, 2], m=[3])[0], used(n=[5])[1]
+    (tmp_path / "suite.json").write_text(json.dumps({"parameters": {"n": [1, 2], "m": [3]}, "exclude": [{"n": 2}]}))
+    write(tmp_path, one, None, "both")
+    write(tmp_path, one, two, "own")
+    write(tmp_path, used(m=[])[0], None, "m")
+    write(tmp_path, EMPTY, None, "plain")
+    assert ids_of(tmp_path, ".") == ["both.json[1-3]", "m.json[3]", "own.json[5]", "plain.json"]
+
+
+@pytest.mark.parametrize(
+    "text, parameters, expected",
+    [
+        ('{"a": "${n}"}', {"n": 4}, {"a": 4}),
+        ('{"a": ["${n}", "${m}"]}', {"n": [1, 2], "m": 'é\n"${n}'}, {"a": [[1, 2], 'é\n"${n}']}),
+        ('{"a": "x${n}${m}\\n"}', {"n": True, "m": 'a"\\'}, {"a": 'xtruea"\\\n'}),
+        ('{"a": "${n}${k}", "${n}": "${n"}', {"n": 0.5}, {"a": "0.5${k}", "${n}": "${n"}),
+        ('{"a": "$${n}", "b": "$$${n}", "c": "$${k}"}', {"n": 1}, {"a": "${n}", "b": "$${n}", "c": "$${k}"}),
+        ('{"a": "\\\\${n}"}', {"n": "x"}, {"a": "\\x"}),
+    ],
+)
+def test_values_in_a_text(text: str, parameters: Any, expected: Any) -> None:
+    """Only names that have a value, in strings that are not keys; a string that is nothing else becomes the value."""
+    assert json.loads(replaced(text, parameters)) == expected
+
+
+def test_names_in_a_text() -> None:
+    """Those that stand for a value, with the place of the string."""
+    assert uses('{"${k}": "$${e} ${n}", "b": "${m}${n}"}') == {"n": 9, "m": 28}
+
+
+def test_python(tmp_path: Path) -> None:
+    """`load` takes the values; a run by path and one of the scenario give the same."""
+    path = write(tmp_path)
+    values = {"type": "int", "n": 3, "factor": 2}
+    with Runner() as runner:
+        assert runner.run(load(path, values)).array("data", "int32").tolist() == [2, 4, 6]
+        for n in (3, 5, 3):  # a kept plan is one of its values
+            runner.run_to_files(ParameterizedFile(str(path), {**values, "n": n}), output_dir=tmp_path)
+            expected = numpy.arange(1, n + 1, dtype="int32") * 2
+            assert numpy.load(tmp_path / "out" / f"int_{n}.npy").tobytes() == expected.tobytes()
+    keys = {PlanCache(ParameterizedFile(str(path), {"n": n}))._made_key() for n in (1, True, "1", 2)}
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"n": 4, "type": "int"}, "a.json:11:7: the parameter 'factor' is not set"),
+        ({"n": 4, "type": "int", "factor": 1, "typ": 1}, "a.json: the scenario has no parameter 'typ' (did you mean"),
+        ({"n": 0, "type": "int", "factor": 1}, "got 0 (with n = 0, type = int, factor = 1)"),
+    ],
+)
+def test_wrong_values(tmp_path: Path, parameters: Any, message: str) -> None:
+    """They are errors at the place where the name stands, which tell the values."""
+    with pytest.raises(ScenarioError) as raised:
+        load(write(tmp_path), parameters)
+    assert message in str(raised.value)
+    assert {problem.code for problem in raised.value.problems} <= {"SR-JSON-011", "SR-JSON-005"}
+
+
+@pytest.mark.parametrize("value", [None, {"a": 1}, float("nan"), [None], b"x"])
+def test_values_that_json_cannot_hold(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(UsageError, match="expected a number, a boolean, a string or a list"):
+        load(write(tmp_path), {"n": value})
+
+
+def test_an_error_of_the_plan_names_the_values(program: Program, tmp_path: Path) -> None:
+    """Also one that is found later, such as one of the compiler."""
+    write(tmp_path)
+    ended = program("a.json", "--set", "type=nonsense32", "--set", "n=4", "--set", "factor=1")
+    assert ended.code == 3
+    assert "(with type = nonsense32, n = 4, factor = 1)" in ended.err
+
+
+def test_run_with_set(program: Program, tmp_path: Path) -> None:
+    """Values are JSON or strings; what is not set is an error that says which values there are."""
+    write(tmp_path)
+    done = program("a.json", "--set", "type=float", "--set", "n=5", "--set", "factor=0.5", "--clean")
+    assert (done.code, done.err) == (0, "")
+    assert (numpy.load(tmp_path / "out" / "float_5.npy").view("float32") == numpy.arange(1, 6) * 0.5).all()
+    ended = program("a.json", "--set", "n=5", "--set", "factor=1")
+    assert (ended.code, ended.err) == (
+        3,
+        "error: a.json:14:22: the parameter 'type' is not set\n"
+        "  help: --set type=VALUE (a.check.json has float, int); $${type} stands for the text itself\n",
+    )
+    for arguments, message in (
+        (("--set", "n"), "argument --set: 'n': expected NAME=VALUE, such as n=4"),
+        (("--set", "=4"), "argument --set: '=4': expected NAME=VALUE"),
+        (("--set", "type=x", "--set", "n=null", "--set", "factor=1"), "the parameter 'n' is None, expected a number"),
+        (
+            ("--set", "type=int", "--set", "n=1", "--set", "factor=1", "--set", "m=1"),
+            "the scenario has no parameter 'm'",
+        ),
+    ):
+        ended = program("a.json", *arguments)
+        assert ended.code in (2, 3)
+        assert message in ended.err
+    assert program("model.vgf", "--set", "n=4").err == "error: --set is for scenarios, and a model was given\n"
+
+
+def test_a_text_that_only_looks_like_a_parameter(program: Program, tmp_path: Path) -> None:
+    """Where nothing has values for it, a scenario runs as before."""
+    numpy.save(tmp_path / "${n}.npy", numpy.zeros(1, "u1"))
+    write(tmp_path, used(n=[])[0], None)
+    assert program("a.json").code == 0
+    (tmp_path / "a.check.json").write_text('{"parameters": {"m": [1]}}')
+    assert program("a.json").code == 0
+
+
+def test_validate(program: Program, tmp_path: Path) -> None:
+    """Without --set, each combination is checked."""
+    write(tmp_path)
+    assert program("validate", "a.json").out == "a.json: valid: 2 resources, 1 command\n" * 3
+    assert program("validate", "a.json", "--set", "type=int", "--set", "n=1", "--set", "factor=1").code == 0
+    write(tmp_path, check={**CHECK, "parameters": {**CHECK["parameters"], "n": [4, 0, 8]}})  # type: ignore[dict-item]
+    ended = program("validate", "a.json")
+    assert ended.code == 3
+    assert ended.err.count("(with type = float, n = 0, factor = 3)") == 2
+
+
+def test_pack(program: Program, tmp_path: Path) -> None:
+    """One combination becomes plain files, expectations included, which pass where they are unpacked."""
+    write(tmp_path / "in")
+    values = [word for name in ("type=int", "n=4", "factor=3") for word in ("--set", name)]
+    assert program("pack", "in/a.json", "--output", "out", *values).code == 0
+    packed = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
+    assert packed == {"a.json", "a.check.json", "a_data.npy", "a_s.comp", "expected/int_4.npy"}
+    assert "${" not in (tmp_path / "out" / "a.json").read_text() + (tmp_path / "out" / "a.check.json").read_text()
+    shutil.rmtree(tmp_path / "in")
+    assert program("test", "out", "--quiet").out.endswith("suite passed: 1 item\n")
+    write(tmp_path / "in")
+    ended = program("pack", "in/a.json", "--output", "other")
+    assert (ended.code, (tmp_path / "other").exists()) == (3, False)
+    assert "in/a.json:14:22: the parameter 'type' is not set" in ended.err
+
+
+@pytest.mark.parametrize(
+    "keys, message",
+    [
+        ({"parameters": {"n": []}}, "1:22: /parameters/n: expected at least 1 entry, got 0"),
+        ({"parameters": {"n": 4}}, "1:22: /parameters/n: expected an array, got 4"),
+        ({"parameters": [4]}, "1:16: /parameters: expected an object, got an array"),
+        ({"parameters": {"n": [{}]}}, "/parameters/n/0: expected a number, true, false, a string or an array of these"),
+        ({"parameters": {"a b": [1]}}, "expected a string that matches"),
+        ({"parameters": {"n": [1]}, "exclude": [{"m": 1}]}, "1:46: /exclude/0/m: 'm' is no parameter"),
+        ({"parameters": {"n": [1]}, "exclude": [{"n": 2}]}, "/exclude/0/n: 2 is no value of 'n'"),
+        ({"parameters": {"n": [1]}, "exclude": [{"n": True}]}, "/exclude/0/n: true is no value of 'n'"),
+        ({"parameters": {"n": [1]}, "exclude": [{}]}, "/exclude: leaves no combination"),
+        ({"exclude": [{"n": 1}]}, "/exclude/0/n: 'n' is no parameter"),
+        (
+            {"parameters": {"n": list(range(101)), "m": list(range(100))}},
+            "/parameters: have 10,100 combinations, and at most 10,000 are possible",
+        ),
+    ],
+)
+def test_wrong_parameters(tmp_path: Path, runners: Runners, keys: Any, message: str) -> None:
+    """They are one error at its place, in a check file and in a suite.json, and the item is Missing."""
+    scenario = used(n=[], m=[])[0]
+    for file in ("a.check.json", "suite.json"):
+        path = write(tmp_path / file, scenario, None)
+        (path.parent / file).write_text(json.dumps(keys))
+        (item,) = Discovery(str(path.parent), Collected()).items([str(path)])
+        assert message in str(check(item)[0])
+        assert check(item)[0].code in ("SR-EXPECT-003", "SR-EXPECT-006")
+        assert run_item(item, runners).status == "Missing"
+
+
+def test_parameters_of_a_scenario_itself(tmp_path: Path) -> None:
+    """The key `expect` cannot have them: a search for items reads no scenarios."""
+    path = write(tmp_path, {**EMPTY, "expect": {"parameters": {"n": [1]}}}, None)
+    (problem,) = check(item_of(str(path), "a"))
+    assert "/expect/parameters: are given in the scenario itself" in str(problem)
+
+
+def test_a_parameter_that_nothing_uses(program: Program, tmp_path: Path) -> None:
+    """It is a warning, once, and makes no items."""
+    write(tmp_path, used(n=[])[0], {"parameters": {"m": [1, 2], "n": ["x", "y"]}})
+    for name in "xy":
+        numpy.save(tmp_path / f"{name}.npy", numpy.zeros(1, "u1"))
+    items = list(Discovery(str(tmp_path), Collected()).items([str(tmp_path / "a.json")]))
+    assert [(problem.code, problem.severity) for problem in check(items[0])] == [("SR-EXPECT-014", "warning")]
+    ended = program("test", ".")
+    assert ended.out.endswith("suite passed: 2 items\n")
+    assert ended.err.count("/a.check.json:3:8: /parameters/m: the parameter 'm' is used nowhere [SR-EXPECT-014]") == 1
+
+
+def test_an_unknown_combination(tmp_path: Path) -> None:
+    """It is a problem of the suite that says which there are."""
+    write(tmp_path)
+    problems = Collected()
+    assert list(Discovery(str(tmp_path), problems).items([f"{tmp_path}/a.json[float]"])) == []
+    (shown,) = problems.shown
+    assert "no combination of parameters is called [float]" in shown
+    assert shown.startswith("SR-SUITE-017")
+    assert problems.diagnostics[0].help == f"there are {', '.join(IDS)}"
+
+
+def test_a_file_with_brackets(tmp_path: Path) -> None:
+    """A file of the name comes before a combination."""
+    write(tmp_path, EMPTY, None, "a.json[1]")
+    write(tmp_path, EMPTY, None, "b[1]")
+    assert ids_of(tmp_path, "a.json[1].json", "b[1].json") == ["a.json[1].json", "b[1].json"]
+
+
+def test_values_in_expectations(tmp_path: Path, runners: Runners) -> None:
+    """They are numbers there as well, and errors tell them."""
+    expected = {"outputs": {"data": {"values": "${value}", "dtype": "${type}32", "atol": "${atol}"}}}
+    lists = {"type": ["int"], "n": [1], "factor": [3], "value": [[3], 4], "atol": [0.5]}
+    item, other = variants(item_of(str(write(tmp_path, check={**expected, "parameters": lists})), "a.json"))
+    assert (item.id, other.id) == ("a.json[int-1-3-value0-0.5]", "a.json[int-1-3-4-0.5]")
+    assert [run_item(each, runners).status for each in (item, other)] == ["Pass", "Fail"]
+    wrong = other._replace(parameters={**other.parameters, "atol": -1})
+    assert "(with type = int, n = 1, factor = 3, value = 4, atol = -1)" in str(check(wrong)[0])
+
+
+def test_what_a_result_depends_on(tmp_path: Path) -> None:
+    """The values, the files that they name, and nothing of other combinations' files."""
+    items = variants(item_of(str(write(tmp_path, {**SCENARIO, "x": 1}, None)), "a.json"))
+    assert len(items) == 1
+    write(tmp_path)
+    items = variants(item_of(items[0].path, "a.json"))
+    hashes = [item_hashes(item, "") for item in items]
+    assert len({each.scenario for each in hashes}) == 3
+    assert item_hashes(items[0]._replace(parameters={**items[0].parameters, "n": "4"}), "") != hashes[0]
+
+
+def test_they_are_sent_to_other_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runners: Runners) -> None:
+    """With the files that a combination names."""
+    monkeypatch.setenv("SCENARIO_RUNNER_CACHE", str(tmp_path / "cache"))
+    check_store()
+    item = variants(item_of(str(write(tmp_path / "in")), "a.json"))[2]
+    sent = sent_item(item, Expected())
+    assert sent.absolute == ()
+    receive({hash: Path(path).read_bytes() for path, hash in sent.files.items()})
+    shutil.rmtree(tmp_path / "in")
+    placed = Layout(str(tmp_path / "scratch")).place(sent)
+    assert (placed.id, placed.variant, placed.parameters) == (item.id, "[int-4-3]", item.parameters)
+    assert run_item(placed, runners).status == "Pass"
+
+
+def test_commands_that_repeat_an_item() -> None:
+    """The item by its name; in a debugger the scenario with the values that it uses."""
+    path = str(CHECKOUT / "scenarios" / "parameters" / "squares" / "squares.json")
+    item = next(item for item in variants(item_of(path, path)) if item.variant == "[uint-128-1]")
+    result = Result(item, "Crash")
+    assert Repeat().command(result, str(CHECKOUT)) == (
+        "scenario-runner test 'scenarios/parameters/squares/squares.json[uint-128-1]'"
+    )
+    values = """'--set=type="uint"' --set=width=128 --set=rows=1"""
+    assert Repeat().debug_command(result, str(CHECKOUT)).endswith(f"{values} scenarios/parameters/squares/squares.json")
+
+
+def test_update(program: Program, tmp_path: Path) -> None:
+    """Files of a combination are written; a value that others share is not, and nothing changes then."""
+    write(tmp_path)
+    (tmp_path / "expected" / "int_4.npy").unlink()
+    assert program("test", ".", "--update").code == 0
+    assert numpy.load(tmp_path / "expected" / "int_4.npy").tobytes() == numpy.int32([3, 6, 9, 12]).tobytes()
+    keys = {
+        "outputs": {"data": {"values": 0, "dtype": "int32"}},
+        "parameters": {"type": ["int"], "n": [1], "factor": [2]},
+    }
+    write(tmp_path, check=keys)
+    before = (tmp_path / "a.check.json").read_text()
+    ended = program("test", ".", "--update")
+    assert (ended.code, (tmp_path / "a.check.json").read_text()) == (1, before)
+    assert "an update does not change values in a file that other combinations of parameters share" in ended.out
+
+
+def test_pytest(run_in: Callable[..., str], tmp_path: Path) -> None:
+    """Names of tests have the values in brackets."""
+    write(tmp_path / "x")
+    assert [line for line in run_in(tmp_path).splitlines() if "::" in line] == [f"x/a.json::a{id}" for id in IDS]
+
+
+@pytest.fixture
+def run_in() -> Callable[..., str]:
+    """Collect the tests in a folder by pytest with the plugin alone."""
+
+    def run(folder: Path) -> str:
+        options = ["-p", "scenario_runner.suite.pytest_plugin", "--scenarios", "--collect-only", "-q"]
+        env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(CHECKOUT)}
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options], cwd=folder, env=env, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    return run
+
+
+def test_items_of_old_journals() -> None:
+    """They have no parameters."""
+    assert Item("a", "/a").parameters == {}
