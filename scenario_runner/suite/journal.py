@@ -8,7 +8,6 @@ end of the file, so that whatever kills the process leaves whole lines, but for 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import math
 import mmap
@@ -29,6 +28,11 @@ from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.verdicts import Row, is_verdict, not_run
 from scenario_runner.text import close_files_help, counted
 from scenario_runner.version import __version__
+
+try:
+    import fcntl
+except ImportError:  # not on this system: two suites could write to one journal
+    fcntl = None  # type: ignore[assignment]
 
 VERSION: Final = 2
 """Version of the format; a reader refuses others."""
@@ -166,7 +170,8 @@ def _opened(path: str) -> int:
         stack.callback(os.close, descriptor)
         is_ours = False
         with suppress(BlockingIOError, PermissionError, FileNotFoundError):  # another suite has it, or has moved it
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_ours = os.path.samestat(os.fstat(descriptor), os.stat(path))
         if not is_ours:
             help = "give each suite a --results folder of its own; 'scenario-runner report' merges their journals"

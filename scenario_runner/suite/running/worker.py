@@ -13,10 +13,8 @@ harm::
 """
 
 import errno
-import fcntl
 import json
 import os
-import resource
 import signal
 import socket
 import sys
@@ -51,6 +49,10 @@ from scenario_runner.system_limits import processors
 from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.loader import known_types
 from scenario_runner.vulkan.physical_device import choose
+
+if sys.platform == "linux":  # workers run nowhere else, but reports read their records
+    import fcntl
+    import resource
 
 
 class Runners:

@@ -50,7 +50,8 @@ class Workers:
         Raises UnsupportedError if the system cannot isolate, LimitError if it refuses a process."""
         if not hasattr(os, "memfd_create"):
             raise UnsupportedError(
-                "running scenarios in processes of their own needs Linux", help="run them with --no-isolate"
+                "running scenarios in processes of their own needs Linux",
+                help="scenario-runner run --no-isolate FILE… runs scenarios without them, and compares nothing",
             )
         self._options = options or WorkerOptions()
         self._on_start = on_start
