@@ -45,11 +45,11 @@ def _of_devices(options: argparse.Namespace) -> int:
             dump_on(device, options.paths[0], os.path.join(folder, name), options.timeout)
             for device, name in zip(options.devices, ("first", "second"), strict=True)
         ]
-        failed = [dump for dump in dumps if dump.outcome.status != "Pass"]
         commands = max(dump.dumped.commands for dump in dumps)  # one that failed early has none
         one, other = (dump.dumped._replace(commands=commands) for dump in dumps)
         code = _compare(options, one, other, (dumps[0].name, dumps[1].name), dumps)
-    return failed[0].outcome.exit_code if len(failed) == 2 else code
+    is_answer = any(dump.outcome.status == "Pass" for dump in dumps)
+    return code if is_answer else dumps[0].outcome.exit_code
 
 
 def _compare(
@@ -69,30 +69,24 @@ def _compare(
     tolerance = Tolerance(options.atol, options.rtol, options.ulp)
     all_compared = list(compared(one, other, tolerance, elements))
     first = next((pair for pair in all_compared if not pair.difference.is_equal), None)
+    is_equal = pairs.are_equal and first is None and all(dump.outcome.status == "Pass" for dump in dumps)
     if options.json:
-        of_devices = {"devices": list(map(_dump_json, dumps))} if dumps else {}
+        of_devices = {"equal": is_equal, "devices": list(map(_dump_json, dumps))} if dumps else {}
         print(json.dumps({**_as_json(one, other, pairs, all_compared), **of_devices}, indent=1))
     else:
-        _show_runs(dumps)
-        _show_scenarios((one, other), names, pairs)
+        ends = [f"{dump.outcome.status}: {one_line(dump.outcome.reason)}" for dump in dumps] or ["its run failed"] * 2
+        for index, name, end in zip((one, other), names, ends, strict=True):
+            if not index.complete:
+                print(f"{name} is not complete: {end}")
+        _show_scenarios(names, pairs)
         _show_contents(names, pairs, all_compared, is_short=bool(dumps))
     if first is not None and (options.png or not options.json):
         show_errors(first.difference, first.contents(), options.png)
-    return 0 if pairs.are_equal and first is None else 1
+    return 0 if is_equal else 1
 
 
-def _show_runs(dumps: Sequence[DeviceDump]) -> None:
-    """Print how the runs on devices ended that have failed."""
-    for dump in dumps:
-        if dump.outcome.status != "Pass":
-            print(f"{one_line(dump.name)}: {dump.outcome.status}: {one_line(dump.outcome.reason)}")
-
-
-def _show_scenarios(indexes: tuple[DumpIndex, DumpIndex], names: tuple[str, str], pairs: Scenarios) -> None:
+def _show_scenarios(names: tuple[str, str], pairs: Scenarios) -> None:
     """Print the differences of the scenarios."""
-    for index, name in zip(indexes, names, strict=True):
-        if not index.complete:
-            print(f"{name} is not complete: its run failed")
     if pairs.commands:
         print(f"the scenarios have different commands ({len(pairs.commands)}):")
         kinds = [(number, first or "none", second or "none") for number, first, second in pairs.commands]

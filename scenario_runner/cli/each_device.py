@@ -3,7 +3,6 @@
 import os
 import re
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -42,91 +41,85 @@ def main(options: Namespace) -> int:
     _check(options)
     test.settle(Namespace(**vars(options)))
     set_up_logging(options.log_level)
-    devices = _devices(options)
-    labels = labelled([(device.name or device.choice, device.choice) for device in devices])
-    file_names = FileNames()
-    names = [file_names.of(re.sub(r"[^\w.]+", "-", label).strip("-")) for label in labels]
-    pages = [_beside(options.html, name) for name in names]
-    columns = [
-        Column(label, {}, SuiteInfo(label, incomplete=_NOT_BEGUN, package=name.replace(".", "_")), page)
-        for label, name, page in zip(labels, names, pages, strict=True)
-    ]
+    chosen = WorkerOptions(devices=options.devices or ("gpus",), jobs=1)
+    with Workers(chosen, on_note=partial(write, "warning")) as workers:
+        workers.find_devices()
+        devices = workers.devices
+    columns = _columns(devices, options.html)
     codes = []
     results: AbstractContextManager[str] = temporary_folder()
     if options.results is not None:
         results = nullcontext(os.path.abspath(options.results))
     with results as folder:
         try:
-            for number, (device, name) in enumerate(zip(devices, names, strict=True)):
-                print(f"device {number + 1} of {len(devices)}: {one_line(labels[number])}", flush=True)
-                own = _options_for(options, device, os.path.join(folder, name), name)
-                codes.append(
-                    test.run_suite(own, os.path.join(folder, name), on_results=partial(_take, columns, number))
-                )
+            for number, (device, column) in enumerate(zip(devices, columns, strict=True)):
+                print(f"device {number + 1} of {len(devices)}: {one_line(column.label)}", flush=True)
+                own_folder = os.path.join(folder, column.name)
+                own = _options_for(options, device, column, own_folder)
+                codes.append(test.run_suite(own, own_folder, on_results=partial(_take, columns, number)))
         finally:
             problems = SuiteProblems(write_finding, strict=options.strict)
-            show_matrix(columns, report_paths(options), options.results, problems)
+            _show(columns, report_paths(options), options.results, problems)
     return test.UNEXPECTED if test.UNEXPECTED in codes else max(*codes, problems.exit_code)
 
 
 def _check(options: Namespace) -> None:
     """Raise UsageError for options that do not go together."""
-    lists = [*options.baseline, *options.skips, *options.flakes]
-    lists += [path[1:] for path in options.paths if path.startswith("@")]
-    once = [path for path in lists if is_stream(path) and not os.path.isdir(path)]
-    once += [path for path in options.paths if path == "-"]
-    mistakes = {
-        "--each-device and --device contradict each other": (options.device, "--devices chooses several devices"),
-        "--each-device and --cluster contradict each other": (options.cluster, "run it on each host"),
-        "--each-device and --watch contradict each other": (options.watch, "watch on one device: --device"),
-        "--each-device and --update contradict each other": (options.update, "expectations come from one device"),
-        f"{', '.join(once)} can be read only once, expected files": (once, "each device reads the lists again"),
+    helps = {
+        "device": "--devices chooses several devices",
+        "cluster": "run it on each host",
+        "watch": "watch on one device: --device",
+        "update": "expectations come from one device",
     }
-    for message, (is_made, help) in mistakes.items():
-        if is_made:
-            raise UsageError(message, help=help)
+    for option, help in helps.items():
+        if getattr(options, option):
+            raise UsageError(f"--each-device and --{option} contradict each other", help=help)
+    lists = [*options.baseline, *options.skips, *options.flakes]
+    lists += [path if path == "-" else path[1:] for path in options.paths if path[0] in "-@"]
+    for path in lists:
+        if path == "-" or (is_stream(path) and not os.path.isdir(path)):
+            help = "each device reads the lists again"
+            raise UsageError(f"{path} can be read only once, expected a file", help=help)
 
 
-def _devices(options: Namespace) -> tuple[Device, ...]:
-    """Find the devices in a process of their own. Raises NoDeviceError, and what the driver ends with."""
-    chosen = WorkerOptions(devices=options.devices or ("gpus",), jobs=1)
-    with Workers(chosen, on_note=partial(write, "warning")) as workers:
-        workers.find_devices()
-        return workers.devices
+def _columns(devices: Sequence[Device], html: str | None) -> list[Column]:
+    """Make the columns of the devices, without results. Devices of one name are told apart by UUID or index."""
+    names = [device.name or device.choice for device in devices]
+    file_names = FileNames()
+    columns = []
+    for device, own in zip(devices, names, strict=True):
+        label = own if names.count(own) == 1 else f"{own} ({device.choice})"
+        name = file_names.of(re.sub(r"[^\w.]+", "-", label).strip("-"))
+        columns.append(Column(label, name, {}, SuiteInfo(label, incomplete=_NOT_BEGUN), _beside(html, name) or ""))
+    return columns
 
 
-def labelled(names: Sequence[tuple[str, str]]) -> list[str]:
-    """Names, each with what tells it from others (its second part) where several are the same."""
-    counts = Counter(name for name, _ in names)
-    return [name if counts[name] == 1 else f"{name} ({detail})" for name, detail in names]
-
-
-def _beside(path: str | None, name: str) -> str:
+def _beside(path: str | None, name: str) -> str | None:
     """The path of the report of one device: 'report-NAME.html' for 'report.html'."""
     stem, extension = os.path.splitext(path or "")
-    return f"{stem}-{name}{extension}" if path else ""
+    return f"{stem}-{name}{extension}" if path else None
 
 
-def _options_for(options: Namespace, device: Device, folder: str, name: str) -> Namespace:
+def _options_for(options: Namespace, device: Device, column: Column, folder: str) -> Namespace:
     """The settled options of the run on one device, with a folder and reports of its own. A folder as a baseline has
     one for each device."""
     own = Namespace(**vars(options))
     own.device, own.devices = device.choice, ()
     own.results = options.results and folder
-    own.junit, own.html, own.json = None, _beside(options.html, name) or None, _beside(options.json, name) or None
-    of_device = (os.path.join(path, name, FAILURES_NAME) if os.path.isdir(path) else path for path in options.baseline)
-    own.baseline = [path for path in of_device if path in options.baseline or os.path.exists(path)]
+    own.junit, own.html, own.json = None, column.page or None, _beside(options.json, column.name)
+    of_device = os.path.join(column.name, FAILURES_NAME)
+    lists = [os.path.join(path, of_device) if os.path.isdir(path) else path for path in options.baseline]
+    own.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
     test.settle(own)
     return own
 
 
 def _take(columns: list[Column], number: int, merged: MergedJournals, info: SuiteInfo) -> None:
-    column = columns[number]
-    own = info._replace(title=column.label, package=column.info.package)
-    columns[number] = column._replace(results={result.item.id: result for result in merged}, info=own)
+    results = {result.item.id: result for result in merged}
+    columns[number] = columns[number]._replace(results=results, info=info)
 
 
-def show_matrix(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> None:
+def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> None:
     """Print how the columns differ, and write the reports and ``matrix.csv``; one that cannot be written is a
     problem."""
     matrix = Matrix(columns)
@@ -141,7 +134,7 @@ def show_matrix(columns: Sequence[Column], paths: dict[str, str], folder: str | 
             matrix.write_csv(folder)
             lines.append(f"results: {folder}")
         if "junit" in paths:
-            first, *others = ((column.results.values(), column.info) for column in columns)
+            first, *others = (column.test_suite() for column in columns)
             lines += [f"report: {path}" for path in write_junit(paths["junit"], *first, *others)]
         if "html" in paths:
             matrix.write_html(paths["html"])

@@ -1,23 +1,18 @@
 """A scenario on one device with all that its commands change, in a process that may crash."""
 
 import os
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import (
-    DeviceError,
-    FenceTimeoutError,
-    ScenarioRunnerError,
-    ValidationLayerError,
-    error_of,
-)
+from scenario_runner.errors import DeviceError, FenceTimeoutError, ScenarioRunnerError, ValidationLayerError, error_of
 from scenario_runner.run.dump_files import DumpRequest
 from scenario_runner.run.dump_index import INDEX, DumpIndex, read_index
 from scenario_runner.suite.evaluation import of_error
-from scenario_runner.suite.records import BAD, Item, Outcome
+from scenario_runner.suite.records import Item, Outcome
 from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.running.workers import Workers
+from scenario_runner.text import one_line
 
 _TASK: Final = f"{__name__}:dump_item"
 
@@ -32,7 +27,7 @@ class DeviceDump(NamedTuple):
     @property
     def name(self) -> str:
         """The device in messages: its index or name as it was given, and its own name."""
-        return f"device {self.device.choice} ({self.device.name})"
+        return one_line(f"device {self.device.choice} ({self.device.name})")
 
 
 def dump_on(device: str, path: str, folder: str, timeout_s: float) -> DeviceDump:
@@ -47,29 +42,17 @@ def dump_on(device: str, path: str, folder: str, timeout_s: float) -> DeviceDump
         about = workers.devices[0]._replace(choice=device)
     has_index = os.path.exists(os.path.join(folder, INDEX))
     dump = DeviceDump(about, outcome, read_index(folder) if has_index else DumpIndex(folder, False, (), ()))
-    if outcome.status not in (*BAD - {"Missing"}, "Pass"):
-        _refuse(dump)
+    if outcome.status not in ("Pass", "Fail", "Crash", "Timeout"):
+        raise error_of(Diagnostic(**problem) for problem in outcome.diagnostics)
     return dump
-
-
-def _refuse(dump: DeviceDump) -> NoReturn:
-    """Raise the error that the outcome is of."""
-    if not dump.outcome.diagnostics:
-        raise DeviceError(dump.outcome.reason)
-    problems = [Diagnostic(**problem) for problem in dump.outcome.diagnostics]
-    if dump.outcome.status == "NotSupported":
-        problems = [problem._replace(message=f"{dump.name}: {problem.message}") for problem in problems]
-    raise error_of(problems)
 
 
 def dump_item(item: Item, runners: Runners, folder: str) -> Outcome:
     """Run an item with dumps (the task of a worker)."""
     try:
         runners.runner().run_to_files(item.path, dump=DumpRequest(folder, everything=True), write_files=False)
-    except FenceTimeoutError as error:
-        return of_error(error, "Timeout")
     except (DeviceError, ValidationLayerError) as error:
-        return of_error(error, "Fail")
+        return of_error(error, "Timeout" if isinstance(error, FenceTimeoutError) else "Fail")
     except ScenarioRunnerError as error:
         return of_error(error)
     return Outcome("Pass")

@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -23,9 +23,11 @@ td{border-top:1px solid #ccc}a{color:inherit}.failed{background:#fbb}.passed{bac
 
 
 class Column(NamedTuple):
-    """The results of a suite on one device by id. ``page`` is the path of its own HTML page, if it has one."""
+    """The results of a suite on one device by id; ``name`` is the device in names of files, ``page`` the path of its
+    HTML page, if it has one."""
 
     label: str
+    name: str
     results: Mapping[str, Result]
     info: SuiteInfo
     page: str = ""
@@ -41,6 +43,10 @@ class Column(NamedTuple):
         parts = [", ".join(f"{count} {verdict}" for verdict, count in counts), self.info.incomplete]
         return "; ".join(filter(None, parts))
 
+    def test_suite(self) -> tuple[Collection[Result], SuiteInfo]:
+        """The results and their suite in a JUnit report of all devices."""
+        return self.results.values(), self.info._replace(title=self.label, package=self.name.replace(".", "_"))
+
 
 class Matrix:
     """The verdicts on each item, in the order of the columns."""
@@ -48,12 +54,10 @@ class Matrix:
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
         ids = sorted({id for column in columns for id in column.results})
-        rows = {id: tuple(self._verdict(column, id) for column in columns) for id in ids}
+        verdicts = [{id: result.verdict for id, result in column.results.items()} for column in columns]
+        rows = {id: tuple(column.get(id, NO_RESULT) for column in verdicts) for id in ids}
         self.different = {id: verdicts for id, verdicts in rows.items() if len({*verdicts}) > 1}
         self.alike = {id: verdicts for id, verdicts in rows.items() if id not in self.different}
-
-    def _verdict(self, column: Column, id: str) -> str:
-        return column.results[id].verdict if id in column.results else NO_RESULT
 
     def summary(self) -> str:
         """A sentence about the number of items that differ."""
@@ -81,23 +85,18 @@ class Matrix:
     def _page(self, folder: str) -> Iterator[str]:
         yield f"<!DOCTYPE html><meta charset=utf-8><title>Devices</title><style>{_STYLE}</style>"
         yield f"<h1>{escape(self.summary())}</h1><table><tr><th>device<th>UUID<th>driver<th>results"
-        for column in self.columns:
+        headings = [_link(column.label, column.page, folder) for column in self.columns]
+        for heading, column in zip(headings, self.columns, strict=True):
             uuids, drivers = ", ".join(uuid for uuid, _ in column.info.devices), ", ".join(column.info.drivers)
-            cells = [self._heading(column, folder), *map(_text, (uuids, drivers, column.summary()))]
+            cells = [heading, *map(_text, (uuids, drivers, column.summary()))]
             kind = "failed" if column.bad or column.info.incomplete else "passed"
             yield f"<tr class={kind}><td>" + "<td>".join(cells)
         yield "</table>"
         for title, rows in (("different", self.different), ("alike", self.alike)):
-            if not rows:
-                continue
-            headings = (self._heading(column, folder) for column in self.columns)
             yield f"<h2>{len(rows)} {title}</h2><table><tr><th>item<th>" + "<th>".join(headings)
             for id in rows:
                 yield f"<tr><td>{_text(id)}" + "".join(self._cell(column, id, folder) for column in self.columns)
             yield "</table>"
-
-    def _heading(self, column: Column, folder: str) -> str:
-        return _link(column.label, column.page, folder)
 
     def _cell(self, column: Column, id: str, folder: str) -> str:
         result = column.results.get(id)
