@@ -242,18 +242,18 @@ class Vgf(NamedTuple):
         # Names belong to positions. The converter drops the slots of unused arguments but keeps their names, so with
         # unequal lengths no position can be trusted.
         trusted = names if len(names) == len(slots) else ("",) * len(slots)
-        views: dict[tuple[str, int], list[int]] = {}
-        for index in range(len(self.resources)):
-            views.setdefault(self.value(index), []).append(index)
         rows: dict[int, int] = {}
         names_of: dict[int, list[str]] = {}
         for (binding, row), name in zip(slots, trusted, strict=True):
             rows.setdefault(binding, row)
             names_of.setdefault(binding, []).extend([name] if name else [])
-        return tuple(
-            Port(binding, tuple(names_of[binding]), row, (row, *(i for i in views[self.value(row)] if i != row)))
-            for binding, row in rows.items()
-        )
+        return tuple(Port(binding, tuple(names_of[binding]), row, self._views(row)) for binding, row in rows.items())
+
+    def _views(self, index: int) -> tuple[int, ...]:
+        """Return the rows of the same value, that with the index first."""
+        group = self.resources[index].alias_group
+        others = [] if group is None else [i for i, row in enumerate(self.resources) if row.alias_group == group]
+        return (index, *(i for i in others if i != index))
 
 
 def find_port(ports: Sequence[Port], key: str | int) -> Port:

@@ -219,7 +219,7 @@ def _mismatch(declared: Tensor, description: TensorDescription) -> tuple[str, st
     format = format_of_value(description.format)
     if not holds(format, declared.element) or not _is_for_graphs(format, declared.element):
         return "SR-TENSOR-002", f"has the format {format.name}"
-    if declared.shape is not None and all(size > 0 for size in declared.shape) and declared.shape != description.dims:
+    if declared.shape not in (None, description.dims) and all(size > 0 for size in declared.shape or ()):
         return "SR-TENSOR-003", f"has the shape {list(description.dims)}"
     if declared.rank is not None and declared.rank != len(description.dims):
         return "SR-TENSOR-001", f"has {len(description.dims)} dimensions (shape {list(description.dims)})"
