@@ -72,7 +72,7 @@ def _write_test(folder: str, model: bytes, output: str, inputs: Mapping[str, Cha
     """Write a test for the reference model, as TOSA's generator does."""
     files = [f"input-{number}.npy" for number in range(len(inputs))]
     for name, channel in zip(files, inputs.values(), strict=True):
-        type = channel.element.raw_dtype or channel.element.dtype
+        type = channel.element.raw_dtype.replace("|", "<") or channel.element.dtype  # it reads float8 as "<V1" only
         write_npy(os.path.join(folder, name), type, channel.raw.shape, [channel.raw.tobytes()])
     Path(folder, _MODEL).write_bytes(model)
     names = {"ifm_name": list(inputs), "ifm_file": files, "ofm_name": [output], "ofm_file": [_EXPECTED]}

@@ -110,3 +110,17 @@ def test_a_custom_operator(program: Program, checkout: Path) -> None:
         ["-", "-"],
         ["within", "ULP"],
     ]
+
+
+@pytest.mark.parametrize("type", ["f8E4M3FN", "f8E5M2", "bf16"])
+def test_narrow_types(program: Program, tmp_path: Path, type: str) -> None:
+    """The reference model reads inputs of types that NumPy lacks."""
+    (tmp_path / "model.mlir").write_text(
+        f"func.func @main(%x: tensor<3x4x{type}>) -> tensor<3x4xf32> {{\n"
+        f"%0 = tosa.reverse %x {{axis = 1 : i32}} : (tensor<3x4x{type}>) -> tensor<3x4x{type}>\n"
+        f"%1 = tosa.cast %0 : (tensor<3x4x{type}>) -> tensor<3x4xf32>\n"
+        "return %1 : tensor<3x4xf32>\n}"
+    )
+    ended = program("compare-layers", "model.mlir", "--expected", "tosa")
+    assert (ended.code, ended.err) == (0, "")
+    assert [line.split()[-2:] for line in ended.out.splitlines()[3:5]] == [["within", "EXACT"], ["within", "ULP"]]
