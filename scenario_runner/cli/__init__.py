@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "show, merge and compare the results of suites",
     "bench": "run scenarios many times and show what they take, or compare two measurements",
     "pack": "write scenarios and all that they read into one folder, as plain files",
+    "reduce": "write the smallest scenario that still fails as another one does, for a bug report",
     "explain": "explain the code of a finding and how to fix it",
     "view": "show images and tensors, or compare two of them",
     "diff": "find the first command after which two dumps of a scenario differ",

@@ -431,6 +431,7 @@ _COMMANDS: Final[dict[str, Callable[[Parser], None]]] = {
     "report": _report,
     "bench": _bench,
     "pack": _pack,
+    "reduce": shared.add_reduce_options,
     "explain": _explain,
     "view": _view,
     "diff": _diff,

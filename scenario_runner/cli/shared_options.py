@@ -1,8 +1,11 @@
-"""Options that several commands have, in groups."""
+"""Options that several commands have, in groups, and those of ``reduce``, which are mostly such."""
 
 import argparse
+from typing import Final
 
-from scenario_runner.cli.arguments import REPEATED, SEVERAL, add, printf_bytes, whole_number
+from scenario_runner.cli.arguments import REPEATED, SEVERAL, Parser, add, printf_bytes, whole_number
+
+REDUCE_TIMEOUT_S: Final = 10.0
 
 
 def add_device_options(group: argparse._ActionsContainer, default_timeout: str = "no limit") -> None:
@@ -83,3 +86,32 @@ def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> 
     add(group, "--atol X", f"{when}absolute errors to accept", default=0.0)
     add(group, "--rtol X", f"{when}relative errors to accept", default=0.0)
     add(group, "--ulp N", f"{when}errors in ULP to accept", type=whole_number(0), default=0)
+
+
+def add_reduce_options(parser: Parser) -> None:
+    """Write the smallest scenario that still fails as FILE does, with a report about this machine.
+    A failure is a crash, a time limit, an output that is not as expected, or an error; or what an option names.
+    """
+    parser.epilog = "exit codes: 0: reduced; 1: FILE does not fail; others: docs/command_line.md"
+    add(parser, "file FILE", "scenario file (JSON)")
+    add(parser, "--output DIR", "the folder to write, which must not exist or be empty", required=True)
+    add(parser, "--zip", "write DIR.zip instead of the folder")
+    add_parameters_option(parser)
+    failures = parser.add_argument_group("which failure").add_mutually_exclusive_group()
+    script = "a program that ends with exit code 0 if the scenario, its last argument, fails as it should"
+    add(failures, "--script CMD", script)
+    add(failures, "--code CODE", "a message with this code or VUID, also a warning")
+    failures.add_argument("--devices", nargs=2, metavar=("A", "B"), help="a result that differs between two devices")
+    group = parser.add_argument_group("time")
+    add(group, "--limit S", "end with the smallest scenario so far after S seconds (default: no limit)")
+    add_tolerance_options(parser.add_argument_group("comparing"), "with --devices: ")
+    groups = device, checking, compiling = [
+        parser.add_argument_group(title) for title in ("device", "checking", "compiling")
+    ]
+    add_device_options(device, f"{REDUCE_TIMEOUT_S:g}")
+    add_feature_options(device)
+    add_checking_options(checking)
+    add_compiler_options(compiling)
+    add_logging_option(parser)
+    run_actions = [action for group in groups for action in group._group_actions]
+    parser.set_defaults(printf=False, printf_size=None, debug_labels=False, run_actions=run_actions)

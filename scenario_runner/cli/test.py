@@ -98,7 +98,7 @@ def settle(options: Namespace) -> None:
 
     Raises UsageError and FileError.
     """
-    repeated = _given(options.repeated_actions, options)
+    repeated = given(options.repeated_actions, options)
     if options.demo and not options.paths:
         options.paths, options.root = [_DEMO], _DEMO
     _check(options)
@@ -106,7 +106,7 @@ def settle(options: Namespace) -> None:
     lists = [(f"--{name}", os.path.abspath(path)) for name in ("baseline", "flakes") for path in getattr(options, name)]
     lists.append(("--root", os.path.abspath(options.root)))
     options.reports = report_paths(options)
-    options.repeating = Repeat(repeated, tuple(lists), options.devices, _given(options.run_actions, options))
+    options.repeating = Repeat(repeated, tuple(lists), options.devices, given(options.run_actions, options))
 
 
 def _check(options: Namespace) -> None:
@@ -137,7 +137,7 @@ def _check(options: Namespace) -> None:
         options.retries = 1 if options.repeat == 1 else 0
 
 
-def _given(actions: Sequence[Action], options: Namespace) -> tuple[str, ...]:
+def given(actions: Sequence[Action], options: Namespace) -> tuple[str, ...]:
     """The options that were given, but for the device, as words of a command line."""
     words: list[str] = []
     for action in actions:

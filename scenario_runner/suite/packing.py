@@ -13,6 +13,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scenario_runner import temporary
@@ -39,6 +40,7 @@ from scenario_runner.suite.parameters import KEYS, check_set
 from scenario_runner.suite.records import Item
 
 _CHUNK_BYTES = 16 << 20
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _OLDEST = (1980, 1, 1, 0, 0, 0)  # of an archive: equal files make equal archives
 
 Write = Callable[[str, OutputSet], None]
@@ -53,20 +55,22 @@ class Packed(NamedTuple):
     size_bytes: int
 
 
-def pack(paths: Sequence[str], output: str, parameters: Mapping[str, Any] | None = None) -> Packed:
+def pack(
+    paths: Sequence[str], output: str, parameters: Mapping[str, Any] = _NONE, more: Mapping[str, bytes] = _NONE
+) -> Packed:
     """Write scenarios with all that they read into the folder ``output``; nothing of it after an error. ``parameters``
-    are put in place.
+    are put in place. ``more`` files are added by their names, unless one of these has the name.
 
     Raises ScenarioError for a scenario that is wrong, ExpectationError for expectations that are, FileError for a file
     that cannot be read or written, and UsageError where a file would replace one that is read.
     """
-    parameters = parameters or {}
     files_by_path = {os.path.abspath(path): path for path in paths}
     for path, name in files_by_path.items():
         check_set(item_of(path, name, root=os.getcwd()), parameters)
     scenarios = [load(path, parameters) for path in files_by_path.values()]
     packing = _Packing(scenarios)
     names = [packing.add(scenario) for scenario in scenarios]
+    packing.files = {name: _of_bytes(data) for name, data in more.items()} | packing.files
     inside = os.path.join(os.path.realpath(output), "")
     inputs = {os.path.realpath(path) for path in packing.sources}
     for name in packing.files:
@@ -82,11 +86,13 @@ def pack(paths: Sequence[str], output: str, parameters: Mapping[str, Any] | None
     return Packed(names, len(written), sum(written))
 
 
-def pack_archive(paths: Sequence[str], archive: str, parameters: Mapping[str, Any] | None = None) -> Packed:
+def pack_archive(
+    paths: Sequence[str], archive: str, parameters: Mapping[str, Any] = _NONE, more: Mapping[str, bytes] = _NONE
+) -> Packed:
     """Write what `pack` writes as a ZIP file, with all in a folder of its name. Raises as `pack` does."""
     stem = os.path.splitext(os.path.basename(archive))[0]
     with temporary.temporary_folder() as folder, OutputFile(archive) as file:
-        packed = pack(paths, os.path.join(folder, stem), parameters)
+        packed = pack(paths, os.path.join(folder, stem), parameters, more)
         made = os.path.join(folder, "archive.zip")
         with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as written:
             for above, folders, names in os.walk(os.path.join(folder, stem)):

@@ -1,0 +1,262 @@
+"""``reduce``: the smallest scenario that still fails alike, with real failures: crashes, hangs, wrong results."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from scenario_runner.shaders import CompileRequest, compile_all
+from tests.cli.long_run import SLOW, wait_until
+from tests.crash import crash_shader
+from tests.devices import NARROW, WIDE
+from tests.program import COMMAND, Ended, Program
+from tests.scenes import ADD, Scene, glsl
+
+FOUR = glsl("atomicAdd(a[0], 4u);\na[1] = 3u;\na[2] = 5u;", "layout(binding = 0) buffer B { uint a[]; };\n")
+# The texts of all files of a reduced shader, or its module as text, have an atomic addition.
+ADDS = """#!/bin/sh
+for module in "$(dirname "$1")"/$(sed -n 's/.*"src": "\\(.*\\.spv\\)".*/\\1/p' "$1"); do
+  test -f "$module" && { spirv-dis "$module" | grep -q OpAtomicIAdd; exit; }
+done
+grep -q atomicAdd "$1" || grep -q '"src": ".*\\.comp"' "$1"
+"""
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """All files below a folder with what they hold."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def scenario(folder: Path) -> dict[str, Any]:
+    """The scenario in a folder."""
+    return dict(json.loads((folder / "scenario.json").read_text()))
+
+
+def script(folder: Path, text: str) -> Path:
+    """An executable file."""
+    path = folder / "script.sh"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def module(scene: Scene, uid: str, text: str) -> Scene:
+    """A shader of a scenario as SPIR-V, whose text is not reduced."""
+    (code,) = compile_all([CompileRequest(source=text)])
+    return scene.module(uid, code)
+
+
+@pytest.fixture
+def without_tool(tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine without spirv-reduce."""
+    folder = tmp_path.parent / f"{tmp_path.name}-programs"
+    folder.mkdir()
+    for name in ("sh", "glslc", "glslangValidator", "spirv-val"):
+        if path := shutil.which(name):
+            (folder / name).symlink_to(path)
+    return {"PATH": str(folder)}
+
+
+def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool: dict[str, str]) -> None:
+    """One of 60 commands over 40 resources crashes: it stays alone, and fails alike when it runs from the folder."""
+    module(module(scene, "add", ADD), "crash", crash_shader(device_name))
+    for number in range(38):
+        scene.buffer(f"b{number}", numpy.full(64, 1 if number == 17 else number, numpy.uint32))
+    for number in range(60):
+        crashes = number == 41
+        scene.dispatch("crash" if crashes else "add", ["b17" if crashes else f"b{number % 38}"], [1 if crashes else 64])
+    scene.write()
+    before = files_in(scene.folder)
+    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
+    assert (ended.code, ended.err) == (0, "")
+    after = files_in(scene.folder)
+    assert {name: after[name] for name in before} == before
+    made = after.keys() - before.keys()
+    assert {"out/scenario.json", "out/failure.txt", "out/doctor.json"} <= made
+    assert all(name.startswith("out/") for name in made)
+    reduced = scenario(scene.folder / "out")
+    (command,) = reduced["commands"]
+    assert command["dispatch_compute"]["shader_ref"] == "crash"
+    assert len(reduced["resources"]) <= 2
+    assert "was ended by SIGSEGV while running this command" in ended.out
+    assert "shaders are not reduced further: spirv-reduce is not installed (package spirv-tools)\n" in ended.out
+    assert "ready" in json.loads(after["out/doctor.json"])
+    (run,) = [line for line in after["out/failure.txt"].decode().splitlines() if line.startswith("to run it here: ")]
+    assert run == "to run it here: scenario-runner test scenario.json"
+    repeated = program("test", "out/scenario.json", "--retries", "0")
+    assert repeated.code == 1
+    assert "Crash out/scenario.json: /commands/0: the process that ran it was ended by SIGSEGV" in repeated.out
+
+
+def test_a_hang(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
+    """A command that does not end stays alone; with --limit the time for all is bounded, and what is there is written.
+    An archive has the same files."""
+    module(module(scene, "add", ADD), "slow", SLOW).buffer("x", size=256).buffer("y", size=256)
+    scene.dispatch("add", ["y"], [4]).dispatch("slow", ["x"], [20000]).dispatch("add", ["x"], [4]).write()
+    arguments = ("--timeout", "0.5", "--zip", "--output", "report", "--limit", "4")
+    ended = program("reduce", "scenario.json", *arguments, env=without_tool)
+    assert (ended.code, ended.err) == (0, "")
+    assert "did not finish within 0.5 s" in ended.out
+    with zipfile.ZipFile(scene.folder / "report.zip") as archive:
+        assert {"report/scenario.json", "report/failure.txt"} <= set(archive.namelist())
+        assert "slow" in archive.read("report/scenario.json").decode()
+
+
+def test_a_wrong_result(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
+    """The commands stay that make the same numbers wrong; those of a scenario without them are wrong otherwise."""
+    bad = ADD.replace("+= 1u", "+= gl_WorkGroupID.x == 5u ? 2u : 1u")
+    module(module(scene, "add", ADD), "bad", bad)
+    for number in range(3):
+        scene.buffer(f"b{number}", numpy.full(8, number, numpy.uint32))
+        scene.npy(f"expected/b{number}.npy", numpy.full(8, number + 2, numpy.uint32))
+    for name, number in (("add", 0), ("add", 1), ("add", 2), ("add", 0), ("bad", 1), ("add", 2)):
+        scene.dispatch(name, [f"b{number}"], [8])
+    scene.write()
+    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
+    assert (ended.code, ended.err) == (0, "")
+    reduced = scenario(scene.folder / "out")
+    assert [command["dispatch_compute"]["shader_ref"] for command in reduced["commands"]] == ["add", "bad"]
+    assert "fails in each run: b1: 1 of 8 elements (12.5 %) are wrong at [5]: 4 " in ended.out
+    repeated = program("test", "out/scenario.json", "--retries", "0")
+    assert "Fail out/scenario.json: b1: 1 of 8 elements (12.5 %) are wrong at [5]: 4 " in repeated.out
+
+
+def hazard(scene: Scene) -> Scene:
+    """Three commands on one buffer, of which the first has no barrier."""
+    module(scene, "add", ADD).buffer("x", numpy.zeros(4, numpy.uint32))
+    scene.dispatch("add", ["x"], [4], implicit_barrier=False).dispatch("add", ["x"], [4]).dispatch("add", ["x"], [4])
+    return scene
+
+
+def test_a_message(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
+    """A warning of `validate` stays with two commands."""
+    hazard(scene).write()
+    ended = program("reduce", "scenario.json", "--code", "SR-HAZARD-001", "--output", "out", env=without_tool)
+    assert (ended.code, ended.err) == (0, "")
+    assert len(scenario(scene.folder / "out")["commands"]) == 2
+    assert "fails in each run: SR-HAZARD-001: shader 'add' reads buffer 'x'" in ended.out
+    assert "[SR-HAZARD-001]" in program("validate", "--hazards", "out/scenario.json").err
+
+
+def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
+    """Lines of a shader, and then instructions of its module, go where the script still finds what it looks for."""
+    adding = script(scene.folder, ADDS)
+    scene.shader("four", FOUR).buffer("x", size=16).buffer("y", size=16).dispatch("four", ["x"]).write()
+    ended = program("reduce", "scenario.json", "--script", f"'{adding}'", "--output", "out")
+    assert (ended.code, ended.err) == (0, "")
+    files = files_in(scene.folder / "out")
+    text, module = files["reduced_four.glsl"].decode(), scene.folder / "out" / "reduced_four.spv"
+    assert "atomicAdd" in text
+    assert "a[1]" not in text
+    shown = subprocess.run(["spirv-dis", str(module)], capture_output=True, check=True, text=True).stdout
+    assert "OpAtomicIAdd" in shown
+    assert not list(scene.folder.glob("temp_*"))
+    assert files.keys() == {"scenario.json", "failure.txt", "doctor.json", "reduced_four.glsl", "reduced_four.spv"}
+
+
+def test_two_devices(program: Program, scene: Scene, without_tool: dict[str, str], two_devices: dict[str, str]) -> None:
+    """The command stays whose subgroups differ, and what the first device gives is expected of the second."""
+    floats = "layout(binding = 0) buffer A { float a[]; };\n"
+    size = glsl("a[gl_WorkGroupID.x] *= gl_SubgroupSize;", floats).replace(
+        "#version 450", "#version 450\n#extension GL_KHR_shader_subgroup_basic : require"
+    )
+    module(module(scene, "add", glsl("a[gl_WorkGroupID.x] += 1.0;", floats)), "size", size)
+    scene.buffer("x", numpy.ones(4, numpy.float32)).buffer("y", size=16)
+    for name, uid in (("add", "y"), ("add", "x"), ("size", "x"), ("add", "y")):
+        scene.dispatch(name, [uid], [4])
+    scene.write()
+    environment = {**without_tool, **two_devices}
+    ended = program("reduce", "scenario.json", "--devices", NARROW, WIDE, "--output", "out", env=environment)
+    assert (ended.code, ended.err) == (0, "")
+    (command,) = scenario(scene.folder / "out")["commands"]
+    assert command["dispatch_compute"]["shader_ref"] == "size"
+    assert program("diff", "--devices", NARROW, WIDE, "out/scenario.json", env=environment).code == 1
+    assert program("test", "out/scenario.json", "--device", NARROW, env=environment).code == 0
+    assert program("test", "out/scenario.json", "--device", WIDE, env=environment).code == 1
+
+
+def test_a_failure_that_comes_and_goes(program: Program, scene: Scene) -> None:
+    """It is said, and each try has several runs."""
+    flag = scene.folder / "flag"
+    flaky = script(scene.folder, f"#!/bin/sh\nif [ -e {flag} ]; then rm {flag}; exit 1; fi\ntouch {flag}\n")
+    scene.buffer("x", size=16).buffer("y", size=16).write()
+    ended = program("reduce", "scenario.json", "--script", flaky, "--output", "out")
+    assert ended.code == 0
+    assert ended.err == "warning: scenario.json: it does not fail in each run: 4 runs for each try\n"
+    assert scenario(scene.folder / "out")["resources"] == []
+
+
+def test_interrupt(scene: Scene) -> None:
+    """Ctrl-C writes the smallest scenario so far, and has its own exit code."""
+    flag = scene.folder / "flag"
+    lines = ['grep -q \'"uid": "y"\' "$1" || exit 1', f'grep -q \'"uid": "z"\' "$1" || {{ touch {flag}; sleep 60; }}']
+    waiting = script(scene.folder, "\n".join(["#!/bin/sh", *lines, ""]))
+    for uid in ("x", "y", "z"):
+        scene.buffer(uid, size=16)
+    scene.write()
+    arguments = [*COMMAND, "reduce", "scenario.json", "--script", str(waiting), "--output", "out"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*arguments, "--timeout", "100"], cwd=scene.folder, text=True, **pipes) as process:
+        wait_until(flag.exists, "the try that does not end")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (130, "")
+    assert "interrupted before the end\n" in out
+    uids = [entry["buffer"]["uid"] for entry in scenario(scene.folder / "out")["resources"]]
+    assert uids == ["y", "z"]
+
+
+def refused(ended: Ended, code: int, message: str) -> None:
+    """A call that ended with one error."""
+    assert (ended.code, ended.out) == (code, "")
+    assert ended.err.startswith("error: ")
+    assert message in ended.err
+
+
+MISTAKES = [
+    (["scenario.json"], 1, "scenario.json: it does not fail, there is nothing to reduce: Pass"),
+    (["scenario.json", "--script", "false"], 1, "nothing to reduce: the script ended with exit code 1"),
+    (["scenario.json", "--devices", "0", "0"], 1, "nothing to reduce: Pass"),
+    (["scenario.json", "--device", "none"], 8, "no device has the index, name or UUID 'none'"),
+    (["scenario.json", "--devices", "0", "none"], 8, "no device has the index, name or UUID 'none'"),
+    (["none.json"], 4, "none.json: cannot read the scenario"),
+    (["script.txt"], 3, "script.txt:1:1: expected an object"),
+    (["model.vgf"], 2, "model.vgf: is a model, expected a scenario"),
+    (["scenario.json", "--script", "./none"], 2, "--script './none': there is no such program"),
+    (["scenario.json", "--script", "''"], 2, "--script '': there is no such program"),
+    (["scenario.json", "--script", "script.txt"], 2, "script.txt: is not executable\n  help: chmod +x script.txt"),
+    (["scenario.json", "--script", "'"], 2, "--script ': No closing quotation"),
+    (["scenario.json", "--atol", "1"], 2, "--atol, --rtol and --ulp are for --devices"),
+    (["scenario.json", "--device", "0", "--devices", "0", "0"], 2, "--device and --devices were given"),
+    (["scenario.json", "--code", "A", "--script", "b"], 2, "not allowed with argument"),
+]
+
+
+@pytest.mark.parametrize("arguments, code, message", MISTAKES)
+def test_mistakes(program: Program, scene: Scene, arguments: list[str], code: int, message: str) -> None:
+    """Each has one error, and nothing is written."""
+    scene.shader("add", ADD).buffer("x", size=16).dispatch("add", ["x"], [4]).write()
+    scene.file("script.txt", "exit 0\n")
+    scene.file("model.vgf", "")
+    before = files_in(scene.folder)
+    refused(program("reduce", *arguments, "--output", "out"), code, message)
+    assert files_in(scene.folder) == before
+    assert not (scene.folder / "out").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--zip"]])
+def test_an_output_that_exists(program: Program, scene: Scene, more: list[str]) -> None:
+    """It stays as it is."""
+    scene.file("out/mine.txt", "mine")
+    scene.file("out.zip", "mine")
+    before = files_in(scene.folder)
+    name = os.path.basename(scene.write())
+    refused(program("reduce", name, "--output", "out", *more), 2, "--output out: 'out")
+    assert files_in(scene.folder).items() - before.items() == {(name, (scene.folder / name).read_bytes())}
