@@ -12,7 +12,7 @@ from zlib import crc32
 from scenario_runner import progress
 from scenario_runner.cli import messages
 from scenario_runner.errors import LimitError, MissingPackageError, ScenarioRunnerError, UsageError
-from scenario_runner.files.source import is_stream, reason_of
+from scenario_runner.files.source import is_stream
 from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.hashes import dependencies, file_hash
 from scenario_runner.suite.problems import SuiteProblems
@@ -116,6 +116,7 @@ def _shortest(path: str) -> str:
 def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[], set[str]]) -> Sequence[str]:
     """Wait until files differ from ``before``; return these. Other changes in their folders are ignored."""
     from watchfiles import watch
+    from watchfiles._rust_notify import WatchfilesRustInternalError
 
     while True:
         watched = _folders_of(before) | _folders_of(reads()) | folders()
@@ -142,9 +143,10 @@ def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[
                     break
         except FileNotFoundError:  # a folder has just been removed
             continue
-        except OSError as error:
-            help = "sysctl fs.inotify.max_user_watches and max_user_instances allow more"
-            raise LimitError(f"the folders of the files cannot be watched: {reason_of(error)}", help=help) from error
+        except (OSError, WatchfilesRustInternalError) as error:
+            message = f"the folders of the files cannot be watched: {error}"
+            help = "sysctl fs.inotify.max_user_watches and fs.inotify.max_user_instances allow more"
+            raise LimitError(message, help=help) from error
 
 
 def _folders_of(files: Iterable[str]) -> set[str]:

@@ -104,18 +104,18 @@ def test_a_run_follows_its_files(scene: Scene, start: Start, doubling: str) -> N
 
 
 def test_a_crash_does_not_end_the_watching(scene: Scene, start: Start, device_name: str) -> None:
-    """Nor does a second one; the next scenario runs, and each change runs all again, in a new process."""
-    crashing = crash_shader(device_name)
-    for name in ("a", "b"):
-        one = Scene(scene.folder).shader(name, crashing)
-        one.buffer("x", numpy.ones(4, "uint32"), dst=f"{name}.npy").dispatch(name, ["x"], [1]).write(f"{name}.json")
-    source = next(path.name for path in scene.folder.iterdir() if path.name.startswith("b."))
+    """Nor does a second one: a new process waits for the next change, and runs the files after the one that crashed."""
+    shader = crash_shader(device_name)
+    scene.shader("x", shader).buffer("a", numpy.ones(4, "uint32"), dst="a.out.npy").dispatch("x", ["a"], [1])
+    scene.write("a.json")
+    scene.file("b.json", '{"resources": [], "commands": []}')
     watching = start("run", "a.json", "b.json")
-    assert watching.rest().count("was ended by SIGSEGV") == 2
-    watching.replace(source, glsl("a[0] = 5u;", "layout(binding = 0) buffer B { uint a[]; };"))
-    mended = watching.rest()
-    assert mended.count("was ended by SIGSEGV") == 1
-    assert "b.json: ok: " in mended
+    crashed = watching.rest()
+    assert "was ended by SIGSEGV while running this command (shader 'x')" in crashed
+    assert "b.json: ok: " in crashed
+    assert "was ended by SIGSEGV" in watching.round(x_comp=f"{shader}// again")
+    mended = watching.round(x_comp=glsl("a[0] = 5u;", "layout(binding = 0) buffer B { uint a[]; };"))
+    assert mended.startswith("changed: x.comp\na.json: ok: ")
     assert watching.end() == (130, "interrupted\n")
 
 
@@ -131,45 +131,32 @@ def test_validation_follows_its_files(scene: Scene, start: Start, doubling: str)
 
 
 def test_a_suite_runs_what_changed(tmp_path: Path, start: Start) -> None:
-    """Expectations count as well, and new files of a folder, also in a new folder. Other items keep their results."""
-    for name in ("a", "b"):
-        item(tmp_path / "suite", name, doubled(0, 2, 4, 6))
-    watching = start("test", "suite", "--results", "suite/results")
-    assert "2 Pass\n" in watching.rest()
-    watching.replace("suite/b.check.json", json.dumps(doubled(0, 2, 4, 7)))
-    failed = watching.rest()
-    assert failed.startswith("changed: suite/b.check.json\nFail suite/b.json: ")
-    assert "1 result of the run before taken over\n" in failed
-    watching.replace("suite/b.check.json", json.dumps(doubled(0, 2, 4, 6)))
-    assert "2 Pass\n" in watching.rest()
-    item(tmp_path / "more", "c", doubled(0, 2, 4, 6))
-    (tmp_path / "more").rename(tmp_path / "suite" / "more")
-    added = watching.rest()
-    assert "suite/more/c.json" in added.splitlines()[0]
-    assert "3 Pass\n" in added
-    assert "2 results of the run before taken over\n" in added
-    code, end = watching.end()
-    assert (code, end) == (130, "interrupted\n")
-    assert (tmp_path / "suite" / "results" / "results.csv").read_text().count(",Pass,") == 3
-
-
-def test_a_suite_outlives_errors(tmp_path: Path, start: Start) -> None:
-    """A folder without scenarios, then with a list that is wrong."""
+    """Lists and expectations count as well, and new folders, also where there was no scenario before. Other items keep
+    their results."""
     (tmp_path / "suite").mkdir()
     (tmp_path / "skips.txt").write_text("[")
-    watching = start("test", "suite", "--skips", "skips.txt")
+    watching = start("test", "suite", "--skips", "skips.txt", "--results", "suite/results")
     assert "the pattern '[' is invalid" in watching.rest()
     assert "no scenario was found in 'suite'" in watching.round(skips_txt="nothing\n")
-    item(tmp_path / "more", "c", doubled(0, 2, 4, 6))
+    for name in ("a", "b"):
+        item(tmp_path / "more", name, doubled(0, 2, 4, 6))
     (tmp_path / "more").rename(tmp_path / "suite" / "more")
-    assert "1 Pass\n" in watching.rest()
+    assert "2 Pass\n" in watching.rest()
+    watching.replace("suite/more/b.check.json", json.dumps(doubled(0, 2, 4, 7)))
+    failed = watching.rest()
+    assert failed.startswith("changed: suite/more/b.check.json\n")
+    assert "Fail suite/more/b.json: " in failed
+    assert "1 result of the run before taken over\n" in failed
+    watching.replace("suite/more/b.check.json", json.dumps(doubled(0, 2, 4, 6)))
+    assert "2 Pass\n" in watching.rest()
     assert watching.end() == (130, "interrupted\n")
+    assert (tmp_path / "suite" / "results" / "results.csv").read_text().count(",Pass,") == 2
 
 
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ("run /dev/stdin", "/dev/stdin: --watch cannot read a pipe or standard input again\n  help: name a file"),
+        ("validate /dev/stdin", "/dev/stdin: --watch cannot read a pipe or standard input again\n  help: name a file"),
         ("test -", "-: --watch cannot read a pipe or standard input again\n  help: name a file"),
         ("test . --update", "--watch runs scenarios, --list and --update do not\n  help: scenario-runner test --help"),
         ("test . --cluster local:1", "--watch runs scenarios on this machine, --cluster on others\n  help: scenario-"),
@@ -182,10 +169,9 @@ def test_what_cannot_be_watched(program: Program, arguments: str, said: str) -> 
     assert ended.err.startswith(f"error: {said}")
 
 
-@pytest.mark.parametrize("command", ["run", "validate"])
-def test_without_the_package(program: Program, tmp_path: Path, command: str) -> None:
+def test_without_the_package(program: Program, tmp_path: Path) -> None:
     (tmp_path / "watchfiles.py").write_text("raise ModuleNotFoundError(name='watchfiles')\n")
-    ended = program(command, "a.json", "--watch", env={"PYTHONPATH": python_path(tmp_path)})
+    ended = program("validate", "a.json", "--watch", env={"PYTHONPATH": python_path(tmp_path)})
     assert (ended.code, ended.out) == (6, "")
     message, help = ended.err.splitlines()
     assert message == "error: --watch needs the Python package 'watchfiles', which is not installed"
