@@ -9,13 +9,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
-from urllib.parse import quote
 
 from scenario_runner.checks.hazards import Barriers, Covered, Step, Use, Work, find_hazards
-from scenario_runner.codes import CODES, Code
 from scenario_runner.diagnostics import Diagnostic, Severity, warnings_as_errors
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class, exit_code_of
 from scenario_runner.files.source import confined
@@ -237,55 +235,3 @@ class _Memory:
         if plan.group is None:
             return (f"uid {plan.uid}", first, end), "byte"
         return (f"group {plan.group}", plan.offset_bytes + first, plan.offset_bytes + end), "byte"
-
-
-_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-
-
-def sarif(validations: Sequence[Validation], version: str) -> dict[str, Any]:
-    """One run of this ``version`` of the program with the findings of several files; rules are the codes that occur."""
-    used = sorted({finding.code for validation in validations for finding in validation.findings})
-    rules = [_rule(CODES[code]) for code in used]
-    results = [
-        _result(finding, validation.file, used.index(finding.code))
-        for validation in validations
-        for finding in validation.findings
-    ]
-    driver = {"name": "scenario-runner", "version": version, "rules": rules}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
-
-
-def _rule(code: Code) -> dict[str, Any]:
-    return {
-        "id": code.code,
-        "shortDescription": {"text": code.title},
-        "fullDescription": {"text": code.meaning},
-        "help": {"text": f"{code.fix} Source: {code.source}"},
-        "defaultConfiguration": {"level": code.severity},
-    }
-
-
-def _result(finding: Diagnostic, file: str, rule: int) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.path or file)}}
-    place: dict[str, Any] = {"physicalLocation": physical}
-    if finding.line is not None:
-        physical["region"] = {"startLine": finding.line}
-        if finding.column is not None:
-            physical["region"]["startColumn"] = finding.column
-    if finding.pointer:
-        place["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "value"}]
-    text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
-    return {
-        "ruleId": finding.code,
-        "ruleIndex": rule,
-        "level": finding.severity,
-        "message": {"text": text},
-        "locations": [place],
-    }
-
-
-def _uri(path: str) -> str:
-    """A path as a URI reference: relative ones stay relative."""
-    plain = path.replace("\\", "/")
-    return f"file://{quote(plain)}" if plain.startswith("/") else quote(plain)

@@ -24,7 +24,11 @@ settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:
-    """Let tests send Ctrl-C to their children also where a shell started the tests in the background: it ignores it."""
+    """Let tests send Ctrl-C to their children also where a shell started the tests in the background: it ignores it.
+
+    In a job of GitHub the program annotates nothing but for tests of that.
+    """
+    os.environ.pop("GITHUB_ACTIONS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -69,7 +69,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             write("warning", mixed_packages.problem() or "", mixed_packages.FIX)
         options.starting = starting
         module, function = options.work.split(":")
-        code = getattr(import_module(f"scenario_runner.cli.{module}"), function)(options) or 0
+        work = getattr(import_module(f"scenario_runner.cli.{module}"), function)
+        if options.github if options.github is not None else os.environ.get("GITHUB_ACTIONS"):
+            from scenario_runner.cli.github import Annotations
+
+            with Annotations(name) as options.annotations:
+                code = work(options) or 0
+        else:
+            code = work(options) or 0
     except BaseException as error:
         signals.hold()
         code = _failed(error)

@@ -181,6 +181,8 @@ def main(options: argparse.Namespace) -> int:
         raise UsageError("no scenario file was given", help="scenario-runner bench test.json")
     if options.threshold is not None:
         raise UsageError("--threshold is an option of --compare")
+    if options.json_format is not None and options.json is None:
+        raise UsageError("--json-format needs --json")
 
     if options.json is not None:
         if os.path.realpath(options.json) in map(os.path.realpath, options.files):
@@ -202,10 +204,42 @@ def main(options: argparse.Namespace) -> int:
             _show(samples)
             measured.append(samples)
     if options.json is not None and measured:
-        content = {"schema": SCHEMA, "unit": "nanoseconds", "scenarios": _SCENARIOS.dump_python(measured)}
+        content = _FORMATS[options.json_format or "samples"](measured)
         with OutputFile(options.json) as file:
             file.write(json.dumps(content).encode() + b"\n")
     return code
+
+
+def _all_samples(measured: list[ScenarioSamples]) -> Any:
+    return {"schema": SCHEMA, "unit": "nanoseconds", "scenarios": _SCENARIOS.dump_python(measured)}
+
+
+def _summaries(measured: Sequence[ScenarioSamples]) -> dict[str, Summary]:
+    """Summaries of all rows, by names that are the same in each measurement of the same scenarios."""
+    return {
+        f"{samples.scenario}: {row.kind}: {row.title}" + (f" ({number})" if number > 1 else ""): summary(row.samples)
+        for samples in measured
+        for (*_, number), row in samples.by_key().items()
+    }
+
+
+def _for_bencher(measured: Sequence[ScenarioSamples]) -> Any:
+    """Bencher Metric Format; its measure "latency" is in nanoseconds."""
+    return {
+        name: {"latency": {"value": times.median, "lower_value": times.min, "upper_value": times.p95}}
+        for name, times in _summaries(measured).items()
+    }
+
+
+def _for_github(measured: Sequence[ScenarioSamples]) -> Any:
+    """The form of github-action-benchmark's tool "customSmallerIsBetter"."""
+    return [
+        {"name": name, "unit": "ns", "value": times.median, "range": f"± {_MAD_TO_SIGMA * times.mad:.0f}"}
+        for name, times in _summaries(measured).items()
+    ]
+
+
+_FORMATS: Final = {"samples": _all_samples, "bencher": _for_bencher, "github": _for_github}
 
 
 def _measure(runner: Runner, path: str, options: argparse.Namespace) -> ScenarioSamples:

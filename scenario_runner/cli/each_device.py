@@ -59,7 +59,9 @@ def main(options: Namespace) -> int:
                 codes.append(test.run_suite(own, own_folder, on_results=partial(_take, columns, number)))
         finally:
             problems = SuiteProblems(write_finding, strict=options.strict)
-            _show(columns, report_paths(options), options.results, problems)
+            line = _show(columns, report_paths(options), options.results, problems)
+            if options.annotations is not None:
+                options.annotations.result = line
     return test.UNEXPECTED if test.UNEXPECTED in codes else max(*codes, problems.exit_code)
 
 
@@ -106,7 +108,8 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
     own = Namespace(**vars(options))
     own.device, own.devices = device.choice, ()
     own.results = options.results and folder
-    own.junit, own.html, own.json = None, column.page or None, _beside(options.json, column.name)
+    own.junit, own.html = None, column.page or None
+    own.json, own.sarif = _beside(options.json, column.name), _beside(options.sarif, column.name)
     of_device = os.path.join(column.name, FAILURES_NAME)
     lists = [os.path.join(path, of_device) if os.path.isdir(path) else path for path in options.baseline]
     own.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
@@ -119,9 +122,9 @@ def _take(columns: list[Column], number: int, merged: MergedJournals, info: Suit
     columns[number] = columns[number]._replace(results=results, info=info)
 
 
-def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> None:
+def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> str:
     """Print how the columns differ, and write the reports and ``matrix.csv``; one that cannot be written is a
-    problem."""
+    problem. Returns the last line."""
     matrix = Matrix(columns)
     if matrix.different:
         rows = [(one_line(id), *verdicts) for id, verdicts in list(matrix.different.items())[:_MOST_SHOWN]]
@@ -145,4 +148,6 @@ def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, 
     is_incomplete = any(column.info.incomplete for column in columns)
     count = sum(len(column.results) for column in columns)
     line = verdict_line(sum(column.bad for column in columns), count, "incomplete" if is_incomplete else "")
-    print(f"{line} on {counted(len(columns), 'device')}")
+    line += f" on {counted(len(columns), 'device')}"
+    print(line)
+    return line

@@ -57,8 +57,9 @@ def parser_of(command: str) -> Parser:
     """The parser of a command. Its description is the docstring of the function that adds its options."""
     add_options = _COMMANDS[command]
     parser = Parser(prog=f"scenario-runner {command}", description=add_options.__doc__)
-    parser.set_defaults(work=f"{command}:main")
+    parser.set_defaults(work=f"{command}:main", annotations=None)
     add_options(parser)
+    shared.add_github_option(parser, command)
     return parser
 
 
@@ -142,6 +143,7 @@ def _validate(parser: Parser) -> None:
     add(parser, "files FILE", "scenario files (JSON)", nargs="+")
     shared.add_parameters_option(parser)
     add(parser, "--format", "format of the findings (default: text)", choices=("text", "json", "sarif"), default="text")
+    add(parser, "--sarif FILE", "write the findings as SARIF as well")
     add(parser, "--hazards", "look for missing barriers between commands as well")
     add(parser, "--strict", "warnings are errors")
     add(parser, "--against REPORT", "compare with limits and features of a device of 'doctor --json'")
@@ -157,8 +159,7 @@ def _test(parser: Parser) -> None:
     """Run scenarios with expectations, each in a process that may crash, and say which results are unexpected.
     PATH is a scenario, a model, a folder that is searched, @FILE for a list of those, or - for one on standard input.
     """
-    codes = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: a missing tool; others: docs/suites.md"
-    parser.epilog = codes
+    parser.epilog = "exit codes: 0: nothing unexpected; 1: unexpected failures; 17: missing tool (docs/suites.md)"
     add(parser, "paths PATH", "scenarios, models, folders, @lists, or -", nargs="*")
 
     group = parser.add_argument_group("which scenarios run")
@@ -215,8 +216,7 @@ def _test(parser: Parser) -> None:
 
 def _report(parser: Parser) -> None:
     """Show the results in journals of 'scenario-runner test --results', merged where there are several."""
-    codes = "exit codes: 0: nothing unexpected (--compare: nothing new); 1: unexpected failures; 4: incomplete journals"
-    parser.epilog = codes
+    parser.epilog = "exit codes: 0: nothing unexpected (--compare: new); 1: unexpected failures; 4: incomplete journals"
     add(parser, "journals JOURNAL", "journal.jsonl, or the folder that has it", nargs="+")
     add(parser, "--compare OLD", "show what has changed since the results of this journal")
     add(parser, "--csv DIR", "write results.csv and failures.csv into this folder")
@@ -233,6 +233,7 @@ def _bench(parser: Parser) -> None:
     add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
     add(until, "--time S", "measure each scenario for S seconds instead")
     add(parser, "--json FILE", "write every sample to FILE")
+    add(parser, "--json-format", "of --json (default: samples)", choices=("samples", "bencher", "github"))
     add(parser, "--compare", "show what changed from A to B", nargs=2, metavar=("A.json", "B.json"))
     add(parser, "--threshold PERCENT", f"with --compare: ignore smaller changes (default {THRESHOLD_PERCENT:g})")
     shared.add_device_options(parser)

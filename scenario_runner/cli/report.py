@@ -16,6 +16,7 @@ from scenario_runner.suite.journal import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.records import Result, is_bad
 from scenario_runner.suite.reports.ci import write_ctrf, write_junit
+from scenario_runner.suite.reports.findings import write_sarif
 from scenario_runner.suite.reports.html import write_html
 from scenario_runner.suite.reports.text import SuiteInfo, headline, missing_tools, seconds_text
 from scenario_runner.suite.verdicts import Row, write_tables
@@ -29,7 +30,7 @@ _LEAST_DEVIATIONS: Final = 4 * 1.4826  # median absolute deviations in four stan
 _LEAST_FACTOR: Final = 1.5
 _FACTOR_OF_FEW: Final = 2.0
 _LEAST_SECONDS: Final = 0.02
-_WRITERS: Final = {"junit": write_junit, "json": write_ctrf, "html": write_html}
+_WRITERS: Final = {"junit": write_junit, "json": write_ctrf, "html": write_html, "sarif": write_sarif}
 
 
 def main(options: argparse.Namespace) -> int:

@@ -71,7 +71,7 @@ def main(options: argparse.Namespace) -> int:
     files = _files(paths, options)
     crash = supervisor.crash
     if crash is not None:
-        _show_crash(crash, paths)
+        _show_crash(crash, paths, options)
         return _run(files, options, crash.file + 1)
     refuse_collisions(files, options)
     progress.numbers[progress.TOTAL] = len(files)
@@ -96,8 +96,10 @@ def _files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
     return run_files(paths, options)
 
 
-def _show_crash(crash: "Crash", paths: Sequence[str]) -> None:
-    show_error(crash.error(paths[crash.file] if crash.file < len(paths) else None))
+def _show_crash(crash: "Crash", paths: Sequence[str], options: argparse.Namespace) -> None:
+    error = crash.error(paths[crash.file] if crash.file < len(paths) else None)
+    _annotate(error, options)
+    show_error(error)
     if crash.native_stack:
         write("stack", crash.native_stack)
     if crash.stack:
@@ -121,7 +123,7 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
         nonlocal crash
         first = 0
         if crash is not None:
-            _show_crash(crash, paths)
+            _show_crash(crash, paths, options)
             first, crash = crash.file + 1, None
         else:
             progress.numbers[progress.ENDED] = progress.numbers[progress.CODE] = 0
@@ -204,6 +206,7 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0, 
             try:
                 plan = _run_file(file, runner, options, run_tools)
             except ScenarioRunnerError as error:
+                _annotate(error, options, file.path)
                 show_error(error.at(path=file.path) if is_model(file.path) else error.of_scenario(file.path))
                 note = None if options.dry_run else file.note_of_failure()
                 if note is not None:
@@ -236,7 +239,16 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0, 
             _wait_for_enter("press Enter to exit")
     if not has_captures and not code:
         write("warning", "nothing was captured: no mark_boundary names a resource")
+    if options.annotations is not None:
+        end = f"failed with exit code {code}" if code else "ok"
+        options.annotations.result = f"{counted(len(files), 'scenario')}: {end}"
     return code
+
+
+def _annotate(error: ScenarioRunnerError, options: argparse.Namespace, path: str | None = None) -> None:
+    if options.annotations is not None:
+        for problem in error.problems:
+            options.annotations.add(problem, path=path)
 
 
 def _check_capture(path: str) -> int:

@@ -79,6 +79,16 @@ def add_report_options(group: argparse._ActionsContainer) -> None:
     add(group, "--junit FILE", "write a report as JUnit XML")
     add(group, "--json FILE", "write a report as JSON (CTRF)")
     add(group, "--html FILE", "write a report as one HTML page")
+    add(group, "--sarif FILE", "write failures as SARIF")
+
+
+def add_github_option(parser: argparse.ArgumentParser, command: str) -> None:
+    """--github, for the commands that annotate files."""
+    if command not in ("run", "validate", "test"):
+        parser.set_defaults(github=False)
+        return
+    purpose = "annotate files on GitHub and write its job summary (default: where GITHUB_ACTIONS is set)"
+    add(parser, "--github", purpose, action=argparse.BooleanOptionalAction, default=None)
 
 
 def add_tolerance_options(group: argparse._ActionsContainer, when: str = "") -> None:

@@ -18,12 +18,17 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from scenario_runner.cli import messages
+from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.suite.records import Item, Result
+from scenario_runner.suite.reports.findings import findings_of
 from scenario_runner.suite.reports.text import details, headline, seconds_text
 from scenario_runner.text import Span, counted, one_line
+
+if TYPE_CHECKING:
+    from scenario_runner.cli.github import Annotations
 
 _LOG_INTERVAL_S: Final = 30.0
 _RATE_WINDOW_S: Final = 10.0
@@ -52,9 +57,17 @@ class SuiteDisplay:
     """On a terminal a bar, the counts and what each worker runs, below the failures; elsewhere plain lines: failures at
     once, and how far the suite is every few seconds."""
 
-    def __init__(self, stream: TextIO | None = None, *, verbose: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        verbose: bool = False,
+        quiet: bool = False,
+        annotations: Annotations | None = None,
+    ) -> None:
         """``stream`` is standard output by default. With ``verbose`` items that pass have a line as well, with
-        ``quiet`` a failure is shown once, with its commands."""
+        ``quiet`` a failure is shown once, with its commands. ``annotations`` get failures, and the last line."""
+        self._annotations = annotations
         self._stream = stream or sys.stdout
         self._verbose = verbose
         self._quiet = quiet
@@ -101,6 +114,9 @@ class SuiteDisplay:
         lines = [f"  {one_line(command)}" for command in commands]
         if result.is_bad and not self._quiet and self._failures < _LISTED_FAILURES_MAX:
             self._unexpected += [headline(result), *lines]
+        if self._annotations is not None:
+            for finding in findings_of(result):
+                self._annotations.add(finding, title=f"{result.verdict} {result.item.id}")
         if result.is_bad or result.verdict in ("Flake", "Warn") or self._verbose:
             self._show(result, lines if self._quiet else ())
 
@@ -113,9 +129,17 @@ class SuiteDisplay:
         if help:
             self._write(one_line(f"  help: {help}"), style="green")
 
+    def problem(self, problem: Diagnostic) -> None:
+        """Show a problem of the suite itself."""
+        self.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
+        if self._annotations is not None:
+            self._annotations.add(problem)
+
     def end(self, *lines: str) -> None:
         """Show the counts, the failures, and these lines."""
         self._stop()
+        if self._annotations is not None:
+            self._annotations.result = lines[-1]
         elapsed = time.monotonic() - self._begin
         of = "" if self._total in (None, self._done) else f" of {self._total}"
         counts = f"{self._done}{of} in {seconds_text(elapsed)}: {self._counts_text() or 'nothing'}"

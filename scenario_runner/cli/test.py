@@ -18,7 +18,6 @@ from scenario_runner.cli.messages import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.report import report_paths, write_reports
 from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
 from scenario_runner.suite.discovery import Discovery, listed
 from scenario_runner.suite.hashes import program_hash
@@ -84,12 +83,10 @@ def run_suite(
     options: Namespace, folder: str, kept: list[Workers] | None = None, on_results: _OnResults | None = None
 ) -> int:
     """Run a suite with settled options; ``folder`` gets the journal, and ``on_results`` all results at the end."""
-    with SuiteDisplay(verbose=options.verbose, quiet=options.quiet) as display:
-
-        def show(problem: Diagnostic) -> None:
-            display.note(problem.severity, f"{problem} [{problem.code}]", problem.help)
-
-        return _Suite(options, folder, display, SuiteProblems(show, strict=options.strict), kept, on_results).run()
+    with SuiteDisplay(verbose=options.verbose, quiet=options.quiet, annotations=options.annotations) as display:
+        return _Suite(
+            options, folder, display, SuiteProblems(display.problem, strict=options.strict), kept, on_results
+        ).run()
 
 
 def settle(options: Namespace) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
 from scenario_runner.errors import UsageError
+from scenario_runner.files.output import check_destination
 from scenario_runner.files.source import ParameterizedFile, is_model, is_stream
 from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.sarif import sarif, write_file
 from scenario_runner.text import counted, one_line
-from scenario_runner.validation import SCHEMA, Options, Validation, sarif, validate_file
+from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
 from scenario_runner.version import __version__
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
@@ -28,6 +30,10 @@ _FILES = {
 def main(options: argparse.Namespace) -> int:
     """Validate files. Returns 0, or the exit code of the first file that is wrong."""
     set_up_logging(options.log_level)
+    if options.sarif is not None:
+        if os.path.realpath(options.sarif) in map(os.path.realpath, options.files):
+            raise UsageError(f"--sarif: {options.sarif} is a scenario", help="choose another file")
+        check_destination(options.sarif)
     if options.watch:
         from scenario_runner.cli.watch import Files, check_watchable, watch  # the imports of suites
         from scenario_runner.suite.discovery import item_of
@@ -68,10 +74,22 @@ def _validate(options: argparse.Namespace) -> int:
             validations.append(validation)
             if options.format == "text":
                 _show(validation)
+    findings = [
+        finding._replace(path=finding.path or validation.file)
+        for validation in validations
+        for finding in validation.findings
+    ]
     if options.format == "json":
         print(json.dumps({"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}, indent=2))
     elif options.format == "sarif":
-        print(json.dumps(sarif(validations, __version__), indent=2))
+        print(json.dumps(sarif(findings, __version__), indent=2))
+    if options.annotations is not None:
+        for finding in findings:
+            options.annotations.add(finding)
+        valid = sum(not validation.exit_code for validation in validations)
+        options.annotations.result = f"{valid} of {counted(len(validations), 'file')} valid"
+    if options.sarif is not None:
+        write_file(options.sarif, findings, __version__)
     return next((validation.exit_code for validation in validations if validation.exit_code), 0)
 
 

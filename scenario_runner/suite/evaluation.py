@@ -202,6 +202,7 @@ class _Evaluation(ItemRun):
         super().__init__(item, expectations, runners)
         self._options = options
         self._checks: list[OutputCheck] = []
+        self._lines: dict[str, int] = {}
         self._context = copy_context()
         self._evidence_bytes = 0
         self.evidence_s = 0.0
@@ -243,13 +244,24 @@ class _Evaluation(ItemRun):
         check = self.expectations.check
         if check.exit_code not in (None, error.exit_code):
             reason = f"the run ended with {error.exit_code}, expected {check.exit_code}: {error.problems[0]}"
-            return of_error(error, "Fail", reason)
+            return self._unexpected(of_error(error, "Fail", reason), "exit_code")
         codes = error_codes(error)
         if check.codes is not None and set(codes) != set(check.codes):
             expected_codes = ", ".join(sorted(set(check.codes)))
             reason = f"the run ended with the codes {', '.join(codes)}, expected {expected_codes}: {error.problems[0]}"
-            return of_error(error, "Fail", reason)
+            return self._unexpected(of_error(error, "Fail", reason), "codes")
         return of_error(error, "Pass")._replace(reason="")
+
+    def _unexpected(self, outcome: Outcome, key: str) -> Outcome:
+        """The outcome with the line of the key that expects another error."""
+        self._add_line("", f"/{key}")
+        return outcome._replace(lines=self._lines)
+
+    def _add_line(self, name: str, pointer: str) -> None:
+        """Add the line of an expectation that does not hold, if it was written."""
+        line = self.expectations.problem(ExpectationError.code, pointer, "").line
+        if line is not None:
+            self._lines[name] = line
 
     def _ended(self, plan: Plan) -> Outcome:
         """The outcome of a run that ended well."""
@@ -259,7 +271,8 @@ class _Evaluation(ItemRun):
             codes = ", ".join(check.codes or ("an error",))
             expected_end = codes if check.exit_code is None else f"the exit code {check.exit_code}"
             reason = f"the run ended well, expected {expected_end}"
-            return Outcome("Fail", reason=reason, diagnostics=warnings)
+            key = "codes" if check.exit_code is None else "exit_code"
+            return self._unexpected(Outcome("Fail", reason=reason, diagnostics=warnings), key)
         outputs = tuple(self._checks)
         bad = [check for check in outputs if check.status != "Pass"]
         bad.sort(key=lambda check: check.status)  # Fail first
@@ -267,11 +280,13 @@ class _Evaluation(ItemRun):
             return Outcome("Pass", diagnostics=warnings, outputs=outputs)
         more = f" (and {counted(len(bad) - 1, 'more output')})" if len(bad) > 1 else ""
         reason = f"{bad[0].name}: {bad[0].message}{more}"
-        return Outcome(bad[0].status, reason=reason, diagnostics=warnings, outputs=outputs)
+        return Outcome(bad[0].status, reason=reason, diagnostics=warnings, outputs=outputs, lines=self._lines)
 
     def compare(self, bound: Bound, actual: memoryview) -> None:
         """Judge one output, and write files about one that is wrong."""
         check = check_output(bound, actual)
+        if check.status != "Pass":
+            self._add_line(check.name, self.expectations.pointer_to(check.name))
         if self._options.results_folder is not None:
             start = time.perf_counter()
             # a sandbox is one for scenarios, not for what is written about them

@@ -79,7 +79,8 @@ class Outcome(NamedTuple):
     the native stack of a worker that crashed, or the traceback of an error of this program; ``python_stack`` the Python
     stack of a worker that crashed or was killed, which has frames of this program alone; ``output`` the end of what its
     process wrote to standard error; ``before`` the last of the ``before_count`` items that the same process had run
-    before it, most recent last; ``printed`` what shaders printed first in a run that failed.
+    before it, most recent last; ``printed`` what shaders printed first in a run that failed. ``lines`` has the lines of
+    expectations that do not hold, in the file that has them: by output, and that of an expected error by "".
     """
 
     status: Status
@@ -94,6 +95,7 @@ class Outcome(NamedTuple):
     before_count: int = 0
     python_stack: str = ""
     printed: tuple[str, ...] = ()
+    lines: Mapping[str, int] = _NOTHING
 
     def as_json(self) -> dict[str, Any]:
         """Only what differs from the defaults, so that the line of an item that passed is short."""

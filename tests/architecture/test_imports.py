@@ -16,7 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("doctor", "viewing", "timing"),
     ("__init__",),  # the public names; nothing of ours but the command line may use them
     ("runner", "validation"),
-    ("reported_device",),
+    ("reported_device", "sarif"),
     ("run",),
     ("vulkan",),
     ("plan",),

@@ -50,6 +50,28 @@ def test_table_and_samples(program: Program, adding: Scene) -> None:
     assert host.pop("whole run") == pytest.approx(numpy.sum(list(host.values()), axis=0))
 
 
+def test_forms_for_other_tools(program: Program, adding: Scene) -> None:
+    """--json-format writes the medians as Bencher and github-action-benchmark read them, each row by a name of its
+    own."""
+    adding.dispatch("twice", ["x"]).write()
+    assert program("bench", "scenario.json", "--json-format", "bencher").code == 2
+    options = ("bench", "scenario.json", "--repeat", "3", "--json", "b.json", "--json-format")
+    assert program(*options, "bencher").code == 0
+    bencher = content(adding.folder / "b.json")
+    names = [f"scenario.json: device: {name}" for name in ("0 add", "1 twice", "2 twice", "all dispatches")]
+    assert list(bencher)[:4] == names
+    for measures in bencher.values():
+        (latency,) = measures.values()
+        assert 0 <= latency["lower_value"] <= latency["value"] <= latency["upper_value"]
+    assert program(*options, "github").code == 0
+    rows = content(adding.folder / "b.json")
+    assert [row["name"] for row in rows] == list(bencher)
+    assert {row["unit"] for row in rows} == {"ns"}
+    assert all(isinstance(row["value"], float) and re.fullmatch(r"± \d+", row["range"]) for row in rows)
+    ended = program("bench", "--compare", "b.json", "b.json")
+    assert (ended.code, ended.err.splitlines()[0]) == (4, "error: b.json: does not hold the samples of a benchmark")
+
+
 def test_several_scenarios(program: Program, adding: Scene) -> None:
     """Several files are measured one after the other; one that fails does not stop the others, and the file has those
     that were measured. Without any it stays as it was."""

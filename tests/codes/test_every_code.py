@@ -28,6 +28,7 @@ ASSERTED = {
     "CLUSTER": "suite/cluster/test_failing_hosts.py suite/cluster/test_sent_files.py",
     "SUITE": "suite/test_lists.py suite/cases.txt suite/test_discovery.py suite/test_journal.py"
     " cli/test_test_command.py cli/test_missing_tools.py",
+    "ITEM": "cli/test_github.py",
     "EXPECT": "suite/expectations/test_validation.py suite/expectations/wrong.txt suite/test_update.py"
     " suite/test_models.py",
     "EXPECT-014 JSON-011 SUITE-017": "suite/test_parameters.py",

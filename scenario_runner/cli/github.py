@@ -1,0 +1,120 @@
+"""Findings in a job of GitHub Actions: annotations at files and lines, and a table in the summary of the job.
+
+Both follow GitHub's "Workflow commands for GitHub Actions". Annotations go to standard error, which GitHub reads as
+well, so that standard output stays what scripts expect.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from types import TracebackType
+from typing import Final
+
+from scenario_runner.cli.messages import write
+from scenario_runner.codes import CODES
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.files.source import reason_of
+from scenario_runner.sarif import repository_path
+from scenario_runner.text import one_line, visible
+
+_KINDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+_ANNOTATIONS_MAX: Final = 10  # of a kind, in a step
+_SUMMARY_BYTES_MAX: Final = 1 << 20  # of a step
+_END_BYTES: Final = 4096  # of the summary, for the last lines
+_TEXT_MAX: Final = 4000
+
+
+class Annotations:
+    """Life cycle: a context of one command; `add` shows a finding at once, so that a crash loses none; the end says how
+    many GitHub would not show, and completes the summary by ``result``. Errors that leave the context are findings."""
+
+    def __init__(self, command: str) -> None:
+        self._heading = f"### scenario-runner {command}\n\n"
+        self.result = ""
+        self._counts: Counter[str] = Counter()  # by kind
+        self._held: dict[str, str] = {}  # the last of a kind that would be shown: "and N more" may take its place
+        self._known: set[tuple[str | int | None, ...]] = set()
+        self._table = "| | place | finding |\n|---|---|---|\n"
+        self._left_out = 0  # rows of the table
+        self._summary = os.environ.get("GITHUB_STEP_SUMMARY", "")
+
+    def add(self, finding: Diagnostic, *, path: str | None = None, title: str = "") -> None:
+        """Show a finding once, in the file ``path`` where it names none."""
+        path = finding.path or path
+        key = path, finding.line, finding.column, finding.message
+        if key in self._known:
+            return
+        self._known.add(key)
+        kind = _KINDS[finding.severity]
+        title = title or " ".join([finding.code, *([CODES[finding.code].title] if finding.code in CODES else [])])
+        text = finding.message + (f"\nhelp: {finding.help}" if finding.help else "")
+        fields = {"file": None if path is None else repository_path(path), "line": finding.line, "col": finding.column}
+        self._annotate(kind, text, **fields, title=one_line(title, 255))
+        place = "" if path is None else f"{fields['file']}" + (f":{finding.line}" if finding.line else "")
+        row = f"| {kind} | {_cell(place)} | **{_cell(title)}**: {_cell(finding.message)} |\n"
+        if self._write(self._heading + self._table + row, _SUMMARY_BYTES_MAX - _END_BYTES):
+            self._heading = self._table = ""
+        else:
+            self._left_out += 1
+
+    def _annotate(self, kind: str, text: str, **fields: str | int | None) -> None:
+        values = (f"{name}={_property(str(value))}" for name, value in fields.items() if value is not None)
+        line = f"::{kind} {','.join(values)}::{_data(visible(text[:_TEXT_MAX]))}"
+        self._counts[kind] += 1
+        if self._counts[kind] < _ANNOTATIONS_MAX:
+            _print(line)
+        else:
+            self._held.setdefault(kind, line)
+
+    def __enter__(self) -> Annotations:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, ScenarioRunnerError):
+            for problem in error.problems:
+                self.add(problem)
+        for name, line in self._held.items():
+            more = self._counts[name] - _ANNOTATIONS_MAX + 1
+            _print(line if more == 1 else f"::{name}::and {more} more: see the log")
+        if self._left_out:
+            self._write(f"\nand {self._left_out} more\n")
+        if self.result:
+            self._write(f"{self._heading}\n{_cell(self.result)}\n")
+
+    def _write(self, text: str, bytes_max: int = _SUMMARY_BYTES_MAX) -> bool:
+        """Append to the summary. False where it would become too large, or there is none."""
+        if not self._summary:
+            return False
+        data = text.encode(errors="replace")
+        try:
+            with open(self._summary, "ab") as file:
+                if file.tell() + len(data) <= bytes_max:
+                    file.write(data)
+                    return True
+        except (OSError, ValueError) as error:
+            message = f"GITHUB_STEP_SUMMARY: {self._summary}: cannot be written: {reason_of(error)}"
+            write("warning", message, "there will be no summary; the results are the same")
+            self._summary = ""
+        return False
+
+
+def _print(line: str) -> None:
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _cell(text: str) -> str:
+    """Text on one line, without a meaning in Markdown or HTML."""
+    return re.sub(r"[^\w .,:;/='\"()-]|_", lambda match: f"&#{ord(match[0])};", one_line(text))
