@@ -41,7 +41,11 @@ def result_html(result: Arrays, plan: Plan) -> str:
     if isinstance(result, Result):
         parts += _times(result.timings) if result.timings is not None else ()
         parts += _lines("warnings", result.warnings) + _lines("printed by shaders", result.printed)
-        arrays += [(f"frame {frame.frame_id}, ", frame, uid) for frame in result.frames for uid in frame]
+        arrays += [
+            (f"frame {frame.frame_id} of iteration {frame.iteration}, ", frame, uid)
+            for frame in result.frames
+            for uid in frame
+        ]
     left = len(arrays)
     for label, holder, uid in arrays[:_MOST_ARRAYS]:
         room = MOST_BYTES - sum(map(len, parts)) - _MOST_OF_TEXT
@@ -153,7 +157,7 @@ def _row(channel: Channel) -> tuple[str, ...]:
     step = -(-flat.size // _MOST_ELEMENTS) or 1
     first = channel._replace(raw=numpy.ascontiguousarray(flat[:_FIRST])).numbers
     statistics = statistics_of(channel._replace(raw=numpy.ascontiguousarray(flat[::step])))
-    name = f"{channel.name} (every {step}th value)" if step > 1 else channel.name
+    name = f"{channel.name} (1 of {step} values)" if step > 1 else channel.name
     values = " ".join(map(_number, first)) + (" …" if flat.size > _FIRST else "")
     least, greatest, mean = ("-" if value is None else _number(value) for value in statistics[:3])
     return (name, values, least, greatest, mean, *map(str, statistics[3:]))

@@ -40,7 +40,7 @@ def test_convert(tmp_path: Path) -> None:
     model = CHECKOUT / "scenarios" / "custom_shaders" / "image_model" / "model.mlir"
     done = called("convert", model, "--output", tmp_path / "model.vgf")
     assert (done.returncode, done.stderr) == (0, "")
-    assert called("vgf", "show", tmp_path / "model.vgf").returncode == 0
+    assert (tmp_path / "model.vgf").read_bytes()[:4] == b"VGF1"
 
 
 def test_suites_are_refused() -> None:

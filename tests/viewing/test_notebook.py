@@ -121,7 +121,7 @@ def test_large_content_stays_small(runner: Runner) -> None:
     assert len(page.pictures) >= 20
     assert page.text.endswith("… and 6 more arrays")
     page = page_of(runner, {"x": {"buffer": {"size": 5 << 20}}}, {"x": numpy.ones(5 << 20, "u1")})
-    assert page.rows[1] == ["uint8 (every 2th value)", "1 1 1 1 1 1 1 1 …", "1", "1", "1", "0", "0"]
+    assert page.rows[1] == ["uint8 (1 of 2 values)", "1 1 1 1 1 1 1 1 …", "1", "1", "1", "0", "0"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_times_warnings_and_frames(runner: Runner) -> None:
     assert "; host: " in page.text
     assert "warnings:" in page.text
     assert "'colour'" in page.text
-    assert "x frame 7, buffer, int8 (4,)" in page.text
+    assert "x frame 7 of iteration 0, buffer, int8 (4,)" in page.text
     assert Page(result.frames[0]._repr_html_()).text.startswith("Frame 7 of iteration 0: 1 array")
 
 
