@@ -134,11 +134,12 @@ def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[
                 if has_looked and not events:
                     continue
                 has_looked = True  # the first time also for changes since `before`
-                now = reads()
                 changed = [path for path in before if file_hash(path) != before[path]]
-                changed = changed or [path for path in now if now[path] and path not in before]
                 if changed:
                     return changed
+                now = reads()  # seconds for thousands of scenarios
+                if new := [path for path in now if now[path] and path not in before]:
+                    return new
                 if not (_folders_of(now) | folders()) <= watched:
                     break
         except FileNotFoundError:  # a folder has just been removed
