@@ -33,6 +33,8 @@ from scenario_runner.suite.discovery import SUITE_FILE, expectations_file, expec
 from scenario_runner.suite.expectations.model import SOURCES
 from scenario_runner.suite.expectations.reading import expected_files
 from scenario_runner.suite.failures import Failure, Trial
+from scenario_runner.suite.packing import pack
+from scenario_runner.temporary import temporary_folder
 
 _Part = TypeVar("_Part")
 Path = tuple[Any, ...]
@@ -146,8 +148,8 @@ class Reduction:
                 self._write(tree)
                 assert self.first is not None
                 failure = self._trial.try_once(self.path, tree, self.first)
-                self._known[text] = failure is not None
-                self.failure = failure or self.failure
+                self._known[text] = failure is not None and self._is_complete(text)
+                self.failure = failure if self._known[text] else self.failure
         if self._known[text]:
             self.tree = tree
         self._show(self._step)
@@ -159,6 +161,16 @@ class Reduction:
             self._scenario(tree)
         except ScenarioRunnerError:
             return False
+        return True
+
+    def _is_complete(self, text: str) -> bool:
+        """Return whether the content in place of files can be written, which a script or `validate` need not notice."""
+        if '"fill"' in text:
+            with temporary_folder() as folder:
+                try:
+                    pack([self.path], folder)
+                except ScenarioRunnerError:
+                    return False
         return True
 
     def _scenario(self, tree: Mapping[str, Any]) -> Scenario:
@@ -276,6 +288,8 @@ class Reduction:
         """Remove lines of the shaders' texts, and then instructions of their modules."""
         self._step = "shaders"
         tool = shutil.which(SPIRV_REDUCE)
+        if tool is None:
+            self.notes.append(f"shaders are not reduced further: {SPIRV_REDUCE} is not installed (package spirv-tools)")
         for index, entry in enumerate(self.tree["resources"]):
             if "shader" not in entry:
                 continue
@@ -284,10 +298,6 @@ class Reduction:
                 self._remove_lines(index, shader.type)
             if tool is not None:
                 self._reduce_module(index, tool)
-            else:
-                self.notes.append(
-                    f"shaders are not reduced further: {SPIRV_REDUCE} is not installed (package spirv-tools)"
-                )
 
     def _remove_lines(self, index: int, type: str) -> None:
         body = self.tree["resources"][index]["shader"]
