@@ -248,7 +248,7 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
     before = Clock()
     with progress.measuring(before):
         with progress.phase("parse", "scenario"):
-            scenario = load(path)
+            scenario = load(path, dict(options.set))
         written = [resource.uid for resource in scenario.resources if getattr(resource, "dst", None)]
         prepared = runner.prepare(scenario, outputs=written)
     if options.json is not None:

@@ -228,6 +228,7 @@ def _bench(parser: Parser) -> None:
     """Run scenarios many times; show what each dispatch and each phase takes. No result is written."""
     parser.usage = "scenario-runner bench FILE… [options]\n       scenario-runner bench --compare A.json B.json"
     add(parser, "files FILE", "scenario files (JSON)", nargs="*")
+    shared.add_parameters_option(parser)
     add(parser, "--warmup W", f"runs before the measured ones (default {WARMUP})", type=_NUMBER, default=WARMUP)
     until = parser.add_mutually_exclusive_group()
     add(until, "--repeat N", f"measured runs of each scenario (default {REPEAT})", type=_COUNT, default=REPEAT)
@@ -420,8 +421,7 @@ def _doctor(parser: Parser) -> None:
 def _completion(parser: Parser) -> None:
     """Print a script with which a shell completes commands and options."""
     parser.set_defaults(work="about:completion")
-    examples = 'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish | source'
-    parser.epilog = examples
+    parser.epilog = 'bash, zsh: eval "$(scenario-runner completion bash)"; fish: scenario-runner completion fish|source'
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 

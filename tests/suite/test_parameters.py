@@ -241,6 +241,25 @@ def test_a_text_that_only_looks_like_a_parameter(program: Program, tmp_path: Pat
     assert program("a.json").code == 0
 
 
+def test_bench(program: Program, tmp_path: Path) -> None:
+    """It measures one combination."""
+    write(tmp_path)
+    values = [word for name in ("type=int", "n=4", "factor=3") for word in ("--set", name)]
+    assert program("bench", "a.json", "--repeat", "1", "--warmup", "0", *values).code == 0
+
+
+def test_a_value_with_a_slash(program: Program, tmp_path: Path) -> None:
+    """It makes no folder of the item in a report, and files about it stay in the folder of results."""
+    numpy.save(tmp_path / "x.npy", numpy.zeros(4, "u1"))
+    buffer = {"uid": "b", "size": 4, "shader_access": "readonly", "src": "${n}.npy", "dst": "out.npy"}
+    check = {"parameters": {"n": ["../x"]}, "outputs": {"b": {"values": 1, "dtype": "uint8"}}}
+    write(tmp_path / "in", {"resources": [{"buffer": buffer}], "commands": []}, check)
+    ended = program("test", "in", "--results", "r", "--junit", "j.xml", "--quiet")
+    assert (ended.code, "Fail in/a.json[../x]: b: 4 of 4 elements" in ended.out + ended.err) == (1, True)
+    assert 'classname="in" name="in/a.json[../x]"' in (tmp_path / "j.xml").read_text()
+    assert len(list((tmp_path / "r").rglob("b.actual.npy"))) == 1
+
+
 def test_validate(program: Program, tmp_path: Path) -> None:
     """Without --set, each combination is checked."""
     write(tmp_path)

@@ -231,7 +231,8 @@ def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, st
         seen.add(name)
         outcome, inside = _inside(result, info)
         # the folder, with the points between its parts that Jenkins takes for packages
-        folder = os.path.dirname(one_line(result.item.id, 4096)).strip("/").replace(".", "_").replace("/", ".")
+        folder = os.path.dirname(one_line(result.item.id.removesuffix(result.item.variant), 4096))
+        folder = folder.strip("/").replace(".", "_").replace("/", ".")
         folder = ".".join(filter(None, (info.package, folder))) or "suite"
         place = {"classname": folder, "name": name, "time": f"{result.seconds:.3f}"}
         yield _element("testcase", "\n".join(["", *inside, ""]) if inside else "", **place) + "\n", outcome
