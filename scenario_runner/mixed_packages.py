@@ -14,8 +14,6 @@ FIX = (
     f"pip uninstall {ARMS}, then install scenario-runner again with pip's --force-reinstall --no-deps; "
     "install Arm's package into an environment of its own"
 )
-
-
 _PROGRAMS = os.path.join(FOLDER, "binaries", "bin")  # pip leaves empty folders beside it when it removes the wheel
 
 
@@ -31,7 +29,10 @@ def problem() -> str | None:
         return None
     if not package.__file__:
         return f"{FOLDER} lacks __init__.py, as after a removal of {ARMS}: 'import scenario_runner' gives no names"
-    whose = f"{FOLDER} holds binaries/ and cli.py of {ARMS}, whose import package has the same name"
+    whose = (  # the folder cli/ hides Arm's cli.py, which its command imports
+        f"{FOLDER} holds binaries/ and cli.py of {ARMS}, whose import package has the same name; "
+        "Arm's command scenario_runner starts this program"
+    )
     if hasattr(package, "_HOME"):
-        return f"{whose}; __init__.py is this program's, and Arm's command scenario_runner does not start"
-    return f"{whose}, and its __init__.py: 'import scenario_runner' gives Arm's names, not Runner or load"
+        return whose
+    return f"{whose}, and 'import scenario_runner' gives Arm's names, not Runner or load: __init__.py is Arm's"

@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack, nullcontext
 from typing import Any
 
-from scenario_runner import __version__, signals
+from scenario_runner import signals, version
 from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import set_up_logging, terminal, write
 from scenario_runner.cli.shared_options import REDUCE_TIMEOUT_S
@@ -170,7 +170,7 @@ def _lines(options: argparse.Namespace, reduction: Reduction, trial: Trial, seco
         f" {after.resources} now; {reduction.tries} tries in {seconds:.1f} s",
         *reduction.notes,
         f"to run it here: {run}",
-        f"scenario-runner {__version__}; doctor.json describes the machine",
+        f"scenario-runner {version.__version__}; doctor.json describes the machine",
     ]
 
 

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
+from scenario_runner import version
 from scenario_runner.cli import DEPENDENCIES
 from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import set_up_logging
@@ -39,7 +40,6 @@ from scenario_runner.suite.session import (
 from scenario_runner.suite.verdicts import Rules, not_run, write_tables
 from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted
-from scenario_runner.version import __version__
 
 if TYPE_CHECKING:
     from scenario_runner.suite.cluster_workers import ClusterWorkers
@@ -181,7 +181,7 @@ class _Suite:
             title=" ".join(map(_title, options.paths)),
             started=time.time(),
             host=gethostname(),
-            version=__version__,
+            version=version.__version__,
             command=("scenario-runner", "test", *options.argv),
             folder=os.getcwd(),
             is_temporary=options.results is None,

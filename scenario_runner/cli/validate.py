@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scenario_runner import version
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
 from scenario_runner.errors import UsageError
@@ -16,7 +17,6 @@ from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.sarif import sarif, write_file
 from scenario_runner.text import counted, one_line
 from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
-from scenario_runner.version import __version__
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
 _FILES = {
@@ -82,14 +82,14 @@ def _validate(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(json.dumps({"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}, indent=2))
     elif options.format == "sarif":
-        print(json.dumps(sarif(findings, __version__), indent=2))
+        print(json.dumps(sarif(findings, version.__version__), indent=2))
     if options.annotations is not None:
         for finding in findings:
             options.annotations.add(finding)
         valid = sum(not validation.exit_code for validation in validations)
         options.annotations.result = f"{valid} of {counted(len(validations), 'file')} valid"
     if options.sarif is not None:
-        write_file(options.sarif, findings, __version__)
+        write_file(options.sarif, findings, version.__version__)
     return next((validation.exit_code for validation in validations if validation.exit_code), 0)
 
 

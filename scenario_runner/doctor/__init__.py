@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import Any
 
+from scenario_runner import version
 from scenario_runner.content_cache import default_cache_dir
 from scenario_runner.conversion import converter
 from scenario_runner.doctor import manifests, system
@@ -28,7 +29,6 @@ from scenario_runner.doctor.findings import findings, ml_path
 from scenario_runner.doctor.manifests import EmulationLayers, Manifest
 from scenario_runner.errors import LimitError
 from scenario_runner.program import Program, signal_name
-from scenario_runner.version import __version__
 from scenario_runner.vulkan.layers import PACKAGE, VALIDATION_LAYER
 
 SCHEMA = 2
@@ -56,7 +56,7 @@ def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str,
         emulation = None if layers is None else Probe(stack, "ml", timeout_s, environ)
         report: dict[str, Any] = {
             "schema": SCHEMA,
-            "program": {"name": "scenario-runner", "version": __version__},
+            "program": {"name": "scenario-runner", "version": version.__version__},
             "ready": False,
             **system.machine(environ),
             "compilers": system.compilers(compiler),

@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple, NoReturn
 
+from scenario_runner import version
 from scenario_runner.content_cache import bound, default_cache_dir, distrust, replace_own
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
 from scenario_runner.files.source import reason_of
@@ -27,7 +28,6 @@ from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected
 from scenario_runner.temporary import temporary_folder
-from scenario_runner.version import __version__
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"
@@ -94,7 +94,7 @@ def _refuse_to_keep(path: str, reason: str) -> NoReturn:
 
 def describe() -> dict[str, str]:
     """Describe this host, and the program on it."""
-    return {"host": socket.gethostname(), "version": __version__, "program": program_hash({})}
+    return {"host": socket.gethostname(), "version": version.__version__, "program": program_hash({})}
 
 
 def missing(hashes: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from scenario_runner import version
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.output import OutputFile
@@ -20,7 +21,6 @@ from scenario_runner.suite.problems import refuse
 from scenario_runner.suite.records import Item, Result
 from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.verdicts import Expected
-from scenario_runner.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -125,7 +125,7 @@ class Host:
             refuse("SR-CLUSTER-003", None, why)
         self.name = about["host"]
         if about["program"] != self._suite.program:
-            why = f"its scenario-runner {about['version']} has other source files than this one, {__version__}"
+            why = f"its scenario-runner {about['version']} has other source files than this one, {version.__version__}"
             refuse("SR-CLUSTER-003", None, why)
 
     def _send(self, shard: list[SentItem]) -> None:

@@ -20,6 +20,7 @@ from functools import cache, partial
 from socket import gethostname
 from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple
 
+from scenario_runner import version
 from scenario_runner.errors import FileError
 from scenario_runner.files.source import MAX_BYTES, is_stream, reason_of
 from scenario_runner.suite.problems import SuiteProblems, refuse
@@ -27,7 +28,6 @@ from scenario_runner.suite.records import Outcome, Result
 from scenario_runner.suite.reports.text import Repeat
 from scenario_runner.suite.verdicts import Row, is_verdict, not_run
 from scenario_runner.text import close_files_help, counted
-from scenario_runner.version import __version__
 
 try:
     import fcntl
@@ -80,7 +80,7 @@ class End(NamedTuple):
 
 def header(program_hash: str, **about: Any) -> Header:
     """The header of a suite that starts now, on this machine."""
-    return Header(VERSION, __version__, program_hash, gethostname(), time.time(), **about)
+    return Header(VERSION, version.__version__, program_hash, gethostname(), time.time(), **about)
 
 
 class Journal:

@@ -27,6 +27,7 @@ _MOST_OF_TEXT: Final = 5_000  # of one array, without a picture
 _MOST_ARRAYS, _MOST_LINES, _MOST_CHANNELS, _FIRST = 24, 10, 8, 8
 _SIDES: Final = (320, 160, 80, 40, 20)  # of a picture in texels, at most: the first one that there is room for
 _ENLARGED: Final = 128  # smaller pictures are shown as large as this
+_FAINT: Final = 8  # of 255
 _MOST_TEXELS: Final = 1024  # of a picture, each way, before it is shrunk: others are left out
 _MOST_ELEMENTS: Final = 1 << 22  # for statistics
 _BUFFER: Final = ("uint8", "int32", "float32")  # only the shader knows what the bytes of a buffer mean
@@ -172,8 +173,6 @@ def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str
     shape: tuple[int, ...] = channels[0].raw.shape if channels else ()
     if len(shape) < 2 or not channels[0].raw.size or not (is_image or min(shape[-2:]) > 1):
         return ""
-    if channels[-1].name == "A" and len(channels) > 1 and not channels[-1].raw.any():
-        channels = channels[:-1]  # shaders often leave an alpha of zero, which would hide the colours
     width, height = shape[-1], shape[-2]
     steps = [slice(None, None, -(-side // _MOST_TEXELS)) for side in (height, width)]
     plane: Any = (*[0] * (len(shape) - 2), *steps)
@@ -181,6 +180,8 @@ def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str
     content = Content("", "", tuple(shown), True)
     limits = value_range(content)
     whole = picture_of(content, limits)
+    if not (whole[..., 3:] > _FAINT).any():  # an alpha that shaders left at 0, or 1 of 255, would hide the colours
+        whole = whole[..., :3]
     for side in _SIDES:
         picture = shrunk(whole, side, side)
         text = base64.b64encode(_png(picture)).decode()

@@ -99,6 +99,7 @@ for name in COMMANDS.keys() - {'help'}:
         ("import scenario_runner.cli", (*HEAVY, *STANDARD, "argparse")),
         (HELP_OF_ALL, (*HEAVY, *STANDARD)),
         (command_line("--version"), HEAVY),
+        (command_line("validate", "scenarios/basics/add/scenario.json"), ("importlib.metadata",)),  # of the version
         ("import scenario_runner.cli.test", HEAVY),  # the rest is imported while the pool starts
     ],
 )

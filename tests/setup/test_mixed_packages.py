@@ -15,11 +15,12 @@ START = """import os, sys
 sys.path[1:] = [path for path in sys.path[1:] if not os.path.exists(os.path.join(path, "pyproject.toml"))]
 from scenario_runner.__main__ import console
 console()"""
+ARMS_START = START.replace("__main__ import console", "cli import main as console")
 ARMS = Path(sys.prefix) / arm_glslc.FOLDER / "scenario_runner"
 
 
-def started(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", START, *arguments]
+def started(site: Path, *arguments: str, program: str = START) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, cwd=site, capture_output=True, text=True, timeout=120)
 
 
@@ -37,15 +38,17 @@ def site(checkout: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(not arm_glslc.has_wheels(), reason="Arm has no wheel for this machine")
 def test_ours_installed_last(site: Path) -> None:
-    """Every command runs, with a warning that Arm's does not."""
+    """Every command runs, with a warning; what Arm's command imports is this program."""
     ended = started(site, "--version")
     assert (ended.returncode, "version" in json.loads(ended.stdout)) == (0, True)
     assert ended.stderr == (
         f"warning: {site}/scenario_runner holds binaries/ and cli.py of ai_ml_sdk_scenario_runner, whose import "
-        "package has the same name; __init__.py is this program's, and Arm's command scenario_runner does not start\n"
+        "package has the same name; Arm's command scenario_runner starts this program\n"
         "  help: pip uninstall ai_ml_sdk_scenario_runner, then install scenario-runner again with pip's "
         "--force-reinstall --no-deps; install Arm's package into an environment of its own\n"
     )
+    ended = started(site, "--version", program=ARMS_START)
+    assert "dependencies" in json.loads(ended.stdout)
 
 
 @pytest.mark.skipif(not arm_glslc.has_wheels(), reason="Arm has no wheel for this machine")
@@ -54,7 +57,8 @@ def test_arms_installed_last(site: Path) -> None:
     shutil.copy(ARMS / "__init__.py", site / "scenario_runner")
     ended = started(site, "doctor", "--json")
     problem = f"{site}/scenario_runner holds binaries/ and cli.py of ai_ml_sdk_scenario_runner, whose import package "
-    problem += "has the same name, and its __init__.py: 'import scenario_runner' gives Arm's names, not Runner or load"
+    problem += "has the same name; Arm's command scenario_runner starts this program, and 'import scenario_runner' "
+    problem += "gives Arm's names, not Runner or load: __init__.py is Arm's"
     assert ended.stderr.startswith(f"warning: {problem}\n")
     report = json.loads(ended.stdout)
     assert report["mixed_packages"] == problem

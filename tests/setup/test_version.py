@@ -1,5 +1,6 @@
 """The version: that of the commit of a checkout, as setuptools-scm computes it, and of an installed package."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,9 @@ def commit(folder: Path, name: str) -> None:
 
 def printed(folder: Path, program: str) -> list[str]:
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+    environment = os.environ | ({"GIT_DIR": str(folder / "other.git")} if program == PRINT else {})  # as in a hook
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return ended.stdout.split()
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -78,13 +78,16 @@ def tensor(dims: list[int], format: str = "R32_SFLOAT") -> dict[str, Any]:
 
 
 def test_an_image(runner: Runner) -> None:
-    """An image is a picture of its texels, with statistics of each channel; an alpha of zero does not hide it."""
+    """An image is a picture of its texels, with statistics of each channel; an alpha near zero does not hide it."""
     texels = numpy.arange(4 * 6 * 4, dtype="u1").reshape(4, 6, 4)
-    page = page_of(runner, {"x": image(6, 4), "y": image(6, 4)}, {"x": texels, "y": texels * numpy.uint8([1, 1, 1, 0])})
+    clear = texels * numpy.uint8([1, 1, 1, 0])
+    resources = {"x": image(6, 4), "y": image(6, 4), "z": image(6, 4, "R8G8B8A8_UINT")}
+    page = page_of(runner, resources, {"x": texels, "y": clear, "z": clear + numpy.uint8([0, 0, 0, 1])})
     assert "x image VK_FORMAT_R8G8B8A8_UNORM, uint8 (4, 6, 4)" in page.text
     assert "6x4; black is 0, white is 255" in page.text
     assert (page.pictures[0] == texels).all()
     assert (page.pictures[1] == texels[..., :3]).all()
+    assert page.pictures[2].shape == (4, 6, 3)
     assert page.rows[1] == ["R", "0 4 8 12 16 20 24 28 …", "0", "92", "46", "0", "0"]
 
 
