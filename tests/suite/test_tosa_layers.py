@@ -14,7 +14,7 @@ from tests.program import Program
 SIZES = (("a", "4x8x8x3"), ("b", "4x8x8x6"), ("c", "4x4x4x6"), ("d", "4x1x4x6"), ("e", "4x2x8x6"))
 RULES = {
     "conv": "DOT_PRODUCT", "gate": "ABS_ERROR", "scaled": "ULP", "pooled": "DOT_PRODUCT", "sum": "DOT_PRODUCT",
-    "product": "REDUCE_PRODUCT", "larger": "MAX_RELATIVE", "cut": "EXACT",
+    "product": "REDUCE_PRODUCT", "both": "ULP", "larger": "MAX_RELATIVE", "cut": "EXACT",
 }  # fmt: skip
 
 
@@ -54,21 +54,11 @@ def model(type: str, last_bias: float = 0.5) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("type", ["f32", "f16"])
-def test_rules_of_operators(program: Program, tmp_path: Path, type: str) -> None:
-    """Each operator is judged by the mode of its own tests."""
+@pytest.mark.parametrize("type", ["f32", pytest.param("f16", marks=pytest.mark.heavy)])
+def test_one_wrong_operator(tmp_path: Path, type: str) -> None:
+    """Each operator is judged by the mode of its own tests; one that reads wrong results may be right."""
     (tmp_path / "model.mlir").write_text(model(type))
-    ended = program("compare-layers", "model.mlir", "--expected", "tosa", "--json")
-    assert (ended.code, ended.err) == (0, "")
-    layers = json.loads(ended.out)["layers"]
-    assert {layer["layer"]: layer["expected"] for layer in layers} == RULES | {"both": "ULP"}
-    assert {layer["verdict"] for layer in layers} == {"within"}
-
-
-def test_one_wrong_operator(tmp_path: Path) -> None:
-    """Layers that read wrong results are right where they compute the right thing from these."""
-    (tmp_path / "model.mlir").write_text(model("f32"))
-    (tmp_path / "wrong.mlir").write_text(model("f32", 0.501))
+    (tmp_path / "wrong.mlir").write_text(model(type, 0.75))
     right, wrong = (LayeredModel(str(tmp_path / name)) for name in ("model.mlir", "wrong.mlir"))
     for one in (right, wrong):
         one.take_inputs([], seed=3)
@@ -76,20 +66,27 @@ def test_one_wrong_operator(tmp_path: Path) -> None:
         actual = wrong.run(runner)
     conv, *others = judge_by_tosa(right, actual, right.layers)
     assert (conv.verdict, conv.wrong) == ("beyond", 4 * 8 * 8)
-    assert conv.error == pytest.approx(0.001, rel=0.01)
+    assert conv.error == pytest.approx(0.25, rel=0.01)
     assert {json.loads(index)[3] for index, *_ in conv.worst} == {5}
     assert conv.message.startswith("256 of 1536 elements (16.7 %) are wrong by TOSA's mode DOT_PRODUCT, the worst at [")
     assert {layer.verdict for layer in others} == {"within"}
+    assert {layer.layer.name: layer.expected for layer in (conv, *others)} == RULES
 
 
 def test_some_layers(program: Program, tmp_path: Path) -> None:
     """Layers that --layers leaves out are still what others read; a tolerance, or no layer, is an error."""
-    (tmp_path / "model.mlir").write_text(model("f32"))
+    (tmp_path / "model.mlir").write_text(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+        '%0 = tosa.abs %x : (tensor<4xf32>) -> tensor<4xf32> loc("positive")\n'
+        '%1 = tosa.sigmoid %0 : (tensor<4xf32>) -> tensor<4xf32> loc("gate")\n'
+        '%2 = tosa.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("sum")\n'
+        "return %2 : tensor<4xf32>\n}"
+    )
     words = ("compare-layers", "model.mlir", "--expected", "tosa")
     ended = program(*words, "--layers", "s*", "--json")
     assert (ended.code, ended.err) == (0, "")
-    layers = json.loads(ended.out)["layers"]
-    assert {layer["layer"]: layer["verdict"] for layer in layers} == dict.fromkeys(("gate", "scaled", "sum"), "within")
+    layers = {layer["layer"]: (layer["expected"], layer["verdict"]) for layer in json.loads(ended.out)["layers"]}
+    assert layers == {"gate": ("ABS_ERROR", "within"), "sum": ("ULP", "within")}
     ended = program(*words, "--layers", "relu")
     assert (ended.code, ended.err.splitlines()[0]) == (2, "error: model.mlir: no layer matches 'relu'")
     ended = program(*words, "--rtol", "0.1")
@@ -112,15 +109,15 @@ def test_a_custom_operator(program: Program, checkout: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("type", ["f8E4M3FN", "f8E5M2", "bf16"])
-def test_narrow_types(program: Program, tmp_path: Path, type: str) -> None:
+def test_narrow_types(program: Program, tmp_path: Path) -> None:
     """The reference model reads inputs of types that NumPy lacks."""
-    (tmp_path / "model.mlir").write_text(
-        f"func.func @main(%x: tensor<3x4x{type}>) -> tensor<3x4xf32> {{\n"
-        f"%0 = tosa.reverse %x {{axis = 1 : i32}} : (tensor<3x4x{type}>) -> tensor<3x4x{type}>\n"
-        f"%1 = tosa.cast %0 : (tensor<3x4x{type}>) -> tensor<3x4xf32>\n"
-        "return %1 : tensor<3x4xf32>\n}"
-    )
-    ended = program("compare-layers", "model.mlir", "--expected", "tosa")
+    types = [f"tensor<3x4x{type}>" for type in ("f8E4M3FN", "f8E5M2", "bf16")]
+    arguments = ", ".join(f"%x{number}: {type}" for number, type in enumerate(types))
+    lines = [f"%{number} = tosa.reverse %x{number} {{axis = 1 : i32}} : ({t}) -> {t}" for number, t in enumerate(types)]
+    lines.append(f"return %0, %1, %2 : {', '.join(types)}")
+    text = "\n".join([f"func.func @main({arguments}) -> ({', '.join(types)}) {{", *lines, "}"])
+    (tmp_path / "model.mlir").write_text(text)
+    ended = program("compare-layers", "model.mlir", "--expected", "tosa", "--json")
     assert (ended.code, ended.err) == (0, "")
-    assert [line.split()[-2:] for line in ended.out.splitlines()[3:5]] == [["within", "EXACT"], ["within", "ULP"]]
+    layers = json.loads(ended.out)["layers"]
+    assert [(layer["expected"], layer["verdict"]) for layer in layers] == [("EXACT", "within")] * 3
