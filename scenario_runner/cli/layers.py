@@ -64,10 +64,13 @@ def main(options: argparse.Namespace) -> int:
     else:
         results = [judge(layer, actual[layer.name], expected.get(layer.name, ()), tolerance) for layer in layers]
     compared = sum(result.wrong is not None for result in results)
+    reasons = [f"{result.layer.name}: {result.message}" for result in results if result.wrong is None and is_tosa]
+    if reasons and not compared:
+        message = f"{options.model}: none of the layers can be judged by TOSA's rules: {one_line(first_of(reasons))}"
+        raise UsageError(message, help="choose other layers (--layers) or other inputs (--input, --range)")
     facts = [f"{one_line(options.model)}: {counted(len(results), 'layer')}, {compared} compared"]
     facts += [f"random numbers of the seed {options.seed}: {first_of(random)}"] if random else []
     facts += [f"arrays that belong to no layer: {first_of(others)}"] if others else []
-    reasons = [f"{result.layer.name}: {result.message}" for result in results if result.wrong is None and is_tosa]
     facts += [f"not compared: {one_line(first_of(reasons))}"] if reasons else []
     if options.html:
         with OutputFile(options.html) as file:

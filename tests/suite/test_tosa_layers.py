@@ -97,8 +97,10 @@ def test_some_layers(program: Program, tmp_path: Path) -> None:
 
 
 def test_a_custom_operator(program: Program, checkout: Path) -> None:
-    """A custom operator has no rule; the others are judged, also one that reads its result."""
-    ended = program("compare-layers", checkout / "tests/conversion/fixtures/mixed.mlir", "--expected", "tosa")
+    """A custom operator has no rule; the others are judged, also one that reads its result. Without others nothing is
+    within a tolerance."""
+    words = ("compare-layers", checkout / "tests/conversion/fixtures/mixed.mlir", "--expected", "tosa")
+    ended = program(*words)
     assert (ended.code, ended.err) == (0, "")
     assert "mixed.mlir: 3 layers, 2 compared\n" in ended.out
     assert "\nnot compared: line_4: TOSA has no rule for custom operators\n" in ended.out
@@ -107,6 +109,10 @@ def test_a_custom_operator(program: Program, checkout: Path) -> None:
         ["-", "-"],
         ["within", "ULP"],
     ]
+    ended = program(*words, "--layers", "custom")
+    assert (ended.code, ended.out) == (2, "")
+    reason = "none of the layers can be judged by TOSA's rules: line_4: TOSA has no rule for custom operators\n"
+    assert reason in ended.err
 
 
 def test_narrow_types(program: Program, tmp_path: Path) -> None:
