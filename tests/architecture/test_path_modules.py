@@ -31,7 +31,7 @@ RUN = modules(
     {
         "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log mixed_packages progress runner"
         " signals system_limits system_packages temporary text",
-        "cli": "arguments messages options run run_files shared_options supervisor",
+        "cli": "arguments messages model_options options run run_files shared_options supervisor",
         "files": "codec npy output source",
         "plan": "destinations limits plan plan_cache records sources",
         "run": "output_files session",
