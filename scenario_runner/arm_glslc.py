@@ -51,7 +51,19 @@ def install_command() -> list[str]:
     """The command that installs the compiler into the first of `folders` that this user can write."""
     candidates = folders()
     folder = next((candidate for candidate in candidates if _can_be_made(candidate)), candidates[-1])
-    return [sys.executable, "-m", "pip", "install", *pip_arguments(folder)]
+    return pip_install(*pip_arguments(folder))
+
+
+def pip_install(*arguments: str) -> list[str]:
+    """The command that installs packages into this interpreter's environment: uv's where this has no pip.
+
+    Environments of ``uv venv``, ``uv tool`` and pipx have none."""
+    import shutil
+    from importlib.util import find_spec
+
+    uv = None if find_spec("pip") else shutil.which("uv")
+    command = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    return [*command, *arguments]
 
 
 def install_line() -> str:

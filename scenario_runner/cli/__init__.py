@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
 from scenario_runner import log, mixed_packages, progress, signals, temporary
+from scenario_runner.arm_glslc import pip_install
 from scenario_runner.cli.messages import show_error, write
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
@@ -102,7 +104,7 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, ModuleNotFoundError):
         package = "cffi" if error.name == "_cffi_backend" else error.name
         if package in DEPENDENCIES:
-            help = f"{sys.executable} -m pip install {package}"
+            help = shlex.join(pip_install(package))
             error = MissingPackageError(f"the Python package {package!r} is not installed", help=help)
     if isinstance(error, ScenarioRunnerError):
         show_error(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from zlib import crc32
 
 from scenario_runner import progress
+from scenario_runner.arm_glslc import pip_install
 from scenario_runner.cli import messages
 from scenario_runner.errors import LimitError, MissingPackageError, ScenarioRunnerError, UsageError
 from scenario_runner.files.source import is_stream
@@ -35,7 +37,7 @@ def check_watchable(paths: Iterable[str]) -> None:
         import watchfiles  # noqa: F401 - an optional package
     except ModuleNotFoundError as error:
         message = "--watch needs the Python package 'watchfiles', which is not installed"
-        raise MissingPackageError(message, help=f"{sys.executable} -m pip install watchfiles") from error
+        raise MissingPackageError(message, help=shlex.join(pip_install("watchfiles"))) from error
     for path in paths:
         if path == "-" or (is_stream(path) and not os.path.isdir(path)):
             raise UsageError(f"{path}: --watch cannot read a pipe or standard input again", help="name a file")

@@ -13,7 +13,6 @@ from typing import Any
 from scenario_runner import arm_glslc
 from scenario_runner.conversion import converter
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, LAYERS
-from scenario_runner.doctor.system import pip_install
 from scenario_runner.mixed_packages import FIX
 from scenario_runner.shaders.compilers import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
 from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
@@ -161,22 +160,22 @@ def _ml(report: Mapping[str, Any]) -> Iterator[_Finding]:
         level = "warning" if layers["found"] and not layers["works"] else "note"
         fix: str | list[str] = "use another device or driver"
         if device["ml"]["fix"]:
-            fix = pip_install(PACKAGE)
+            fix = arm_glslc.pip_install(PACKAGE)
         elif level == "warning":
-            fix = f"install the layers anew: {shlex.join(pip_install(PACKAGE))}"
+            fix = f"install the layers anew: {shlex.join(arm_glslc.pip_install(PACKAGE))}"
         message = f"tensors and ML graphs do not run on {device['name']}: {device['ml']['reason']}"
         yield level, "ml-missing", message, fix
     elif not devices and not layers["found"]:
         message = "the ML emulation layers, which run tensors and ML graphs on most devices, are not installed"
-        yield "note", "ml-missing", message, pip_install(PACKAGE)
+        yield "note", "ml-missing", message, arm_glslc.pip_install(PACKAGE)
     vgf = report["vgf"]
     if not vgf["works"]:
         level, message = "warning" if vgf["found"] else "note", f"VGF files cannot be read: {vgf['problem']}"
-        yield level, "vgf-missing", message, pip_install("ai_ml_sdk_vgf_library")
+        yield level, "vgf-missing", message, arm_glslc.pip_install("ai_ml_sdk_vgf_library")
     if report["converter"]["path"] is None:
         message = "model-converter, which 'convert' lowers ML operations with, was not found"
         # a large package that runs need not: --fix leaves it alone
-        yield "note", "converter-missing", message, shlex.join(pip_install(converter.PACKAGE))
+        yield "note", "converter-missing", message, shlex.join(arm_glslc.pip_install(converter.PACKAGE))
 
 
 def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
@@ -201,7 +200,7 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
         message += "; simple HLSL is left to glslang" if hlsl else ""
         advice = f"put dxc on PATH, or set {DXC_VARIABLE} to its path"
-        yield "note", "dxc-missing", message, pip_install(DXC_PACKAGE) if has_dxc_wheels() else advice
+        yield "note", "dxc-missing", message, arm_glslc.pip_install(DXC_PACKAGE) if has_dxc_wheels() else advice
     validator = compilers["spirv_val"]
     if validator["problem"]:
         message = f"spirv-val is not used: {validator['problem']}"
@@ -255,7 +254,7 @@ def ml_path(
     if obstacle:
         return _path("none", f"{lacks}, and the ML emulation layers cannot run on it: {obstacle}", native)
     if not layers["found"]:
-        fix = shlex.join(pip_install(PACKAGE))
+        fix = shlex.join(arm_glslc.pip_install(PACKAGE))
         return _path("none", f"{lacks}, and the ML emulation layers are not installed", native, fix)
     if emulated is None or not layers["works"]:
         why = layers["problem"] or "they do not show this device"

@@ -131,8 +131,3 @@ def _describe(compiler: Compiler) -> dict[str, Any]:
         "renames_entry": compiler.renames_entry,
         "batches": compiler.many_at_once,
     }
-
-
-def pip_install(package: str) -> list[str]:
-    """The command as a list of arguments."""
-    return [sys.executable, "-m", "pip", "install", package]

@@ -13,6 +13,8 @@ from scenario_runner import arm_glslc
 from scenario_runner.cli import main
 from scenario_runner.shaders import discovery
 
+CHECKOUT = Path(__file__).resolve().parents[2]
+
 pytestmark = pytest.mark.skipif(not arm_glslc.has_wheels(), reason="there are no wheels for this kind of machine")
 
 
@@ -115,6 +117,19 @@ def test_the_report_after_a_fix_is_new(
     monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", 60.0)
     main(["doctor", "--fix"])
     assert f"glslang 99.1.0, {found}" in capsys.readouterr().out
+
+
+def test_an_environment_without_pip(tmp_path: Path) -> None:
+    """uv installs where there is no pip, as in an environment that uv or pipx has made."""
+    uv = tmp_path / "uv"
+    uv.touch(mode=0o755)
+    venv.create(tmp_path / "venv", symlinks=True)
+    program = "from scenario_runner import arm_glslc; print(*arm_glslc.pip_install('x'))"
+    for path, command in ((str(tmp_path), f"{uv} pip install --python {{}} x"), ("", "{} -m pip install x")):
+        python = str(tmp_path / "venv/bin/python")
+        environ = {"PATH": path, "PYTHONPATH": str(CHECKOUT)}
+        ended = subprocess.run([python, "-c", program], env=environ, capture_output=True, text=True, check=True)
+        assert ended.stdout == f"{command.format(python)}\n"
 
 
 def test_a_prefix_that_cannot_be_written_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
