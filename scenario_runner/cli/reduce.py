@@ -81,6 +81,13 @@ def _check(options: argparse.Namespace, output: str) -> None:
         raise UsageError(f"{options.file}: is a model, expected a scenario", help=help)
     if os.path.lexists(output) and (not os.path.isdir(output) or options.zip or os.listdir(output)):
         raise UsageError(f"--output {options.output}: {output!r} exists already", help="name another, or remove it")
+    above = os.path.abspath(output)
+    while not os.path.exists(above):
+        above = os.path.dirname(above)
+    if not (os.path.isdir(above) and os.access(above, os.W_OK)):
+        raise UsageError(
+            f"--output {options.output}: {above!r} is not a folder that can be written", help="name another"
+        )
     if not options.devices and (options.atol or options.rtol or options.ulp):
         raise UsageError("--atol, --rtol and --ulp are for --devices", help="expectations have tolerances of their own")
     if options.devices and options.device:
@@ -156,7 +163,10 @@ def _lines(options: argparse.Namespace, reduction: Reduction, trial: Trial, seco
     before, after = reduction.original, reduction.counts
     name = os.path.basename(reduction.path)
     words = [f"--device={options.device}"] * (options.device is not None)
-    run = shlex.join(["scenario-runner", "test", name, *words, *given(options.run_actions, options)])
+    words += given(options.run_actions, options)
+    if reduction.failure.status == "Timeout" and options.timeout is None:
+        words.append(f"--timeout={REDUCE_TIMEOUT_S:g}")
+    run = shlex.join(["scenario-runner", "test", name, *words])
     if options.devices:
         run = shlex.join(["scenario-runner", "diff", "--devices", *options.devices, name])
     if options.code is not None and options.code.startswith("SR-"):

@@ -125,9 +125,10 @@ class Trial(AbstractContextManager["Trial"]):
 
     def try_once(self, path: str, tree: Mapping[str, Any], first: Failure) -> Failure | None:
         """Run a smaller scenario; its failure, if it fails like the ``first`` one. A crash has to show in a new process
-        too, as the one before may have been damaged by other tries."""
+        too, as the one before may have been damaged by other tries. One run tells a hang."""
         last = None
-        for _ in range(FLAKY_RUNS if self.is_flaky else RUNS):
+        runs = 1 if first.status == "Timeout" else RUNS  # which ended its process, and took long
+        for _ in range(FLAKY_RUNS if self.is_flaky else runs):
             failure = self._run(path, tree)
             is_like = failure is not None and failure.is_like(first)
             last = failure if is_like else last
@@ -147,7 +148,9 @@ class Trial(AbstractContextManager["Trial"]):
                 return failure
         outcome = self._workers.run_one(item_of(path, os.path.basename(path))).attempts[-1]
         self.says = f"{outcome.status}: {outcome.reason}".removesuffix(": ")
-        return failure_of(outcome, tree, self._code)
+        failure = failure_of(outcome, tree, self._code)
+        place = os.path.join(os.path.dirname(path), "")  # a temporary one
+        return failure and failure._replace(text=failure.text.replace(place, ""))
 
 
 class DevicesTrial(Trial):

@@ -349,16 +349,21 @@ class Reduction:
             changes = {"type": "SPIR-V", "src": os.path.relpath(path, folder)}
             return self._fails(self._with_shader(index, changes, ("build_options", "include_dirs")))
 
-        if not fails(original):
-            return
-        _ask_about_each(tool, own, fails)
+        try:
+            if fails(original):
+                _ask_about_each(tool, own, fails)
+        finally:  # the end of the time limit, or an interrupt, keeps what is reduced
+            self._keep_module(index, shader, original, before)
+
+    def _keep_module(self, index: int, shader: Any, original: str, before: dict[str, Any]) -> None:
+        """Name the smallest module after its shader, or return to the scenario ``before`` if none is smaller."""
+        folder = os.path.dirname(self.path)
         body = self.tree["resources"][index]["shader"]
-        smallest = os.path.join(folder, body["src"])
-        if os.path.getsize(smallest) >= os.path.getsize(original):
+        if self.tree is before or os.path.getsize(os.path.join(folder, body["src"])) >= os.path.getsize(original):
             self.tree = before
             return
         name = new_name("reduced", body["uid"], ".spv", set(os.listdir(folder)))
-        os.rename(smallest, os.path.join(folder, name))
+        os.rename(os.path.join(folder, body["src"]), os.path.join(folder, name))
         self.tree = self._with_shader(index, {"src": name})
         if shader.type != "SPIR-V":
             extension = {"HLSL": ".hlsl"}.get(shader.type, ".glsl")

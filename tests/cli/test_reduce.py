@@ -110,6 +110,7 @@ def test_a_hang(program: Program, scene: Scene, without_tool: dict[str, str]) ->
         assert "slow" in archive.read("report/scenario.json").decode()
 
 
+@pytest.mark.heavy
 def test_a_wrong_result(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
     """The commands stay that make the same numbers wrong; those of a scenario without them are wrong otherwise."""
     bad = ADD.replace("+= 1u", "+= gl_WorkGroupID.x == 5u ? 2u : 1u")
@@ -136,6 +137,7 @@ def hazard(scene: Scene) -> Scene:
     return scene
 
 
+@pytest.mark.heavy
 def test_a_message(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
     """A warning of `validate` stays with two commands."""
     hazard(scene).write()
@@ -146,6 +148,7 @@ def test_a_message(program: Program, scene: Scene, without_tool: dict[str, str])
     assert "[SR-HAZARD-001]" in program("validate", "--hazards", "out/scenario.json").err
 
 
+@pytest.mark.heavy
 def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
     """Lines of a shader, and then instructions of its module, go where the script still finds what it looks for."""
     adding = script(scene.folder, ADDS)
@@ -235,7 +238,6 @@ def refused(ended: Ended, code: int, message: str) -> None:
 MISTAKES = [
     (["scenario.json"], 1, "scenario.json: it does not fail, there is nothing to reduce: Pass"),
     (["scenario.json", "--script", "false"], 1, "nothing to reduce: the script ended with exit code 1"),
-    (["scenario.json", "--devices", "0", "0"], 1, "nothing to reduce: Pass"),
     (["scenario.json", "--device", "none"], 8, "no device has the index, name or UUID 'none'"),
     (["none.json"], 4, "none.json: cannot read the scenario"),
     (["script.txt"], 3, "script.txt:1:1: expected an object"),
@@ -271,3 +273,20 @@ def test_an_output_that_exists(program: Program, scene: Scene, more: list[str]) 
     name = os.path.basename(scene.write())
     refused(program("reduce", name, "--output", "out", *more), 2, "--output out: 'out")
     assert files_in(scene.folder).items() - before.items() == {(name, (scene.folder / name).read_bytes())}
+
+
+def test_an_output_that_cannot_be_written(program: Program, scene: Scene) -> None:
+    """It is said before the search, which may take hours."""
+    scene.file("mine.txt", "mine")
+    name = os.path.basename(scene.write())
+    ended = program("reduce", name, "--script", "true", "--output", "mine.txt/out")
+    refused(ended, 2, "mine.txt' is not a folder that can be written")
+
+
+def test_an_error_names_no_temporary_folder(program: Program, scene: Scene) -> None:
+    """The file of the error is one of the report."""
+    scene.shader("bad", "#version 450\nvoid main() { nothing(); }").dispatch("bad", [], [1]).write()
+    assert program("reduce", "scenario.json", "--output", "out").code == 0
+    text = (scene.folder / "out" / "failure.txt").read_text()
+    assert "'nothing' : no matching overloaded function" in text
+    assert "/tried/" not in text
