@@ -96,19 +96,18 @@ def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile
 
 def _scenario(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFile | Scenario | ScenarioRunnerError:
     """A scenario file with the values of its parameters, or what `RunFile` has in its place."""
-    file = ParameterizedFile(path, parameters) if parameters else path
     if is_stream(path):
-        return _read(file)
+        return _read(ParameterizedFile(path, parameters))
     with suppress(OSError, ValueError):
         if b"${" in read_file(path, MAX_SCENARIO_BYTES):
             from scenario_runner.suite.discovery import item_of
-            from scenario_runner.suite.parameters import check_set
+            from scenario_runner.suite.parameters import values_of_scenario
 
             try:
-                check_set(item_of(os.path.abspath(path), path, root=os.getcwd()), parameters)
+                parameters = values_of_scenario(item_of(os.path.abspath(path), path, root=os.getcwd()), parameters)
             except ScenarioRunnerError as error:
                 return error
-    return file
+    return ParameterizedFile(path, parameters) if parameters else path
 
 
 def _read(path: str | ParameterizedFile) -> Scenario | ScenarioRunnerError:

@@ -4,13 +4,14 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from scenario_runner import version
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
-from scenario_runner.errors import UsageError
+from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.output import check_destination
 from scenario_runner.files.source import ParameterizedFile, is_model, is_stream
 from scenario_runner.plan.records import CompilerOptions
@@ -95,12 +96,16 @@ def _validate(options: argparse.Namespace) -> int:
 
 def _with_parameters(file: str, parameters: Mapping[str, Any]) -> list[str | ParameterizedFile]:
     """A scenario with the values of its parameters, or with each combination that its expectations offer."""
-    if parameters or is_stream(file):
+    if is_stream(file):
         return [ParameterizedFile(file, parameters)]
     from scenario_runner.suite.discovery import item_of
-    from scenario_runner.suite.parameters import scenario_path, variants
+    from scenario_runner.suite.parameters import scenario_path, values_of_scenario, variants
 
     item = item_of(os.path.abspath(file), file, root=os.getcwd())
+    if parameters:
+        with suppress(ScenarioRunnerError):  # which the validation reports
+            parameters = values_of_scenario(item, parameters)
+        return [ParameterizedFile(file, parameters)]
     return [scenario_path(variant._replace(path=file)) for variant in variants(item)]
 
 

@@ -26,7 +26,7 @@ def is_value(value: Any) -> bool:
     """Return whether a parameter can have a value: a string, a finite number, a boolean or a list of values."""
     if isinstance(value, list | tuple):
         return all(map(is_value, value))
-    return isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def text_of(value: Any) -> str:

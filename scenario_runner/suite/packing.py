@@ -36,7 +36,7 @@ from scenario_runner.shaders.source import inlined
 from scenario_runner.suite.discovery import item_of
 from scenario_runner.suite.expectations.reading import load as load_expectations
 from scenario_runner.suite.hashes import READ_KEYS, content, expected_files
-from scenario_runner.suite.parameters import KEYS, check_set
+from scenario_runner.suite.parameters import KEYS, values_of_scenario
 from scenario_runner.suite.records import Item
 
 _CHUNK_BYTES = 16 << 20
@@ -65,10 +65,10 @@ def pack(
     that cannot be read or written, and UsageError where a file would replace one that is read.
     """
     files_by_path = {os.path.abspath(path): path for path in paths}
-    for path, name in files_by_path.items():
-        check_set(item_of(path, name, root=os.getcwd()), parameters)
-    scenarios = [load(path, parameters) for path in files_by_path.values()]
-    packing = _Packing(scenarios)
+    items = {name: item_of(path, name, root=os.getcwd()) for path, name in files_by_path.items()}
+    values = {name: values_of_scenario(item, parameters, needs_expectations=True) for name, item in items.items()}
+    scenarios = [load(path, values[path]) for path in files_by_path.values()]
+    packing = _Packing(scenarios, parameters)
     names = [packing.add(scenario) for scenario in scenarios]
     packing.files = {name: _of_bytes(data) for name, data in more.items()} | packing.files
     inside = os.path.join(os.path.realpath(output), "")
@@ -114,7 +114,8 @@ class _Packing:
     ``_taken`` are the names of all files that scenarios read or write, by the folder.
     """
 
-    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+    def __init__(self, scenarios: Sequence[Scenario], parameters: Mapping[str, Any]) -> None:
+        self._parameters = parameters
         self.files: dict[str, Write] = {}
         self.sources: set[str] = set()
         self._names: dict[tuple[str, bytes | None], str] = {}
@@ -138,13 +139,13 @@ class _Packing:
     def add(self, scenario: Scenario) -> str:
         """Add a scenario and what it reads; returns its path in the folder. Raises as `pack` does."""
         path, folder = os.path.abspath(str(scenario.path)), scenario.base_dir
-        item = _item_of(scenario)
+        item = _item_of(scenario)._replace(parameters=self._parameters)
         load_expectations(item)  # which says what is wrong
         for file in expected_files(item):  # and the defaults
             self._add(folder, file)
         if item.expectations is not None:
             text = content(item.expectations).decode("utf-8-sig")
-            self._add_json(folder, item.expectations, text, scenario.parameters, self._with_relative_files)
+            self._add_json(folder, item.expectations, text, self._parameters, self._with_relative_files)
         return self._add_json(folder, path, scenario.text or "", scenario.parameters, partial(self._plain, scenario))
 
     def _add_json(
@@ -227,7 +228,7 @@ class _Packing:
 
 def _item_of(scenario: Scenario) -> Item:
     path = os.path.abspath(str(scenario.path))
-    return item_of(path, path, root=os.getcwd())._replace(parameters=scenario.parameters)
+    return item_of(path, path, root=os.getcwd())
 
 
 def _pushed_sizes(scenario: Scenario) -> dict[str, int]:

@@ -92,8 +92,14 @@ def is_excluded(values: Mapping[str, Any], exclude: Sequence[Mapping[str, Any]])
     return any(all(texts.get(name) == json.dumps(value) for name, value in entry.items()) for entry in exclude)
 
 
-def check_set(item: Item, parameters: Mapping[str, Any]) -> None:
-    """Raise ScenarioError where a scenario lacks values that its expectations offer; messages begin with the id."""
+def values_of_scenario(
+    item: Item, parameters: Mapping[str, Any], *, needs_expectations: bool = False
+) -> dict[str, Any]:
+    """The values for a scenario: without those that only its expectations use.
+
+    Raises ScenarioError where the scenario, or its expectations if they are needed, lack values that these offer;
+    messages begin with the id.
+    """
     path, tree = _declared(item) or ("", {KEY: {}})
     file, text = os.path.basename(path), _text_of(item.path)
     offered = tree[KEY].items() if isinstance(tree[KEY], dict) else ()
@@ -101,6 +107,10 @@ def check_set(item: Item, parameters: Mapping[str, Any]) -> None:
     offers = {name: f" ({file} has {', '.join(map(text_of, values)):.200})" for name, values in lists.items()}
     if uses(text).keys() & offers.keys() - parameters.keys():
         raise ScenarioError(unset(text, item.id, parameters, offers))
+    check_text = _text_of(item.expectations) if needs_expectations and item.expectations else ""
+    if uses(check_text).keys() & offers.keys() - parameters.keys():
+        raise ScenarioError(unset(check_text, item.expectations, parameters, offers))
+    return {name: value for name, value in parameters.items() if name in uses(text) or name not in lists}
 
 
 def _declared(item: Item) -> tuple[str, dict[str, Any]] | None:
