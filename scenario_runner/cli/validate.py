@@ -43,9 +43,12 @@ def main(options: argparse.Namespace) -> int:
         def reads() -> Files:
             files = {options.against: file_hash(options.against)} if options.against is not None else {}
             for file in options.files:
+                item = item_of(os.path.abspath(file), file, root=os.getcwd())
                 if is_model(file):
-                    files.update(dependencies(item_of(os.path.abspath(file), file)))
+                    files.update(dependencies(item))
                     continue
+                # which have the parameters
+                files.update((path, file_hash(path)) for path in (item.expectations, *item.defaults) if path)
                 for path in _with_parameters(file, dict(options.set)):
                     files.update(sources_of(file, (), getattr(path, "parameters", {})))
             return files
