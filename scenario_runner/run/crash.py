@@ -34,7 +34,8 @@ _FRAME: Final = re.compile(r"#\d+ ")
 _THREAD: Final = re.compile(r"^Thread (\d+) \(.*?LWP (\d+).*$", re.MULTILINE)
 # The interpreter, the start of a thread, and an address that no code has.
 _BOTTOM: Final = re.compile(
-    r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vectorcall|object_vacall|start_thread |clone3? )|#\d+ +0x0+ in "
+    r"(?: in |#\d+\s+)(?:_?Py|cfunction_|method_vectorcall|object_vacall|start_thread |clone3? )"
+    r"|#\d+ +0x0+[0-9a-f]{0,4} in "
 )
 _OF_FFI: Final = re.compile(r" in (?:ffi_call|cffistatic_)")
 _OF_SYSTEM: Final = re.compile(r" (?:at \.\.?/|from \S*/lib(?:c|pthread)[.-])")

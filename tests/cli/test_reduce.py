@@ -283,6 +283,7 @@ def test_an_output_that_cannot_be_written(program: Program, scene: Scene) -> Non
     refused(ended, 2, "mine.txt' is not a folder that can be written")
 
 
+@pytest.mark.heavy
 def test_an_error_names_no_temporary_folder(program: Program, scene: Scene) -> None:
     """The file of the error is one of the report."""
     scene.shader("bad", "#version 450\nvoid main() { nothing(); }").dispatch("bad", [], [1]).write()
