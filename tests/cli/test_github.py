@@ -18,6 +18,7 @@ from tests.scenes import Scene
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LIMIT = 1 << 20
+ONCE = ("--jobs", "1", "--retries", "0")
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_a_suite(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
     wrong_suite(tmp_path / "suite")
     (tmp_path / "elsewhere").mkdir()
     ended = program(
-        "test", "../suite", "--root", "..", "--sarif", "t.sarif", launcher=["env", "-C", "elsewhere"], env=job
+        "test", "../suite", "--root", "..", "--sarif", "t.sarif", *ONCE, launcher=["env", "-C", "elsewhere"], env=job
     )
     assert ended.code == 1
     first, second = sorted(annotations(ended.err))
@@ -161,7 +162,7 @@ def test_sarif_destinations(tmp_path: Path, program: Program) -> None:
 def test_sarif_of_journals(tmp_path: Path, program: Program) -> None:
     """report writes the same SARIF as test, says what is missing, and takes codes of other versions."""
     (tmp_path / "a.json").write_text('{"commands": [')
-    assert program("test", "a.json", "--results", "r", "--sarif", "t.sarif").code == 1
+    assert program("test", "a.json", "--results", "r", "--sarif", "t.sarif", *ONCE).code == 1
     assert program("report", "r", "--sarif", "r.sarif").code == 1
     assert (tmp_path / "r.sarif").read_text() == (tmp_path / "t.sarif").read_text()
     journal = tmp_path / "r" / "journal.jsonl"
@@ -201,7 +202,7 @@ def test_the_action_runs_the_suite(tmp_path: Path, shader_cache: Path, job: dict
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m scenario_runner "$@"\n')
     program.chmod(0o755)
     (step,) = (step for step in action()["runs"]["steps"] if step.get("id") == "run")
-    inputs = {"ROOT": str(tmp_path), "ARGUMENTS": "'a suite' -t good", "RESULTS": "my results"}
+    inputs = {"ROOT": str(tmp_path), "ARGUMENTS": f"'a suite' -t good {' '.join(ONCE)}", "RESULTS": "my results"}
     assert inputs.keys() == step["env"].keys()
     environment = {**os.environ, **job, **inputs, "GITHUB_OUTPUT": str(tmp_path / "output")}
     command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]]
