@@ -115,6 +115,7 @@ def _check(options: Namespace) -> None:
         "no scenario, folder or list was given: name it before options that take several values": not options.paths,
         f"--fraction-start is {start}, expected at most --fraction ({step})": start > step,
         "--demo is a suite of its own, and PATH names another": options.demo and options.paths != [_DEMO],
+        "--demo is a part of the program, whose expectations stay": options.demo and options.update,
         "--resume needs --results, the folder of the run before": options.resume and not has_results,
         "--failed-first needs --results, the folder of the run before": options.failed_first and not has_results,
         "--dry-run belongs to --update; --list shows what would run": options.dry_run and not options.update,

@@ -30,15 +30,20 @@ class Place(NamedTuple):
 
 
 class Patterns(list[tuple[re.Pattern[str], Place]]):
-    """Regular expressions, one a line, each of which may match anywhere in a name."""
+    """Regular expressions, one a line, each of which may match anywhere in a name.
+
+    A line that is a name matches it, as the brackets of ``add.json[float-4]`` mean something else in an expression.
+    """
 
     def match(self, name: str) -> bool:
         """Return whether one of them matches."""
-        return any(pattern.search(name) for pattern, _ in self)
+        return any(pattern.pattern == name or pattern.search(name) for pattern, _ in self)
 
     def unmatched(self, names: Collection[str]) -> Iterator[tuple[str, Place]]:
         """The patterns that match none of the names."""
-        return ((pattern.pattern, place) for pattern, place in self if not any(map(pattern.search, names)))
+        for pattern, place in self:
+            if pattern.pattern not in names and not any(map(pattern.search, names)):
+                yield pattern.pattern, place
 
 
 def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
@@ -72,6 +77,9 @@ def _compiled(
             try:
                 yield re.compile(text), place
             except (re.error, OverflowError, RecursionError) as error:
+                if text.endswith("]"):  # of a combination of parameters: [int-4-3] is no range
+                    yield re.compile(re.escape(text)), place
+                    continue
                 problems.found("SR-SUITE-001", place.path, f"the pattern {text!r} is invalid: {error}", line=place.line)
         elif os.path.realpath(path) in including:
             message = f"the list {text!r} includes itself through this line"

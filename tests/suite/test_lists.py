@@ -36,6 +36,15 @@ def test_patterns_of_the_command_line(tmp_path: Path) -> None:
     assert [patterns.match(name) for name in ("xxy", "the only one", "z")] == [True, True, False]
 
 
+@pytest.mark.parametrize("id", ["a.json[4]", "a.json[int-4-3]", "a.json[x+]"])
+def test_a_line_may_be_a_name(tmp_path: Path, id: str) -> None:
+    """A name with the brackets of parameters, as --list prints it, matches itself and no other."""
+    problems = Collected()
+    patterns = read_patterns([written(tmp_path / "skips", f"{id}\n")], problems)
+    assert [patterns.match(name) for name in (id, "a.json[5]")] == [True, False]
+    assert (list(patterns.unmatched({id})), problems.shown) == ([], [])
+
+
 def test_a_wrong_pattern(tmp_path: Path) -> None:
     """It is a problem at its line."""
     problems = Collected()
