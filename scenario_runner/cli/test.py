@@ -236,7 +236,7 @@ class _Suite:
     def _earlier(self) -> MergedJournals | None:
         """The results of the run before, where they are asked for and there are any."""
         options = self._options
-        path = os.path.join(self._folder, FILE_NAME)
+        path = os.path.join(options.results or self._folder, FILE_NAME)
         if not (options.resume or options.failed_first) or not os.path.exists(path) or not os.path.getsize(path):
             return None
         try:

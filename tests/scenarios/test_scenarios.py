@@ -121,4 +121,5 @@ def test_the_readme_lists_every_scenario() -> None:
     """scenarios/README.md has one row for each case, and none for one that is gone."""
     lines = (HERE / "README.md").read_text(encoding="utf-8").splitlines()
     listed = [line.split("`")[1] for line in lines if line.startswith("| `")]
-    assert listed == [case.relative_to(HERE).as_posix() for case in cases()]
+    folders = sorted({path.parent for path in HERE.glob("*/*/*.json")})
+    assert listed == [folder.relative_to(HERE).as_posix() for folder in folders]
