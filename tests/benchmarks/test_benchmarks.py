@@ -26,7 +26,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # Hundreds of pipelines, which software drivers compile for seconds.
-LARGE = "models-mobilenet-v2", "models-efficientnet-b0"
+LARGE = tuple(name for name in all_workloads() if name.startswith("models-"))
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ def test_the_matrix(suite: Path, test: Program) -> None:
     assert columns(suite)["size/size.json"][narrow] == "ExpectedFail"
 
 
+@pytest.mark.heavy
 def test_one_device(suite: Path, program: Program) -> None:
     """A machine with one device runs the suite on it, and says so."""
     ended = program("test", "same", "--each-device", "--devices", "0", "--jobs", "1")

@@ -111,6 +111,7 @@ def test_a_kill_between_renames_leaves_a_marker(tmp_path: Path) -> None:
     assert not os.path.lexists(marker)
 
 
+@pytest.mark.heavy
 def test_a_signal_at_any_line_leaves_nothing(checkout: Path, tmp_path: Path) -> None:
     """SIGTERM at each line of what writes files leaves all of a set or none of it, and no temporary file or folder."""
     script = Path(__file__).with_name("interrupted_writer.py")

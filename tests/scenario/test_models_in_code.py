@@ -93,6 +93,7 @@ SAID = {
 }
 
 
+@pytest.mark.heavy
 def test_a_type_checker_sees_the_types(tmp_path: Path) -> None:
     """mypy knows the names and types of the fields, which are required, and the types of `Runner`."""
     (tmp_path / "wrong.py").write_text(WRONG)

@@ -166,7 +166,7 @@ BEYOND_SCHEMA = (
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(mutated(EVERYTHING))
 def test_a_mutated_scenario(tree):
     """It loads, or raises errors of ours with their places, and a null is never let through. The schema accepts

@@ -403,6 +403,7 @@ def test_commands_that_repeat_an_item() -> None:
     assert Repeat().debug_command(result, str(CHECKOUT)).endswith(f"{values} scenarios/parameters/squares/squares.json")
 
 
+@pytest.mark.heavy
 def test_update(program: Program, tmp_path: Path) -> None:
     """Files of a combination are written; a value that others share is not, and nothing changes then."""
     write(tmp_path)
