@@ -5,6 +5,7 @@ it, as no format is written there.
 """
 
 import os
+from array import array
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any
@@ -57,10 +58,8 @@ def sampler_of(image: Image, format: Format, pointer: str, problems: Problems) -
         problems.error("SR-IMAGE-008", f"{pointer}/border_color", f"{what}, whose texels are {texels}", help)
         return plan
     color = image.custom_border_color or (0, 0, 0, 0)
-    values: tuple[int | float, ...] = tuple(
-        int(value) & 0xFFFF_FFFF if kind == "INT" else float(value) for value in color
-    )
-    return plan._replace(border_color=image.border_color, custom_color=values, custom_format=format.value)
+    values = array("f", color) if kind == "FLOAT" else array("I", (int(value) & 0xFFFF_FFFF for value in color))
+    return plan._replace(border_color=image.border_color, custom_color=values.tobytes(), custom_format=format.value)
 
 
 def image_source(scenario: Scenario, image: Image, format: Format, parts: tuple[ImagePart, ...]) -> GeneratedSource:

@@ -21,8 +21,8 @@ TexelAccess = Literal["read", "write"]
 class SamplerPlan(NamedTuple):
     """VkSamplerCreateInfo in the scenario's words; equal plans are one sampler.
 
-    ``border_color`` is a VkBorderColor without its prefix. A custom one has its four components in ``custom_color`` and
-    the VkFormat that they are meant for in ``custom_format``.
+    ``border_color`` is a VkBorderColor without its prefix. A custom one is the VkClearColorValue ``custom_color``, as
+    bytes since 0.0 and -0.0 are equal numbers, and meant for the VkFormat ``custom_format``.
     """
 
     min_filter: Filter = "NEAREST"
@@ -30,7 +30,7 @@ class SamplerPlan(NamedTuple):
     mip_filter: Filter = "NEAREST"
     address_mode: AddressMode = "CLAMP_EDGE"
     border_color: str = "FLOAT_TRANSPARENT_BLACK"
-    custom_color: tuple[int | float, ...] = ()
+    custom_color: bytes = b""
     custom_format: int = 0
 
     @property

@@ -337,9 +337,8 @@ def create_sampler(device: Device, plan: SamplerPlan, stack: ExitStack) -> Any:
         borderColor=BORDER_COLORS[plan.border_color],
     )
     if plan.custom_color:
-        member = "uint32" if plan.border_color.startswith("INT") else "float32"
         custom = new("VkSamplerCustomBorderColorCreateInfoEXT", format=plan.custom_format)
-        setattr(custom.customBorderColor, member, plan.custom_color)
+        ffi.memmove(ffi.addressof(custom.customBorderColor), plan.custom_color, len(plan.custom_color))
         info.pNext = ffi.cast("void*", custom)  # alive until the sampler is made
     return device.create(stack, "sampler", "Sampler", info)
 

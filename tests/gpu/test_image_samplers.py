@@ -135,6 +135,20 @@ def test_custom_border_color_without_the_extension(scene: Scene, validation: boo
     assert caught.value.problems[0].pointer == "/resources/1/image/custom_border_color"
 
 
+def test_both_zeros_are_border_colors(scene: Scene, runner: Runner) -> None:
+    """Samplers that differ only in the sign of a zero in their custom color are two."""
+    body = "imageStore(dst, p, uvec4(floatBitsToUint(textureLod({}, vec2(-1), 0.0).r), 0, 0, 0));"
+    for zero in (0.0, -0.0):
+        keys = bordered("FLOAT_CUSTOM_EXT", [zero, 1, 1, 1])
+        scene.image(f"src{zero:.0f}", "R32G32B32A32_SFLOAT", numpy.ones((2, 2, 4), numpy.float32), **keys)
+        scene.image(f"dst{zero:.0f}", "R32_UINT", size=(1, 1))
+        declarations = "layout(set = 0, binding = 0) uniform sampler2D src;\n" + storage(1, "R32_UINT", "dst")
+        scene.shader(f"s{zero:.0f}", per_texel(body.format("src"), declarations))
+        scene.dispatch(f"s{zero:.0f}", [f"src{zero:.0f}", f"dst{zero:.0f}"], (1, 1))
+    result = runner.run(scene.write())
+    assert (result["dst0"].item(), result["dst-0"].item()) == (0, 1 << 31)
+
+
 def test_a_custom_color_of_the_wrong_kind(scene: Scene, runner: Runner) -> None:
     """INT_CUSTOM_EXT for a format without integers is an error that names the right one."""
     scene.image("x", "R8_UNORM", size=(4, 4), **bordered("INT_CUSTOM_EXT", [1] * 4))
