@@ -11,6 +11,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
 from scenario_runner.plan.plan import Plan
+from scenario_runner.text import one_line
 from scenario_runner.vulkan.device import Checks, Device, Instance, InstanceStart
 from scenario_runner.vulkan.execute import DeviceObjects
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from scenario_runner.vulkan.printf import Printer
 
 
-_MOST_CHARACTERS = 300  # of a message of the validation layer, where it was shown as a whole before
 Validation = bool | Literal["report"]
 
 
@@ -193,7 +193,7 @@ class OpenedDevice:
             self._destroy()
         errors = "an error" if len(new) == 1 else f"{len(new)} errors"
         pointer, text = new[0]
-        first = text.strip().splitlines()[0][:_MOST_CHARACTERS]
+        first = one_line(text.strip().splitlines()[0])
         help = "--validation-report (in Python: validation='report') reports such errors and lets the run succeed"
         raise ValidationLayerError(
             Diagnostic("SR-DEVICE-007", "error", pointer, f"the validation layer reported {errors}: {first}", help)
