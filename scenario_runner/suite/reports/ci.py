@@ -159,7 +159,7 @@ def write_junit(
         part.append((suite, []))
         for text, outcome in _cases(suite_results, suite):
             if size and size + len(text.encode()) > size_max - _HEAD_SIZE * len(part):
-                written.append(_write_part(path, len(written) + 1, part))
+                written.append(_write_part(path, len(written) + 1, part if part[-1][1] else part[:-1]))
                 part, size = [(suite, [])], 0
             part[-1][1].append((text, outcome))
             size += len(text.encode())

@@ -98,6 +98,18 @@ def test_what_is_too_large_goes_on_in_further_files(tmp_path: Path) -> None:
     assert names == [str(number) for number in range(400)]
 
 
+def test_a_suite_begins_in_the_file_of_its_first_case(tmp_path: Path) -> None:
+    """Not at the end of a file that has no room for one."""
+    results = [[Result(Item(f"{n}", f"/{n}"), "Fail", (Outcome("Fail", 0.0, "x" * 60_000),))] * 5 for n in range(2)]
+    others = (results[1], SuiteInfo("second")), ((), SuiteInfo("none"))
+    files = write_junit(str(tmp_path / "j.xml"), results[0], SuiteInfo("first"), *others, size_max=870_000)
+    suites = [[suite.attrib for suite in ElementTree.parse(path).getroot()] for path in files]
+    assert [[(suite["name"], suite["tests"]) for suite in part] for part in suites] == [
+        [("first", "5")],
+        [("second", "5"), ("none", "0")],
+    ]
+
+
 def test_files_of_a_longer_report_before_are_removed(tmp_path: Path) -> None:
     """A file of such a name that is no part of a report stays."""
     outcome = Outcome("Fail", 0.0, "x" * 1000)
