@@ -45,7 +45,8 @@ class Annotations:
     def add(self, finding: Diagnostic, *, path: str | None = None, title: str = "") -> None:
         """Show a finding once, in the file ``path`` where it names none."""
         path = finding.path or path
-        key = path, finding.line, finding.column, finding.message
+        item = title if finding.code == "SR-ITEM-001" else ""  # other findings are about a file that items may share
+        key = path, finding.line, finding.column, finding.message, item
         if key in self._known:
             return
         self._known.add(key)

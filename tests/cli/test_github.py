@@ -70,6 +70,15 @@ def test_a_suite(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
     assert log["runs"][0]["tool"]["driver"]["rules"][0]["shortDescription"]["text"] == "unexpected result"
 
 
+def test_items_of_parameters(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
+    """Items of one file that fail alike at one line are findings each."""
+    output = {"x": {"dtype": "${type}", "values": [0, 2, 4, 7]}}
+    item(tmp_path / "suite", "wrong", {"parameters": {"type": ["int32", "uint32"]}, "outputs": output})
+    ended = program("test", "suite", *ONCE, env=job)
+    titles = [re.findall("title=(.*?)::", line) for line in annotations(ended.err)]
+    assert sorted(titles) == [["Fail suite/wrong.json[int32]"], ["Fail suite/wrong.json[uint32]"]]
+
+
 def test_only_in_jobs(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
     """Nothing is annotated elsewhere or with --no-github, and --github annotates anywhere; without a summary too."""
     (tmp_path / "a.json").write_text("[")
