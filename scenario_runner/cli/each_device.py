@@ -45,7 +45,7 @@ def main(options: Namespace) -> int:
     with Workers(chosen, on_note=partial(write, "warning")) as workers:
         workers.find_devices()
         devices = workers.devices
-    columns = _columns(devices, options.html)
+    columns = _columns(devices)
     codes = []
     results: AbstractContextManager[str] = temporary_folder()
     if options.results is not None:
@@ -56,7 +56,7 @@ def main(options: Namespace) -> int:
                 print(f"device {number + 1} of {len(devices)}: {one_line(column.label)}", flush=True)
                 own_folder = os.path.join(folder, column.name)
                 own = _options_for(options, device, column, own_folder)
-                codes.append(test.run_suite(own, own_folder, on_results=partial(_take, columns, number)))
+                codes.append(test.run_suite(own, own_folder, on_results=partial(_take, columns, number, own.html)))
         finally:
             problems = SuiteProblems(write_finding, strict=options.strict)
             line = _show(columns, report_paths(options), options.results, problems)
@@ -84,7 +84,7 @@ def _check(options: Namespace) -> None:
             raise UsageError(f"{path} can be read only once, expected a file", help=help)
 
 
-def _columns(devices: Sequence[Device], html: str | None) -> list[Column]:
+def _columns(devices: Sequence[Device]) -> list[Column]:
     """Make the columns of the devices, without results. Devices of one name are told apart by UUID or index."""
     names = [device.name or device.choice for device in devices]
     file_names = FileNames()
@@ -92,7 +92,7 @@ def _columns(devices: Sequence[Device], html: str | None) -> list[Column]:
     for device, own in zip(devices, names, strict=True):
         label = own if names.count(own) == 1 else f"{own} ({device.choice})"
         name = file_names.of(re.sub(r"[^\w.]+", "-", label).strip("-"))
-        columns.append(Column(label, name, {}, SuiteInfo(label, incomplete=_NOT_BEGUN), _beside(html, name) or ""))
+        columns.append(Column(label, name, {}, SuiteInfo(label, incomplete=_NOT_BEGUN)))
     return columns
 
 
@@ -108,8 +108,9 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
     own = Namespace(**vars(options))
     own.device, own.devices = device.choice, ()
     own.results = options.results and folder
-    own.junit, own.html = None, column.page or None
-    own.json, own.sarif = _beside(options.json, column.name), _beside(options.sarif, column.name)
+    own.junit = None
+    for name in ("html", "json", "sarif"):
+        setattr(own, name, _beside(getattr(options, name), column.name))
     of_device = os.path.join(column.name, FAILURES_NAME)
     lists = [os.path.join(path, of_device) if os.path.isdir(path) else path for path in options.baseline]
     own.baseline = [path for path in lists if path in options.baseline or os.path.exists(path)]
@@ -117,9 +118,18 @@ def _options_for(options: Namespace, device: Device, column: Column, folder: str
     return own
 
 
-def _take(columns: list[Column], number: int, merged: MergedJournals, info: SuiteInfo) -> None:
+def _take(
+    columns: list[Column],
+    number: int,
+    page: str | None,
+    merged: MergedJournals,
+    info: SuiteInfo,
+    written: Sequence[str],
+) -> None:
+    """Fill the column of a device, with its page if that was written."""
     results = {result.item.id: result for result in merged}
-    columns[number] = columns[number]._replace(results=results, info=info)
+    page = page if page in written else None
+    columns[number] = columns[number]._replace(results=results, info=info, page=page or "")
 
 
 def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, problems: SuiteProblems) -> str:

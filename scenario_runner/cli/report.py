@@ -60,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
     if lacking is not None:
         problems.failed(lacking)
     info = _info(options.journals, merged, lacking)
-    lines = write_reports(paths, merged, info, problems)
+    written = write_reports(paths, merged, info, problems)
     bad = sorted(id for id, result in merged.results.items() if result.is_bad)
     if options.compare is not None:
         bad = _compare(options.compare, merged, problems)
@@ -68,8 +68,8 @@ def main(options: argparse.Namespace) -> int:
         show_first([headline(merged.results[name]) for name in bad], _MOST_SHOWN)
     counts = Counter(result.verdict for result in merged.results.values())
     print(", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()))
-    for line in lines:
-        print(one_line(line))
+    for path in written:
+        print(f"report: {one_line(path)}")
     ended = incomplete[0].ended if incomplete else "not run" if not_run else "incomplete" if lacking else ""
     print(verdict_line(len(bad), len(merged.results), ended))
     return 1 if bad else problems.exit_code
@@ -157,12 +157,12 @@ def report_paths(options: argparse.Namespace) -> dict[str, str]:
 def write_reports(
     paths: Mapping[str, str], results: Iterable[Result], info: SuiteInfo, problems: SuiteProblems
 ) -> list[str]:
-    """Write reports, and return a line about each. One that cannot be written is a problem, and the others are
-    written. ``results`` can be iterated several times."""
+    """Write reports, and return their paths. One that cannot be written is a problem, and the others are written.
+    ``results`` can be iterated several times."""
     written: list[str] = []
     for name, path in paths.items():
         try:
             written += _WRITERS[name](path, results, info)
         except FileError as error:
             problems.failed(error)
-    return [f"report: {path}" for path in written]
+    return written

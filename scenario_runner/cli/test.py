@@ -53,7 +53,7 @@ _LOOKED_AHEAD: Final = 1000
 _OF_WORKERS: Final = ("device", "timeout_s")
 _EMPTY: Final = "SR-SUITE-009"
 _DEMO: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
-_OnResults = Callable[[MergedJournals, SuiteInfo], object]
+_OnResults = Callable[[MergedJournals, SuiteInfo, list[str]], object]
 
 
 def main(options: Namespace) -> int:
@@ -82,7 +82,8 @@ def main(options: Namespace) -> int:
 def run_suite(
     options: Namespace, folder: str, kept: list[Workers] | None = None, on_results: _OnResults | None = None
 ) -> int:
-    """Run a suite with settled options; ``folder`` gets the journal, and ``on_results`` all results at the end."""
+    """Run a suite with settled options; ``folder`` gets the journal, and ``on_results`` at the end all results, what is
+    known of the suite, and the paths of its reports."""
     with SuiteDisplay(verbose=options.verbose, quiet=options.quiet, annotations=options.annotations) as display:
         return _Suite(
             options, folder, display, SuiteProblems(display.problem, strict=options.strict), kept, on_results
@@ -418,7 +419,7 @@ class _Suite:
                 lines.append(f"results: {options.results}")
         except ScenarioRunnerError as error:
             self._problems.failed(error)
-        if journal is None or not (self._options.reports or self._on_results):
+        if journal is None or not (options.reports or self._on_results):
             return lines
         try:
             merged = MergedJournals([journal.path], self._problems)
@@ -435,9 +436,10 @@ class _Suite:
             results=self._folder,
             incomplete="; ".join(messages) or merged.not_run(),
         )
+        written = write_reports(options.reports, merged, info, self._problems)
         if self._on_results is not None:
-            self._on_results(merged, info)
-        return lines + write_reports(self._options.reports, merged, info, self._problems)
+            self._on_results(merged, info, written)
+        return [*lines, *(f"report: {path}" for path in written)]
 
     def _report_unmatched(self) -> None:
         for entry, place in self._lists.unmatched():

@@ -2,15 +2,20 @@
 
 import csv
 import json
+import os
+import re
 import shutil
+import signal
+import subprocess
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.cli.long_run import slow_scenario, wait_until
 from tests.devices import NARROW, WIDE
-from tests.program import Program
+from tests.program import COMMAND, Program
 from tests.scenes import ADD, Scene, glsl
 
 SIZE = glsl("a[gl_WorkGroupID.x] = gl_SubgroupSize;", "layout(binding = 0) buffer B { uint a[]; };\n").replace(
@@ -81,6 +86,20 @@ def test_the_matrix(suite: Path, test: Program) -> None:
     assert (ended.code, ended.out.splitlines()[-1]) == (0, PASSED.format(4))
     assert ended.out.count("2 results of the run before taken over") == 2
     assert columns(suite)["size/size.json"][narrow] == "ExpectedFail"
+
+
+def test_an_interrupt(suite: Path, two_devices: dict[str, str]) -> None:
+    """Ctrl-C on the first device: the page has what there is until then, and leads to no page that was not written."""
+    slow_scenario(Scene(suite / "slow"))
+    command = [*COMMAND, "test", "same", "slow", "--each-device", "--jobs", "1", "--html", "r.html", "--results", "r"]
+    with subprocess.Popen(command, cwd=suite, env=os.environ | two_devices, stdout=subprocess.DEVNULL) as process:
+        wait_until(lambda: any("Pass" in path.read_text() for path in suite.glob("r/*/journal.jsonl")), "a result")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    links = re.findall(r'href="([^"#]*)', (suite / "r.html").read_text())
+    assert len(set(links)) == 1
+    assert (suite / links[0]).exists()
+    assert len((suite / "r" / "matrix.csv").read_text().splitlines()) == 2
 
 
 @pytest.mark.heavy
