@@ -152,11 +152,14 @@ def _files_of_model(options: argparse.Namespace) -> list[str]:
 
 def _runner(paths: Sequence[str], options: argparse.Namespace, tools: Mapping[str, Any] | None = None) -> Runner:
     starting, options.starting = options.starting, None  # for one Runner only
+    arguments = shared_arguments(options)
+    if options.watch and supervisor.is_supervised:
+        arguments["timeout_s"] = None  # work that is given up would go on: the supervisor ends the process
     return Runner(
         starting=starting,
         strict=options.strict,
         sandbox_files=[*filter(is_model, paths), *_files_of_model(options)],
-        **shared_arguments(options),
+        **arguments,
         **(tools or {}),
     )
 
@@ -205,6 +208,8 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0, 
             captured = len(runner.frame_captures)
             try:
                 plan = _run_file(file, runner, options, run_tools)
+            except NoDeviceError:  # there is none for the other files either
+                raise
             except ScenarioRunnerError as error:
                 _annotate(error, options, file.path)
                 show_error(error.at(path=file.path) if is_model(file.path) else error.of_scenario(file.path))

@@ -58,6 +58,8 @@ tail -c +{progress.TEXT + 1} /proc/self/fd/$2 | tr '\\000' '\\n' | {{
 
 crash: Crash | None = None
 """In a child that continues after a crash: that crash."""
+is_supervised = False
+"""True in a child: another one takes its place when it crashes or hangs."""
 
 
 def supervised(main: Callable[[], int]) -> int:
@@ -175,6 +177,7 @@ class _Supervisor:
         on."""
         from scenario_runner.run.isolated_process import IsolatedProcess
 
+        global is_supervised
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals.INTERRUPTING)
         try:
             with suppress(OSError):
@@ -182,6 +185,7 @@ class _Supervisor:
                 if child.id:
                     self._child = child
                     return child
+                is_supervised = True
             signals.handle(signals.interrupt)
             return None
         finally:

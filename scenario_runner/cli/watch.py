@@ -13,7 +13,7 @@ from zlib import crc32
 from scenario_runner import progress
 from scenario_runner.arm_glslc import pip_install
 from scenario_runner.cli import messages
-from scenario_runner.errors import LimitError, MissingPackageError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import LimitError, MissingPackageError, NoDeviceError, ScenarioRunnerError, UsageError
 from scenario_runner.files.source import is_stream
 from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.hashes import dependencies, file_hash
@@ -46,8 +46,8 @@ def check_watchable(paths: Iterable[str]) -> None:
 def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callable[[], set[str]] = set) -> NoReturn:
     """Call ``run``, and again whenever a file of ``reads`` has changed; end with KeyboardInterrupt.
 
-    An error of a run is shown, and does not end this. ``folders`` may bring new files of ``reads``. Raises LimitError
-    if the system watches no further folders.
+    An error of a run is shown, and does not end this. ``folders`` may bring new files of ``reads``. Raises
+    NoDeviceError, and LimitError if the system watches no further folders.
     """
     before = reads()
     if progress.numbers[progress.READ] not in (0, _checksum(before)):
@@ -56,6 +56,8 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
         progress.numbers[progress.READ] = _checksum(before)
         try:
             run()
+        except NoDeviceError:  # which no change of a file brings
+            raise
         except ScenarioRunnerError as error:
             messages.show_error(error)
         progress.doing("waiting for changes of its files")

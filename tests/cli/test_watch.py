@@ -4,6 +4,7 @@ import io
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from tests.cli.long_run import slow_scenario
 from tests.cli.test_test_command import DATA, doubled, item
 from tests.crash import crash_shader
 from tests.program import COMMAND, Program, python_path
@@ -119,6 +121,21 @@ def test_a_crash_does_not_end_the_watching(scene: Scene, start: Start, device_na
     assert watching.end() == (130, "interrupted\n")
 
 
+@pytest.mark.heavy
+def test_work_that_takes_too_long_ends(scene: Scene, start: Start) -> None:
+    """With --timeout: the device does nothing while the next change is waited for."""
+    slow_scenario(scene)
+    watching = start("run", "scenario.json", "--timeout", "1")
+    assert "was killed, since it had done nothing for 1 s (--timeout), while running this command" in watching.rest()
+    (child,) = Path(f"/proc/{watching.process.pid}/task/{watching.process.pid}/children").read_text().split()
+    ticks = [Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11]]
+    time.sleep(0.5)
+    ticks.append(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11])
+    assert int(ticks[1]) - int(ticks[0]) < 20, "hundredths of a second"
+    mended = watching.round(slow_comp=glsl("a[0] = 5u;", "layout(binding = 0) buffer B { uint a[]; };"))
+    assert mended.startswith("changed: slow.comp\nscenario.json: ok: ")
+
+
 def test_validation_follows_its_files(scene: Scene, start: Start, doubling: str) -> None:
     watching = start("validate", "later/a.json", "a.json")
     assert watching.rest().startswith("error: later/a.json: ")
@@ -167,6 +184,17 @@ def test_what_cannot_be_watched(program: Program, arguments: str, said: str) -> 
     ended = program(*arguments.split(), "--watch", stdin="{}")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"error: {said}")
+
+
+@pytest.mark.parametrize("command", ["run a.json b.json", "test a.json"])
+def test_a_device_that_is_not_there(scene: Scene, program: Program, command: str) -> None:
+    """No change brings it: the error is said once, and ends the watching."""
+    scene.write("a.json")
+    scene.write("b.json")
+    ended = program(*command.split(), "--watch", "--device", "nothing")
+    assert ended.code == 8
+    assert ended.err.count("no device has the index, name or UUID 'nothing'; there are 0: ") == 1
+    assert ended.err.count("\n") == 1
 
 
 def test_without_the_package(program: Program, tmp_path: Path) -> None:
