@@ -4,6 +4,9 @@ Starting Python and importing takes several times as long as most calls of the p
 has arguments, streams, a folder and an environment of its own, like any other, and runs `console` from its beginning.
 What a start of Python reads from its surroundings is that of the process it is forked from: `can_fork` says whether a
 call is such that this makes no difference.
+
+Half of the processor time of a suite of one item is the start of the interpreter that its workers are forked from. A
+call that may have workers has a `_Spare` for it: a second fork, from before the call began, which becomes this process.
 """
 
 import atexit
@@ -18,7 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -35,6 +38,8 @@ _LEFT_OUT = (
     "scenario_runner.suite.pytest_plugin",
     "scenario_runner.tosa_sut",
 )
+_WITH_WORKERS = frozenset({"diff", "reduce", "test"})  # commands
+_MOST_DESCRIPTORS = 8
 
 
 class Forks:
@@ -109,8 +114,73 @@ def _umask() -> int:
     return mask
 
 
-def serve(control: socket.socket) -> None:
-    """Fork for each request, one after the other. Returns in the forked process; ends when nobody asks any more."""
+class _Spare:
+    """A fork of this process that waits for the code of the one interpreter that it stands for. It ends with this
+    process if there is none."""
+
+    def __init__(self) -> None:
+        self.code = ""  # in the fork, once it is to run
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process = os.fork()
+        with theirs:
+            if not self._process:
+                self._control.close()
+                self._become(theirs)
+
+    def run(self, code: str, env: Mapping[str, str], streams: Sequence[int], numbers: Sequence[int]) -> int:
+        """Run code with these standard streams, and with the descriptors of these numbers; returns the process."""
+        request = pickle.dumps((code, dict(env), os.getcwd(), numbers))
+        with self._control:
+            socket.send_fds(self._control, [request], [*streams, *numbers])
+        return self._process
+
+    def _become(self, control: socket.socket) -> None:
+        request, received, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, _MOST_DESCRIPTORS)
+        if not request:
+            os._exit(0)
+        control.close()  # its number may be one of those below
+        self.code, env, folder, numbers = pickle.loads(request)
+        free = max(*received, *numbers) + 1
+        for number, descriptor in enumerate(received, free):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        for number, descriptor in zip((*range(3), *numbers), range(free, free + len(received)), strict=True):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        _begin(["-c"], folder, env)
+
+
+class _Popen(subprocess.Popen):
+    """Like Popen, but the first interpreter that is to run code is the spare."""
+
+    spare: _Spare | None = None
+
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others):
+        (*_, read, p2cwrite, c2pread, out, errread, err), group = others[:9], others[-1]
+        spare = type(self).spare
+        if spare is None or args[:3] != [sys.executable, "-P", "-c"]:
+            super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others)
+            return
+        type(self).spare = None
+        streams = [number if number >= 0 else stream for stream, number in enumerate((read, out, err))]
+        self.pid = spare.run(args[3], os.environ if env is None else env, streams, pass_fds)
+        self._child_created = True
+        if group is not None and group >= 0:
+            os.setpgid(self.pid, group)
+        self._close_pipe_fds(read, p2cwrite, c2pread, out, errread, err)
+
+
+def _begin(arguments: list[str], folder: str, env: Mapping[str, str]) -> None:
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = arguments
+
+
+def serve(control: socket.socket) -> str | None:
+    """Fork for each request, one after the other. Ends when nobody asks any more.
+
+    Returns in the forked process; the code to run in one that is no call of the program."""
     while True:
         request, streams, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 3)
         if not request:
@@ -123,12 +193,15 @@ def serve(control: socket.socket) -> None:
                 os.dup2(stream, number)
                 os.close(stream)
             os.umask(mask)
-            os.chdir(folder)
-            os.environ.clear()
-            os.environ.update(env)
-            sys.argv = [sys.argv[0], *arguments]
+            _begin([sys.argv[0], *arguments], folder, env)
             sys.path[0] = folder
-            return
+            if not _WITH_WORKERS.isdisjoint(arguments[:1]):
+                spare = _Spare()
+                if spare.code:
+                    return spare.code
+                _Popen.spare = spare
+                subprocess.Popen = _Popen
+            return None
         for stream in streams:
             os.close(stream)
         control.send(b"%d" % process)
@@ -144,7 +217,10 @@ if __name__ == "__main__":
             import_module(module.name)
     gc.freeze()  # a search for garbage in a forked process would copy the pages of all that was imported
     try:
-        serve(socket.socket(fileno=int(sys.argv[1])))
+        code = serve(socket.socket(fileno=int(sys.argv[1])))
     except KeyboardInterrupt:
         os._exit(130)
-    console()
+    if code is None:
+        console()
+    else:
+        exec(code, {"__name__": "__main__"})
