@@ -96,27 +96,19 @@ def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile
 
 def _scenario(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFile | Scenario | ScenarioRunnerError:
     """A scenario file with the values of its parameters, or what `RunFile` has in its place."""
-    if is_stream(path):
-        return _read(ParameterizedFile(path, parameters))
-    with suppress(OSError, ValueError):
-        if b"${" in read_file(path, MAX_SCENARIO_BYTES):
-            from scenario_runner.suite.discovery import item_of
-            from scenario_runner.suite.parameters import values_of_scenario
-
-            try:
-                parameters = values_of_scenario(item_of(os.path.abspath(path), path, root=os.getcwd()), parameters)
-            except ScenarioRunnerError as error:
-                return error
-    return ParameterizedFile(path, parameters) if parameters else path
-
-
-def _read(path: str | ParameterizedFile) -> Scenario | ScenarioRunnerError:
-    from scenario_runner.scenario import load
-
     try:
-        return load(path)
+        if is_stream(path):
+            from scenario_runner.scenario import load
+
+            return load(path, parameters)
+        with suppress(OSError, ValueError):
+            if b"${" in read_file(path, MAX_SCENARIO_BYTES):
+                from scenario_runner.suite.discovery import scenario_with
+
+                return scenario_with(path, parameters)
     except ScenarioRunnerError as error:
         return error
+    return ParameterizedFile(path, parameters) if parameters else path
 
 
 def _own_folders(files: Sequence[str]) -> dict[str, str]:

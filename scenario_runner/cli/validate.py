@@ -4,18 +4,22 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scenario_runner import version
 from scenario_runner.cli.arguments import compiler_arguments
 from scenario_runner.cli.messages import set_up_logging, write_finding
-from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors import UsageError
 from scenario_runner.files.output import check_destination
-from scenario_runner.files.source import ParameterizedFile, is_model, is_stream
+from scenario_runner.files.source import is_model
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.sarif import sarif, write_file
+from scenario_runner.scenario import Scenario, load
+from scenario_runner.suite.discovery import item_at, scenario_with
+from scenario_runner.suite.parameters import variants
+from scenario_runner.suite.records import Item
 from scenario_runner.text import counted, one_line
 from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
 
@@ -37,20 +41,18 @@ def main(options: argparse.Namespace) -> int:
         check_destination(options.sarif)
     if options.watch:
         from scenario_runner.cli.watch import Files, check_watchable, watch  # the imports of suites
-        from scenario_runner.suite.discovery import item_of
         from scenario_runner.suite.hashes import dependencies, file_hash, sources_of
 
         def reads() -> Files:
             files = {options.against: file_hash(options.against)} if options.against is not None else {}
             for file in options.files:
-                item = item_of(os.path.abspath(file), file, root=os.getcwd())
-                if is_model(file):
-                    files.update(dependencies(item))
-                    continue
-                # which have the parameters
-                files.update((path, file_hash(path)) for path in (item.expectations, *item.defaults) if path)
-                for path in _with_parameters(file, dict(options.set)):
-                    files.update(sources_of(file, (), getattr(path, "parameters", {})))
+                for item in _items(file, options):
+                    if is_model(file):
+                        files.update(dependencies(item))
+                        continue
+                    # which have the parameters
+                    files.update((path, file_hash(path)) for path in (item.expectations, *item.defaults) if path)
+                    files.update(sources_of(file, (), item.parameters))
             return files
 
         check_watchable(options.files)
@@ -68,13 +70,10 @@ def _validate(options: argparse.Namespace) -> int:
     settings = Options(compiler, options.hazards, device, options.output, options.sandbox, options.strict)
     validations = []
     for file in options.files:
-        if is_model(file):
-            from scenario_runner.suite.expectations.models import load_model
-
-            found = [validate_file(file, settings, load_model)]
-        else:
-            found = [validate_file(path, settings) for path in _with_parameters(file, dict(options.set))]
-        for validation in found:
+        for item in _items(file, options):
+            validation = validate_file(
+                file, settings, _load_model if is_model(file) else partial(_load, item.parameters)
+            )
             validations.append(validation)
             if options.format == "text":
                 _show(validation)
@@ -97,19 +96,20 @@ def _validate(options: argparse.Namespace) -> int:
     return next((validation.exit_code for validation in validations if validation.exit_code), 0)
 
 
-def _with_parameters(file: str, parameters: Mapping[str, Any]) -> list[str | ParameterizedFile]:
-    """A scenario with the values of its parameters, or with each combination that its expectations offer."""
-    if is_stream(file):
-        return [ParameterizedFile(file, parameters)]
-    from scenario_runner.suite.discovery import item_of
-    from scenario_runner.suite.parameters import scenario_path, values_of_scenario, variants
+def _items(file: str, options: argparse.Namespace) -> list[Item]:
+    """The item of a file with the values of --set, or those of each combination that its expectations offer."""
+    item = item_at(file)
+    return [item._replace(parameters=dict(options.set))] if options.set else variants(item)
 
-    item = item_of(os.path.abspath(file), file, root=os.getcwd())
-    if parameters:
-        with suppress(ScenarioRunnerError):  # which the validation reports
-            parameters = values_of_scenario(item, parameters)
-        return [ParameterizedFile(file, parameters)]
-    return [scenario_path(variant._replace(path=file)) for variant in variants(item)]
+
+def _load(parameters: Mapping[str, Any], file: str) -> Scenario:
+    return load(scenario_with(file, parameters))
+
+
+def _load_model(file: str) -> Scenario:
+    from scenario_runner.suite.expectations.models import load_model
+
+    return load_model(file)
 
 
 def _show(validation: Validation) -> None:

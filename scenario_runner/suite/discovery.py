@@ -4,14 +4,15 @@ expectations, inputs of models, and defaults of a folder."""
 import os
 import re
 import stat
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache, lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from scenario_runner.files.source import is_model, is_stream, read_file, reason_of
-from scenario_runner.suite.parameters import variants
+from scenario_runner.files.source import ParameterizedFile, is_model, is_stream, read_file, reason_of
+from scenario_runner.suite.parameters import FILES_KEPT, file_text, values_of_scenario, variants
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
 from scenario_runner.text import close_files_help
@@ -46,6 +47,9 @@ class Discovery:
         self.ids: set[str] = set()
         """The ids of the items found so far."""
         self._searched: dict[str, str] = {}
+        # what the items of a folder share is read once
+        self._text = lru_cache(FILES_KEPT)(file_text)
+        self._suite_files = cache(partial(suite_files, root=self._root))
 
     def items(self, paths: Iterable[str]) -> Iterator[Item]:
         """Yield the items as they are found."""
@@ -142,7 +146,9 @@ class Discovery:
         if not _is_plain(id):
             self._not_plain(None, path)
             return
-        items = {item.id: item for item in variants(item_of(path, id, beside, self._root))}
+        defaults = self._suite_files(os.path.dirname(path))
+        one = Item(id, path, expectations_file(path, beside), defaults)
+        items = {item.id: item for item in variants(one, self._text)}
         if variant and id + variant not in items:
             names = ", ".join(item.variant for item in islice(items.values(), _MOST_SHOWN)) or "no parameters"
             message = f"no combination of parameters is called {variant}"
@@ -175,10 +181,21 @@ def listed(item: Item) -> str:
     return f"./{item.id}" if item.id[0] == "#" or item.id[0].isspace() else item.id
 
 
-def item_of(path: str, id: str, beside: Container[str] | None = None, root: str | None = None) -> Item:
-    """Make the item of a scenario or a model, with the files beside it. ``beside`` has the names in its folder, if they
-    are known; defaults above ``root`` do not count for an item in it."""
-    return Item(id, path, expectations_file(path, beside), suite_files(path, root))
+def item_of(path: str, id: str, root: str | None = None) -> Item:
+    """Make the item of a scenario or a model, with the files beside it; defaults above ``root`` do not count for an
+    item in it."""
+    return Item(id, path, expectations_file(path), suite_files(os.path.dirname(os.path.abspath(path)), root))
+
+
+def item_at(path: str) -> Item:
+    """Make the item of a scenario or a model of a command line."""
+    return item_of(os.path.abspath(path), path, os.getcwd())
+
+
+def scenario_with(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFile:
+    """The path of a scenario of a command line with the values that it uses. Raises as `values_of_scenario`."""
+    values = parameters if is_stream(path) else values_of_scenario(item_at(path), parameters)
+    return ParameterizedFile(path, values) if values else path
 
 
 def is_item(path: str, beside: Container[str] | None = None) -> bool:
@@ -249,10 +266,10 @@ def _is_there(path: str, beside: Container[str] | None) -> bool:
     return os.path.lexists(path) if beside is None else os.path.basename(path) in beside
 
 
-def suite_files(path: str, root: str | None = None) -> tuple[str, ...]:
+def suite_files(folder: str, root: str | None = None) -> tuple[str, ...]:
     """Find the files ``suite.json`` with defaults in the folder of a scenario and in those above, up to ``root``, the
     nearest first."""
-    places, folder = [], os.path.abspath(path)
+    places = [os.path.join(folder, SUITE_FILE)]
     while folder != root and (parent := os.path.dirname(folder)) != folder:  # pathlib takes three times as long
         folder = parent
         places.append(os.path.join(folder, SUITE_FILE))

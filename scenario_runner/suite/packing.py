@@ -33,11 +33,10 @@ from scenario_runner.scenario.contents import file_of
 from scenario_runner.scenario.parameters import replaced
 from scenario_runner.scenario.writing import drop_include_dirs, extension_of, new_name
 from scenario_runner.shaders.source import inlined
-from scenario_runner.suite.discovery import item_of
+from scenario_runner.suite.discovery import item_at
 from scenario_runner.suite.expectations.reading import load as load_expectations
 from scenario_runner.suite.hashes import READ_KEYS, content, expected_files
 from scenario_runner.suite.parameters import KEYS, values_of_scenario
-from scenario_runner.suite.records import Item
 
 _CHUNK_BYTES = 16 << 20
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -64,10 +63,10 @@ def pack(
     Raises ScenarioError for a scenario that is wrong, ExpectationError for expectations that are, FileError for a file
     that cannot be read or written, and UsageError where a file would replace one that is read.
     """
-    files_by_path = {os.path.abspath(path): path for path in paths}
-    items = {name: item_of(path, name, root=os.getcwd()) for path, name in files_by_path.items()}
-    values = {name: values_of_scenario(item, parameters, needs_expectations=True) for name, item in items.items()}
-    scenarios = [load(path, values[path]) for path in files_by_path.values()]
+    scenarios = [
+        load(path, values_of_scenario(item_at(path), parameters, needs_expectations=True))
+        for path in {os.path.abspath(path): path for path in paths}.values()
+    ]
     packing = _Packing(scenarios, parameters)
     names = [packing.add(scenario) for scenario in scenarios]
     packing.files = {name: _of_bytes(data) for name, data in more.items()} | packing.files
@@ -128,7 +127,7 @@ class _Packing:
                         path = os.path.normpath(os.path.join(scenario.base_dir, name))
                         folders += [os.path.dirname(path)] * is_source
                         self._reserve(path)
-            folders += [scenario.base_dir, *map(os.path.dirname, _item_of(scenario).defaults)]
+            folders += [scenario.base_dir, *map(os.path.dirname, item_at(str(scenario.path)).defaults)]
         self._root = os.path.commonpath(folders)
 
     def _reserve(self, path: str) -> None:
@@ -139,22 +138,20 @@ class _Packing:
     def add(self, scenario: Scenario) -> str:
         """Add a scenario and what it reads; returns its path in the folder. Raises as `pack` does."""
         path, folder = os.path.abspath(str(scenario.path)), scenario.base_dir
-        item = _item_of(scenario)._replace(parameters=self._parameters)
+        item = item_at(path)._replace(parameters=self._parameters)
         load_expectations(item)  # which says what is wrong
         for file in expected_files(item):  # and the defaults
             self._add(folder, file)
         if item.expectations is not None:
             text = content(item.expectations).decode("utf-8-sig")
-            self._add_json(folder, item.expectations, text, self._parameters, self._with_relative_files)
-        return self._add_json(folder, path, scenario.text or "", scenario.parameters, partial(self._plain, scenario))
+            self._add_json(folder, item.expectations, text, self._with_relative_files)
+        return self._add_json(folder, path, scenario.text or "", partial(self._plain, scenario))
 
-    def _add_json(
-        self, folder: str, path: str, text: str, parameters: Mapping[str, Any], change: Callable[[str, Any], Any]
-    ) -> str:
+    def _add_json(self, folder: str, path: str, text: str, change: Callable[[str, Any], Any]) -> str:
         """Add a JSON file, changed where it has to say something else; returns its path in the packed folder."""
         name = os.path.normpath(os.path.join(os.path.relpath(folder, self._root), self._add(folder, path)))
-        tree = change(folder, json.loads(replaced(text, parameters)))
-        if parameters:
+        tree = change(folder, json.loads(replaced(text, self._parameters)))
+        if self._parameters:
             tree = {key: value for key, value in tree.items() if key not in KEYS}
         if tree != json.loads(text):
             self.files[name] = _of_bytes(json.dumps(tree, indent=2).encode() + b"\n")
@@ -224,11 +221,6 @@ class _Packing:
             self.files[name] = _of_file(file) if text is None else _of_bytes(text)
             self._reserve(os.path.join(self._root, name))
         return os.path.relpath(os.path.join(self._root, self._names[file, text]), folder).replace(os.sep, "/")
-
-
-def _item_of(scenario: Scenario) -> Item:
-    path = os.path.abspath(str(scenario.path))
-    return item_of(path, path, root=os.getcwd())
 
 
 def _pushed_sizes(scenario: Scenario) -> dict[str, int]:

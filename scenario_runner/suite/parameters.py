@@ -3,8 +3,9 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import count, product
 from math import prod
 from typing import Any, Final
@@ -19,32 +20,48 @@ from scenario_runner.text import close_names, did_you_mean
 KEY: Final = "parameters"
 KEYS: Final = (KEY, "exclude")
 MOST_COMBINATIONS: Final = 10_000
+FILES_KEPT: Final = 16
 _LONGEST_TEXT: Final = 100  # of a value in the name of an item
 
 
-def variants(item: Item) -> list[Item]:
+def file_text(path: str | None) -> str:
+    """The text of a scenario or its expectations; empty where it cannot be read, which is for others to report."""
+    with suppress(OSError, ValueError):
+        if path and not is_model(path) and not is_stream(path):
+            return read_file(path, MAX_SCENARIO_BYTES).decode("utf-8-sig")
+    return ""
+
+
+def variants(item: Item, read: Callable[[str | None], str] = file_text) -> list[Item]:
     """The items of all combinations, in their order; the item itself where there are none, or they are wrong: its run
-    says why."""
-    declared = _declared(item)
-    if declared is None:
+    says why. ``read`` is `file_text`, or keeps what it read."""
+    text = _declared(item, read)[1]
+    used = frozenset((*uses(read(item.path)), *uses(read(item.expectations)))) if text else frozenset()
+    if not used or not os.path.exists(item.path):
         return [item]
+    return [
+        item._replace(id=f"{item.id}[{id}]", parameters=values, variant=f"[{id}]")
+        for id, values in _combinations_of(text, used)
+    ] or [item]
+
+
+@lru_cache(FILES_KEPT)
+def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[str, Any]]]:
+    """The ids and values of the combinations that a file offers of used parameters; none where it is wrong."""
     from pydantic import ValidationError  # heavy, as the model is
 
     from scenario_runner.suite.expectations.model import Parameters
 
     try:
-        model = Parameters.model_validate({key: declared[1][key] for key in KEYS if key in declared[1]})
+        model = Parameters.model_validate(_tree(text))
     except ValidationError:
-        return [item]
-    names = _used(item, model.parameters)
-    if not names or any(problems_of(model.parameters, model.exclude)):
-        return [item]
-    chosen = list(combinations({name: model.parameters[name] for name in names}, model.exclude))
+        return []
+    lists = {name: values for name, values in model.parameters.items() if name in used}
+    if not lists or any(problems_of(model.parameters, model.exclude)):
+        return []
+    chosen = list(combinations(lists, model.exclude))
     ids = _distinct(["-".join(_text(*part) for part in combination) for combination in chosen])
-    return [
-        item._replace(id=f"{item.id}[{id}]", parameters={name: value for name, _, value in combination})
-        for id, combination in zip(ids, chosen, strict=True)
-    ] or [item]
+    return [(id, {name: value for name, _, value in parts}) for id, parts in zip(ids, chosen, strict=True)]
 
 
 def combinations(
@@ -52,8 +69,10 @@ def combinations(
 ) -> Iterator[tuple[tuple[str, int, Any], ...]]:
     """Yield the combinations that no entry of ``exclude`` is a part of, as names, indices and values."""
     lists = [[(name, index, value) for index, value in enumerate(values)] for name, values in parameters.items()]
+    entries = [{name: json.dumps(value) for name, value in entry.items()} for entry in exclude]  # 1 is not true
     for combination in product(*lists):
-        if not is_excluded({name: value for name, _, value in combination}, exclude):
+        texts = {name: json.dumps(value) for name, _, value in combination} if entries else {}
+        if not any(entry.items() <= texts.items() for entry in entries):
             yield combination
 
 
@@ -74,22 +93,13 @@ def problems_of(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mappi
             if name not in parameters:
                 close = did_you_mean(close_names(name, parameters, most=1))
                 yield problem(f"/exclude/{index}/{name}", f"{name!r:.60} is no parameter{close}")
-            elif not is_excluded({name: value}, [{name: offered} for offered in parameters[name]]):
+            elif json.dumps(value) not in map(json.dumps, parameters[name]):
                 yield problem(f"/exclude/{index}/{name}", f"{text_of(value):.60} is no value of {name!r}")
 
 
 def scenario_path(item: Item) -> str | ParameterizedFile:
     """The path of the scenario of an item, with the values that it uses."""
-    if not item.parameters:
-        return item.path
-    names = _uses_of(item.path)
-    return ParameterizedFile(item.path, {name: item.parameters[name] for name in item.parameters if name in names})
-
-
-def is_excluded(values: Mapping[str, Any], exclude: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a combination has all values of an entry. JSON tells 1 from true."""
-    texts = {name: json.dumps(value) for name, value in values.items()}
-    return any(all(texts.get(name) == json.dumps(value) for name, value in entry.items()) for entry in exclude)
+    return ParameterizedFile(item.path, values_of_scenario(item, item.parameters)) if item.parameters else item.path
 
 
 def values_of_scenario(
@@ -100,46 +110,37 @@ def values_of_scenario(
     Raises ScenarioError where the scenario, or its expectations if they are needed, lack values that these offer;
     messages begin with the id.
     """
-    path, tree = _declared(item) or ("", {KEY: {}})
-    file, text = os.path.basename(path), _text_of(item.path)
-    offered = tree[KEY].items() if isinstance(tree[KEY], dict) else ()
-    lists = {name: values for name, values in offered if isinstance(values, list)}
-    offers = {name: f" ({file} has {', '.join(map(text_of, values)):.200})" for name, values in lists.items()}
-    if uses(text).keys() & offers.keys() - parameters.keys():
-        raise ScenarioError(unset(text, item.id, parameters, offers))
-    check_text = _text_of(item.expectations) if needs_expectations and item.expectations else ""
-    if uses(check_text).keys() & offers.keys() - parameters.keys():
-        raise ScenarioError(unset(check_text, item.expectations, parameters, offers))
+    path, check = _declared(item, file_text)
+    offered = _tree(check).get(KEY)
+    lists = (
+        {name: values for name, values in offered.items() if isinstance(values, list)}
+        if isinstance(offered, dict)
+        else {}
+    )
+    has = f"{os.path.basename(path)} has"
+    offers = {name: f" ({has} {', '.join(map(text_of, values)):.200})" for name, values in lists.items()}
+    text = file_text(item.path)
+    check = file_text(item.expectations) if needs_expectations else ""
+    for name, content in ((item.id, text), (item.expectations, check)):
+        if uses(content).keys() & offers.keys() - parameters.keys():
+            raise ScenarioError(unset(content, name, parameters, offers))
     return {name: value for name, value in parameters.items() if name in uses(text) or name not in lists}
 
 
-def _declared(item: Item) -> tuple[str, dict[str, Any]] | None:
-    """The nearest file that has parameters for an item, and its data; None where none has, or it is not JSON."""
-    for path in filter(None, (item.expectations, *item.defaults)):
-        text = _text_of(path)
-        if f'"{KEY}"' in text:  # also in other places
-            with suppress(ValueError, RecursionError):
-                tree = json.loads(text)
-                if isinstance(tree, dict) and KEY in tree:
-                    return path, tree
-    return None
+def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:
+    """The nearest file that has parameters for an item, and its text; both are empty where none has."""
+    paths = (path for path in (item.expectations, *item.defaults) if path)
+    return next(((path, text) for path in paths if _tree(text := read(path))), ("", ""))
 
 
-def _text_of(path: str) -> str:
-    """The text of a file; empty where it cannot be read, which is for others to report."""
-    with suppress(OSError, ValueError):
-        return read_file(path, MAX_SCENARIO_BYTES).decode("utf-8-sig")
-    return ""
-
-
-def _uses_of(path: str) -> Mapping[str, int]:
-    return {} if is_model(path) or is_stream(path) else uses(_text_of(path))
-
-
-def _used(item: Item, names: Mapping[str, Any]) -> list[str]:
-    """List the names that a scenario or its expectations use."""
-    used = {*_uses_of(item.path), *uses(_text_of(item.expectations) if item.expectations else "")}
-    return [name for name in names if name in used]
+@lru_cache(FILES_KEPT)
+def _tree(text: str) -> dict[str, Any]:
+    """The keys of a file about parameters; none where it has no parameters, or is not JSON."""
+    with suppress(ValueError, RecursionError):
+        tree = json.loads(text) if f'"{KEY}"' in text else None  # also in other places
+        if isinstance(tree, dict) and KEY in tree:
+            return {key: tree[key] for key in KEYS if key in tree}
+    return {}
 
 
 def _text(name: str, index: int, value: Any) -> str:
@@ -151,11 +152,10 @@ def _text(name: str, index: int, value: Any) -> str:
 
 def _distinct(ids: list[str]) -> Iterator[str]:
     """Ids of which equal ones are numbered, as pytest does it."""
-    counts = Counter(ids)
-    taken = {id for id in ids if counts[id] == 1}
+    counts, taken = Counter(ids), set(ids)
     for id in ids:
         if counts[id] > 1:
             stem = f"{id}_" if id[-1:].isdigit() else id
-            id = next(name for name in (f"{stem}{number}" for number in count()) if name not in taken)
+            id = next(name for number in count() if (name := f"{stem}{number}") not in taken)
             taken.add(id)
         yield id

@@ -37,7 +37,7 @@ class Item(NamedTuple):
     the suite where it lies below it. ``path`` is the absolute path of the scenario, and ``expectations`` that of the
     file with its expectations, or None where the scenario has them, or has none. ``defaults`` are the files
     ``suite.json`` of its folder and of those above, the nearest first. ``parameters`` are the values of one combination
-    by name; then the id ends with them in brackets.
+    by name; then the id ends with ``variant``, them in brackets: ``[4-true]``.
     """
 
     id: str
@@ -45,13 +45,7 @@ class Item(NamedTuple):
     expectations: str | None = None
     defaults: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = _NOTHING
-
-    @property
-    def variant(self) -> str:
-        """The end of the id that tells combinations of one scenario apart: ``[4-true]``."""
-        if not self.parameters:
-            return ""
-        return next(self.id[at:] for at in range(len(self.id), -1, -1) if self.path.endswith(self.id[:at]))
+    variant: str = ""
 
 
 class OutputCheck(NamedTuple):

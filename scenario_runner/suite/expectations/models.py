@@ -12,7 +12,7 @@ from scenario_runner.files.source import ParameterizedFile, is_model
 from scenario_runner.run.bare_model import BareModel, Kind
 from scenario_runner.scenario import Scenario
 from scenario_runner.scenario.loader import as_scenario
-from scenario_runner.suite.discovery import MODEL_KEYS, inputs_folder, item_of
+from scenario_runner.suite.discovery import MODEL_KEYS, inputs_folder, item_at
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.parameters import scenario_path
 from scenario_runner.suite.records import Item
@@ -39,7 +39,7 @@ def scenario_of(item: Item, expectations: Expectations) -> str | ParameterizedFi
 
 def load_model(path: str) -> Scenario:
     """The scenario that a suite runs for a model. Raises as `reading.load` and `scenario_of` do."""
-    item = item_of(os.path.abspath(path), path, root=os.getcwd())
+    item = item_at(path)
     return as_scenario(scenario_of(item, load(item)))
 
 
