@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.messages import show_first, show_table
+from scenario_runner.cli.test import given
 from scenario_runner.cli.view import error_text, show_difference, show_errors
 from scenario_runner.errors import UsageError
+from scenario_runner.files.output import check_destination
 from scenario_runner.files.source import is_model
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex, read_index
 from scenario_runner.suite.device_dumps import DeviceDump, dump_on
+from scenario_runner.suite.discovery import scenario_with
 from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import counted, one_line
 from scenario_runner.viewing.difference import Compared, Difference, Scenarios, Tolerance, compared, scenarios
@@ -27,8 +31,12 @@ _KEYS = ("iteration", "command", "command_kind", "pointer", "segment", "resource
 
 def main(options: argparse.Namespace) -> int:
     """Returns 0 where nothing differs by more than the tolerance, else 1. Raises FileError and UsageError."""
+    if options.png is not None:
+        check_destination(options.png)
     if options.devices is not None:
         return _of_devices(options)
+    if words := given(options.run_actions, options):
+        raise UsageError(f"{words[0].partition('=')[0]} needs --devices", help=_HELP)
     if len(options.paths) != 2:
         raise UsageError(f"expected the folders of two dumps, {len(options.paths)} were given", help=_HELP)
     one, other = map(read_index, options.paths)
@@ -39,10 +47,12 @@ def _of_devices(options: argparse.Namespace) -> int:
     """Run a scenario on two devices, and compare the dumps. Where the run failed on both, the exit code is its own."""
     if len(options.paths) != 1 or is_model(options.paths[0]):
         raise UsageError("--devices takes one scenario file", help=_HELP)
+    scenario = scenario_with(options.paths[0], dict(options.set))
+    arguments = shared_arguments(options)
     kept = nullcontext(options.output) if options.output else temporary_folder()
     with kept as folder:
         dumps = [
-            dump_on(device, options.paths[0], os.path.join(folder, name), options.timeout)
+            dump_on(device, scenario, os.path.join(folder, name), arguments)
             for device, name in zip(options.devices, ("first", "second"), strict=True)
         ]
         commands = max(dump.dumped.commands for dump in dumps)  # one that failed early has none

@@ -282,14 +282,21 @@ def _diff(parser: Parser) -> None:
     parser.usage = "scenario-runner diff DIR DIR [options]\n       scenario-runner diff --devices A B FILE [options]"
     add(parser, "paths DIR", "a folder that --dump-all or --dump-dir named; with --devices a scenario", nargs="*")
     add(parser, "--devices", "run FILE on both, each in a process that may crash", nargs=2, metavar=("A", "B"))
-    limit = f"with --devices: end a run that takes more than S seconds (default: {ITEM_TIMEOUT_S:g})"
-    add(parser, "--timeout S", limit, default=ITEM_TIMEOUT_S)
-    add(parser, "--output DIR", "with --devices: keep the dumps, in DIR/first and DIR/second")
     add(parser, "--png OUT", "write the errors of the first difference as colours to a PNG file")
     shared.add_tolerance_options(parser)
     types = "type of a buffer's bytes, or of all buffers', such as float32 (default: what shaders see in them)"
     add(parser, "--dtype [RESOURCE=]TYPE", types, **REPEATED)
     add(parser, "--json", "print the result as JSON")
+    group = parser.add_argument_group("with --devices")
+    shared.add_parameters_option(group)
+    limit = f"end a run that takes more than S seconds (default: {ITEM_TIMEOUT_S:g})"
+    add(group, "--timeout S", limit, default=ITEM_TIMEOUT_S)
+    add(group, "--output DIR", "keep the dumps, in DIR/first and DIR/second")
+    shared.add_feature_options(group)
+    shared.add_checking_options(group)
+    shared.add_compiler_options(group)
+    parser.set_defaults(device=None, ml_emulation="auto", debug_labels=False, printf=False, printf_size=None)
+    parser.set_defaults(run_actions=group._group_actions)
 
 
 def _cache(parser: Parser) -> None:

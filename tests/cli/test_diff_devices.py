@@ -8,6 +8,7 @@ import imageio.v3
 import numpy
 import pytest
 
+from scenario_runner.errors import UnsupportedError
 from tests.devices import NARROW, WIDE
 from tests.program import Program
 from tests.scenes import Scene, glsl
@@ -74,6 +75,27 @@ def test_a_crash_on_one_device(diff: Program, two_devices: dict[str, str], troub
     assert diff(env=environment).code == 12
 
 
+def test_parameters_and_the_validation_layer(scene: Scene, program: Program) -> None:
+    """The options of a run: values of parameters, and the layer, whose absence is the error of a run."""
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1.0;", FLOATS)).buffer("x", INPUT).dispatch("add", ["x"], ["${n}"])  # type: ignore[list-item]
+    path = scene.write()
+    path.with_name("check.json").write_text(
+        '{"parameters": {"n": [4], "atol": [0]}, "outputs": {"x": {"atol": "${atol}"}}}'
+    )
+    options = ("--devices", "0", "0", path.name, "--set", "n=3", "--set", "atol=1")
+    ended = program("diff", *options, "--validation", "--output", "kept")
+    assert (ended.code, ended.err) == (0, "")
+    kept = numpy.load(scene.folder / "kept" / "second" / "0_dispatch_compute" / "x.npy")
+    assert kept.view("f4").tolist() == (INPUT + numpy.array([1, 1, 1, 0], "f4")).tolist()
+    ended = program("diff", *options, "--validation", env={"VK_LAYER_PATH": str(scene.folder)})
+    assert ended.code == UnsupportedError.exit_code
+    ended = program("diff", *options[:4])
+    assert (ended.code, "the parameter 'n' is not set\n  help: --set n=VALUE (check.json has 4)" in ended.err) == (
+        3,
+        True,
+    )
+
+
 @pytest.mark.parametrize(
     "arguments, code, message",
     [
@@ -83,6 +105,8 @@ def test_a_crash_on_one_device(diff: Program, two_devices: dict[str, str], troub
         ("--devices 0", 2, "argument --devices: expected 2 arguments"),
         ("--devices 77 0 scenario.json", 8, "there is no device 77; there are 0: "),
         ("--devices 0 0 nothing.json", 4, "nothing.json: cannot read the scenario: no such file or directory"),
+        ("--devices 0 0 scenario.json --png /dev/full", 4, "/dev/full: is a pipe, a device or a socket"),
+        ("one two --set n=1", 2, "--set needs --devices"),
         ("one", 2, "expected the folders of two dumps, 1 were given"),
     ],
 )
