@@ -43,6 +43,29 @@ def of_scenario() -> dict[str, Any]:
     return schema
 
 
+_USE = r"\$\{[A-Za-z_][A-Za-z_0-9]*\}"
+_NOT_SCHEMAS = ("default", "enum", "examples", "not", "propertyNames")
+
+
+def with_parameters(schema: Any) -> Any:
+    """The same schema, which accepts `${name}` in place of all but objects and arrays of them, and within strings."""
+    if isinstance(schema, list):
+        return list(map(with_parameters, schema))
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: part if key in _NOT_SCHEMAS else with_parameters(part) for key, part in schema.items()}
+    types = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type")
+    items = schema.get("items", {})
+    has_objects = "$ref" in items or items.get("type") == "object"
+    if isinstance(types, list) and not {"object", "string"} & {*types} and not has_objects:
+        schema |= {"type": [*types, "string"], "pattern": f"^{_USE}$"}  # which is for strings alone
+    elif isinstance(schema.get("pattern"), str):
+        schema["pattern"] = f"(?:{schema['pattern']})|{_USE}"
+    if isinstance(schema.get("enum"), list):
+        schema["anyOf"] = [{"enum": schema.pop("enum")}, {"pattern": _USE}]
+    return schema
+
+
 SCHEMAS: dict[Path, Callable[[], dict[str, Any]]] = {
     _FOLDER / "scenario.schema.json": of_scenario,
     _FOLDER / "expectations.schema.json": of_expectations,
@@ -55,6 +78,8 @@ SCHEMAS: dict[Path, Callable[[], dict[str, Any]]] = {
 def text(path: Path) -> str:
     """A file as it should be."""
     schema = SCHEMAS[path]()
+    if path.name != "custom-op.schema.json":
+        schema = with_parameters(schema)
     dialect = schema.pop("$schema")
     id = f"urn:scenario-runner:schema:{path.name.removesuffix('.schema.json')}:{_VERSION}"
     return json.dumps({"$schema": dialect, "$id": id, **schema}, indent=2) + "\n"

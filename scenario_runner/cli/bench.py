@@ -31,6 +31,7 @@ from scenario_runner.progress import PHASES, Clock
 from scenario_runner.run.timings import Timings
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
+from scenario_runner.suite.discovery import scenario_with
 from scenario_runner.text import counted, one_line
 
 SCHEMA: Final = 1
@@ -248,7 +249,7 @@ def _measure(runner: Runner, path: str, options: argparse.Namespace) -> Scenario
     before = Clock()
     with progress.measuring(before):
         with progress.phase("parse", "scenario"):
-            scenario = load(path, dict(options.set))
+            scenario = load(scenario_with(path, dict(options.set)))
         written = [resource.uid for resource in scenario.resources if getattr(resource, "dst", None)]
         prepared = runner.prepare(scenario, outputs=written)
     if options.json is not None:

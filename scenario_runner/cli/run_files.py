@@ -102,7 +102,7 @@ def _scenario(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFi
 
             return load(path, parameters)
         with suppress(OSError, ValueError):
-            if b"${" in read_file(path, MAX_SCENARIO_BYTES):
+            if path.endswith("]") or b"${" in read_file(path, MAX_SCENARIO_BYTES):
                 from scenario_runner.suite.discovery import scenario_with
 
                 return scenario_with(path, parameters)

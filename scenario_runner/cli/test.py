@@ -97,7 +97,7 @@ def settle(options: Namespace) -> None:
     Raises UsageError and FileError.
     """
     repeated = given(options.repeated_actions, options)
-    if options.demo and not options.paths:
+    if options.demo and not options.paths and options.root == ".":
         options.paths, options.root = [_DEMO], _DEMO
     _check(options)
     # the lists that verdicts depend on, and what the names in them are relative to
@@ -113,9 +113,11 @@ def _check(options: Namespace) -> None:
     has_results = options.results is not None
     options.resume = options.resume or options.resume_anyway
     mistakes = {
-        "no scenario, folder or list was given: name it before options that take several values": not options.paths,
+        "no scenario, folder or list was given: name it before options that take several values": not (
+            options.paths or options.demo
+        ),
         f"--fraction-start is {start}, expected at most --fraction ({step})": start > step,
-        "--demo is a suite of its own, and PATH names another": options.demo and options.paths != [_DEMO],
+        "--demo is a suite of its own, and PATH or --root names another": options.demo and options.paths != [_DEMO],
         "--demo is a part of the program, whose expectations stay": options.demo and options.update,
         "--resume needs --results, the folder of the run before": options.resume and not has_results,
         "--failed-first needs --results, the folder of the run before": options.failed_first and not has_results,

@@ -68,22 +68,24 @@ def _validate(options: argparse.Namespace) -> int:
         device = read_device(options.against, options.device)
     compiler = CompilerOptions(**compiler_arguments(options))
     settings = Options(compiler, options.hazards, device, options.output, options.sandbox, options.strict)
-    validations = []
+    validations, values = [], []
     for file in options.files:
         for item in _items(file, options):
             validation = validate_file(
                 file, settings, _load_model if is_model(file) else partial(_load, item.parameters)
             )
             validations.append(validation)
+            values.append({"parameters": item.parameters} if item.parameters else {})
             if options.format == "text":
-                _show(validation)
+                _show(validation, item.variant)
     findings = [
         finding._replace(path=finding.path or validation.file)
         for validation in validations
         for finding in validation.findings
     ]
     if options.format == "json":
-        print(json.dumps({"schema": SCHEMA, "files": [validation.as_json() for validation in validations]}, indent=2))
+        files = [validation.as_json() | more for validation, more in zip(validations, values, strict=True)]
+        print(json.dumps({"schema": SCHEMA, "files": files}, indent=2))
     elif options.format == "sarif":
         print(json.dumps(sarif(findings, version.__version__), indent=2))
     if options.annotations is not None:
@@ -112,7 +114,7 @@ def _load_model(file: str) -> Scenario:
     return load_model(file)
 
 
-def _show(validation: Validation) -> None:
+def _show(validation: Validation, variant: str) -> None:
     for finding in validation.findings:
         write_finding(finding)
     if not validation.exit_code:
@@ -120,7 +122,7 @@ def _show(validation: Validation) -> None:
         warnings = validation.count("warning")
         if warnings:
             counts.append(counted(warnings, "warning"))
-        print(f"{one_line(validation.file)}: valid: {', '.join(counts)}")
+        print(f"{one_line(validation.file + variant)}: valid: {', '.join(counts)}")
 
 
 def schema(options: argparse.Namespace) -> None:

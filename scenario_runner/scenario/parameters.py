@@ -39,6 +39,11 @@ def shown(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {text_of(value):.{_MOST_SHOWN}}" for name, value in parameters.items())
 
 
+def as_options(parameters: Mapping[str, Any]) -> list[str]:
+    """Parameters as the words of a command line that set them."""
+    return [f"--set={name}={json.dumps(value)}" for name, value in parameters.items()]
+
+
 def with_parameters(problem: Diagnostic, parameters: Mapping[str, Any]) -> Diagnostic:
     """A diagnostic that says with which parameters it occurs; it may say so already."""
     note = f" (with {shown(parameters)})"

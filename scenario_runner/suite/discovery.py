@@ -3,6 +3,7 @@ expectations, inputs of models, and defaults of a folder."""
 
 import os
 import re
+import shlex
 import stat
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -11,7 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors import UsageError
 from scenario_runner.files.source import ParameterizedFile, is_model, is_stream, read_file, reason_of
+from scenario_runner.scenario.parameters import as_options
 from scenario_runner.suite.parameters import FILES_KEPT, file_text, values_of_scenario, variants
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.records import Item
@@ -167,7 +171,7 @@ class Discovery:
 
 def _split(path: str) -> tuple[str, str]:
     """Split the name of an item into the path and the combination behind it: ``a.json[4]``."""
-    ends = (at for at, letter in enumerate(path) if letter == "[" and path.endswith("]"))
+    ends = (at for at, letter in enumerate(path) if letter == "[")
     end = next((at for at in ends if os.path.isfile(path[:at])), len(path))
     return (path, "") if os.path.lexists(path) else (path[:end], path[end:])
 
@@ -188,8 +192,15 @@ def item_of(path: str, id: str, root: str | None = None) -> Item:
 
 
 def item_at(path: str) -> Item:
-    """Make the item of a scenario or a model of a command line."""
-    return item_of(os.path.abspath(path), path, os.getcwd())
+    """Make the item of a scenario or a model of a command line. Raises UsageError for the name of a combination."""
+    file, variant = _split(path)
+    item = item_of(os.path.abspath(file), file, os.getcwd())
+    if variant:
+        values = next((item.parameters for item in variants(item) if item.variant == variant), {})
+        help = shlex.join([file, *as_options(values)]) if values else f"{file} --set NAME=VALUE"
+        message = "is the name of an item of a suite, expected a file"
+        raise UsageError(Diagnostic(UsageError.code, "error", None, message, help, path))
+    return item
 
 
 def scenario_with(path: str, parameters: Mapping[str, Any]) -> str | ParameterizedFile:

@@ -63,9 +63,26 @@ def test_files_of_the_examples():
 def test_values_that_editors_offer(kind, name, offered, refused):
     """Values that a key can have are listed where there are some."""
     key = COMMITTED["scenario"]["$defs"][kind]["properties"][name]
-    choices = key.get("enum") or key["examples"]
+    choices = key.get("examples") or key["anyOf"][0]["enum"]
     assert offered in choices
     assert refused not in choices
+
+
+def test_parameters():
+    """`${name}` may stand for all but objects and be a part of a choice; other strings are as wrong as without it."""
+    squares = ROOT / "scenarios" / "parameters" / "squares"
+    scenario, check = (json.loads((squares / name).read_text()) for name in ("squares.json", "squares.check.json"))
+    image = {"uid": "i", "dims": ["${n}", 4], "format": "VK_FORMAT_R${bits}_UINT", "shader_access": "read${access}"}
+    resources = [*scenario["resources"], {"image": image | {"mips": "${mips}"}}]
+    for kind, right, wrong in (
+        ("scenario", {**scenario, "resources": resources}, {**scenario, "resources": "${n}"}),
+        ("scenario", scenario, {**scenario, "resources": [{"image": image | {"mips": "4"}}]}),
+        ("scenario", scenario, {**scenario, "resources": [{"image": image | {"shader_access": "${access"}}]}),
+        ("expectations", check | {"timeout": "${s}"}, check | {"timeout": "${s} s"}),
+        ("suite", {"repeat": "${n}", "tolerances": {"nan": "${nan}"}}, {"tolerances": {"nan": "nan"}}),
+    ):
+        validator = Draft202012Validator(COMMITTED[kind])
+        assert (validator.is_valid(right), validator.is_valid(wrong)) == (True, False)
 
 
 def test_wrong_expectations_in_a_scenario():

@@ -20,6 +20,6 @@ def test_a_parameter_of_the_expectations_alone(program: Program, tmp_path: Path)
     assert "the parameter 'end' is not set" in ended.err
     assert program("pack", "a.json", "--output", "out", *values, "--set", "end=npy").code == 0
     assert (tmp_path / "out" / "expected" / "int_4.npy").exists()
-    for command in ("run", "validate"):
-        assert program(command, "a.json", *values, "--set", "end=npy").code == 0
+    for command in (["run"], ["validate"], ["bench", "--repeat", "1", "--warmup", "0"]):
+        assert program(command[0], "a.json", *command[1:], *values, "--set", "end=npy").code == 0
     assert "int too large" not in program("validate", "a.json", *values, "--set", f"factor={10**400}").err

@@ -263,7 +263,10 @@ def test_a_value_with_a_slash(program: Program, tmp_path: Path) -> None:
 def test_validate(program: Program, tmp_path: Path) -> None:
     """Without --set, each combination is checked."""
     write(tmp_path)
-    assert program("validate", "a.json").out == "a.json: valid: 2 resources, 1 command\n" * 3
+    valid = "valid: 2 resources, 1 command\n"
+    assert program("validate", "a.json").out == "".join(f"a.json{id}: {valid}" for id in IDS)
+    shown = json.loads(program("validate", "a.json", "--format", "json").out)
+    assert [file["parameters"]["n"] for file in shown["files"]] == [4, 8, 4]
     assert program("validate", "a.json", "--set", "type=int", "--set", "n=1", "--set", "factor=1").code == 0
     write(tmp_path, check={**CHECK, "parameters": {**CHECK["parameters"], "n": [4, 0, 8]}})  # type: ignore[dict-item]
     ended = program("validate", "a.json")
@@ -338,14 +341,31 @@ def test_a_parameter_that_nothing_uses(program: Program, tmp_path: Path) -> None
 
 
 def test_an_unknown_combination(tmp_path: Path) -> None:
-    """It is a problem of the suite that says which there are."""
+    """It is one problem of the suite that says which there are; for a file that does not exist there is one item."""
+    path = write(tmp_path)
+    for variant in ("[float]", "[float"):
+        problems = Collected()
+        assert list(Discovery(str(tmp_path), problems).items([f"{path}{variant}"])) == []
+        (shown,) = problems.shown
+        assert f"no combination of parameters is called {variant}" in shown
+        assert shown.startswith("SR-SUITE-017")
+        assert problems.diagnostics[0].help == f"there are {', '.join(IDS)}"
+    path.unlink()
+    assert ids_of(tmp_path, "a.json") == ["a.json"]
+
+
+@pytest.mark.parametrize(
+    "command", [["run"], ["validate"], ["bench"], ["pack", "--output", "o"], ["diff", "--devices", "0", "0"]]
+)
+def test_the_name_of_an_item_as_a_file(program: Program, tmp_path: Path, command: list[str]) -> None:
+    """The error says how to run it."""
     write(tmp_path)
-    problems = Collected()
-    assert list(Discovery(str(tmp_path), problems).items([f"{tmp_path}/a.json[float]"])) == []
-    (shown,) = problems.shown
-    assert "no combination of parameters is called [float]" in shown
-    assert shown.startswith("SR-SUITE-017")
-    assert problems.diagnostics[0].help == f"there are {', '.join(IDS)}"
+    ended = program(command[0], "a.json[int-4-3]", *command[1:])
+    assert (ended.code, ended.err) == (
+        2,
+        "error: a.json[int-4-3]: is the name of an item of a suite, expected a file\n"
+        "  help: a.json '--set=type=\"int\"' --set=n=4 --set=factor=3\n",
+    )
 
 
 def test_a_file_with_brackets(tmp_path: Path) -> None:

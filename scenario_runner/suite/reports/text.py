@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
@@ -12,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import MissingToolError
 from scenario_runner.files.source import is_model
+from scenario_runner.scenario.parameters import as_options
 from scenario_runner.suite.parameters import scenario_path
 from scenario_runner.suite.records import NOT_RUN, Outcome, OutputCheck, Result
 from scenario_runner.text import counted, one_line, visible
@@ -91,8 +91,7 @@ class Repeat(NamedTuple):
 
     def debug_command(self, result: Result, folder: str) -> str:
         """The command that runs its scenario in a debugger."""
-        values = getattr(scenario_path(result.item), "parameters", {})
-        values = [f"--set={name}={json.dumps(value)}" for name, value in values.items()]
+        values = as_options(getattr(scenario_path(result.item), "parameters", {}))
         path = _path(result, folder).removesuffix(result.item.variant)
         words = [*self.run_options, *self._device(result), *values, path]
         return shlex.join(["gdb", "--args", "python3", "-m", "scenario_runner", "run", "--no-isolate", *words])
