@@ -36,14 +36,15 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path, checkout: Path) ->
 
 
 def test_the_demo(program: Program, shader_cache: Path) -> None:
-    """It passes, as it does from the wheel alone (tools/try_package); with a PATH it is refused."""
+    """It passes, as it does from the wheel alone (tools/try_package); with a PATH or a --root it is refused."""
     ended = program("test", "--demo", "--verbose")
     assert (ended.code, ended.err) == (0, "")
     names = {line.split()[1] for line in ended.out.splitlines() if line.startswith("Pass ")}
     assert names == {"double.json", "picture.json", "refused.json", "sine.json"}
-    ended = program("test", "--demo", "scenarios/basics")
-    assert ended.code == 2
-    assert ended.err.startswith("error: --demo is a suite of its own, and PATH names another\n")
+    for other in (["scenarios/basics"], ["--root", "scenarios"]):
+        ended = program("test", "--demo", *other)
+        assert ended.code == 2
+        assert ended.err.startswith("error: --demo is a suite of its own, and PATH or --root names another\n")
 
 
 def test_an_editable_install_is_a_path(checkout: Path, tmp_path: Path) -> None:
