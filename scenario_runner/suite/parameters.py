@@ -94,7 +94,7 @@ def problems_of(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mappi
                 close = did_you_mean(close_names(name, parameters, most=1))
                 yield problem(f"/exclude/{index}/{name}", f"{name!r:.60} is no parameter{close}")
             elif json.dumps(value) not in map(json.dumps, parameters[name]):
-                yield problem(f"/exclude/{index}/{name}", f"{text_of(value):.60} is no value of {name!r}")
+                yield problem(f"/exclude/{index}/{name}", f"{json.dumps(value):.60} is no value of {name!r}")
 
 
 def scenario_path(item: Item) -> str | ParameterizedFile:

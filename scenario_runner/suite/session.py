@@ -29,7 +29,7 @@ class Place(NamedTuple):
     line: int | None = None
 
 
-class Patterns(list[tuple[re.Pattern[str], Place]]):
+class Patterns(list[tuple[str, re.Pattern[str], Place]]):
     """Regular expressions, one a line, each of which may match anywhere in a name.
 
     A line that is a name matches it, as the brackets of ``add.json[float-4]`` mean something else in an expression.
@@ -37,13 +37,13 @@ class Patterns(list[tuple[re.Pattern[str], Place]]):
 
     def match(self, name: str) -> bool:
         """Return whether one of them matches."""
-        return any(pattern.pattern == name or pattern.search(name) for pattern, _ in self)
+        return any(text == name or pattern.search(name) for text, pattern, _ in self)
 
     def unmatched(self, names: Collection[str]) -> Iterator[tuple[str, Place]]:
         """The patterns that match none of the names."""
-        for pattern, place in self:
-            if pattern.pattern not in names and not any(map(pattern.search, names)):
-                yield pattern.pattern, place
+        for text, pattern, place in self:
+            if text not in names and not any(map(pattern.search, names)):
+                yield text, place
 
 
 def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
@@ -66,7 +66,7 @@ def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
 
 def _compiled(
     lines: Iterable[tuple[str, Place]], problems: SuiteProblems, *including: str
-) -> Iterator[tuple[re.Pattern[str], Place]]:
+) -> Iterator[tuple[str, re.Pattern[str], Place]]:
     """Compile lines, and those of the files that they include; ``including`` are the paths of the files of the lines.
 
     A line that is no regular expression, or that includes its own file, is a problem, and ignored.
@@ -75,10 +75,10 @@ def _compiled(
         path = os.path.join(os.path.dirname(place.path or ""), text)
         if not text.endswith(".txt"):
             try:
-                yield re.compile(text), place
+                yield text, re.compile(text), place
             except (re.error, OverflowError, RecursionError) as error:
                 if text.endswith("]"):  # of a combination of parameters: [int-4-3] is no range
-                    yield re.compile(re.escape(text)), place
+                    yield text, re.compile(re.escape(text)), place
                     continue
                 problems.found("SR-SUITE-001", place.path, f"the pattern {text!r} is invalid: {error}", line=place.line)
         elif os.path.realpath(path) in including:

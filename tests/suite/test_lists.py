@@ -43,6 +43,7 @@ def test_a_line_may_be_a_name(tmp_path: Path, id: str) -> None:
     patterns = read_patterns([written(tmp_path / "skips", f"{id}\n")], problems)
     assert [patterns.match(name) for name in (id, "a.json[5]")] == [True, False]
     assert (list(patterns.unmatched({id})), problems.shown) == ([], [])
+    assert [text for text, _ in patterns.unmatched({"b"})] == [id]
 
 
 def test_a_wrong_pattern(tmp_path: Path) -> None:
