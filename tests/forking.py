@@ -55,11 +55,19 @@ class Forks:
         return _read_at_start(env) == _read_at_start(self._environment) and len(stdin.encode()) < _PIPE_BYTES
 
     def run(
-        self, arguments: list[str], folder: Path, env: Mapping[str, str], stdin: str, timeout_s: float
+        self,
+        arguments: list[str],
+        folder: Path,
+        env: Mapping[str, str],
+        stdin: str,
+        timeout_s: float,
+        *,
+        merged: bool = False,
     ) -> tuple[int, bytes, bytes]:
         """Exit code (minus the signal's number), standard output and standard error of one call; `can_fork` holds.
 
-        Raises subprocess.TimeoutExpired, and ends the process, after ``timeout_s`` seconds.
+        With ``merged``, standard output has both. Raises subprocess.TimeoutExpired, and ends the process, after
+        ``timeout_s`` seconds.
         """
         with self._lock, TemporaryFile() as out, TemporaryFile() as err:
             control = self._started()
@@ -67,7 +75,7 @@ class Forks:
             os.write(writing, stdin.encode())
             os.close(writing)
             request = pickle.dumps((arguments, str(folder), dict(env), _umask()))
-            socket.send_fds(control, [request], [given, out.fileno(), err.fileno()])
+            socket.send_fds(control, [request], [given, out.fileno(), (out if merged else err).fileno()])
             os.close(given)
             process = self._answer(control)
             ready, _, _ = select.select([control], [], [], timeout_s)

@@ -18,10 +18,14 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.program import FORKS
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"(?:^|\n)`([\w./-]+\.\w+)`[^\n]*\n\n$")
+# A call of the program alone, of which a shell would only split the words, and perhaps its exit code.
+CALL = re.compile(r"""(?:scenario-runner|tools/run) ([^|&;<>$`*?~#(){}\[\]\\\n]*)(; echo "exit code \$\?")?""")
 TIMEOUT_S = 120
 
 
@@ -98,6 +102,20 @@ def page(
     return request.param, folder, environment
 
 
+def printed(step: Step, folder: Path, environment: dict[str, str]) -> tuple[str, int]:
+    """What a command or program prints, and its exit code."""
+    if step.kind == "console" and (call := CALL.fullmatch(step.command)) and FORKS.can_fork(environment, ""):
+        code, out, _ = FORKS.run(shlex.split(call[1]), folder, environment, "", TIMEOUT_S, merged=True)
+        return out.decode() + (f"exit code {code}\n" if call[2] else ""), code
+    command = (
+        ["sh", "-c", f"{{ {step.command}\n}} 2>&1"] if step.kind == "console" else [sys.executable, "-c", step.command]
+    )
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    return done.stdout + done.stderr, done.returncode
+
+
 def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None:
     """Each command and program of a page prints what the page shows."""
     path, folder, environment = page
@@ -105,17 +123,9 @@ def test_page_says_what_happens(page: tuple[Path, Path, dict[str, str]]) -> None
         if step.kind == "file":
             (folder / step.command).write_text("\n".join(step.expected) + "\n", encoding="utf-8")
             continue
-        command = (
-            ["sh", "-c", f"{{ {step.command}\n}} 2>&1"]
-            if step.kind == "console"
-            else [sys.executable, "-c", step.command]
-        )
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-        output = done.stdout + done.stderr
+        output, code = printed(step, folder, environment)
         assert pattern_of(step.expected).fullmatch(output), (
             f"{path.name}:{step.line}: {step.command}\nprinted:\n{output}\nexpected:\n" + "\n".join(step.expected)
         )
         if step.kind == "python":
-            assert done.returncode == 0, f"{path.name}:{step.line} ended with {done.returncode}:\n{output}"
+            assert code == 0, f"{path.name}:{step.line} ended with {code}:\n{output}"
