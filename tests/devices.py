@@ -9,7 +9,7 @@ import pytest
 from scenario_runner.doctor.manifests import drivers
 
 NARROW, WIDE = "128 bits", "256 bits"
-"""What the names of the devices end with; gl_SubgroupSize is 4 and 8 on them."""
+"""Ends of the names of the devices, whose gl_SubgroupSize is 4 and 8."""
 _FOLDERS = ("/usr/lib", "/lib", "/usr/local/lib")
 _VARIABLE, _SECOND = b"LP_NATIVE_VECTOR_WIDTH\0", b"LP_SECOND_VECTOR_WIDTH\0"
 

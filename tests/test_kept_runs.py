@@ -166,7 +166,7 @@ def test_what_is_kept_has_bounds(own: Runner, scene: Scene) -> None:
 
 
 def test_arrays_of_a_run_are_let_go(own: Runner, frames: Path) -> None:
-    """What is kept has no content: neither inputs nor results outlive their run."""
+    """Inputs and results do not outlive their run: a kept run has no content."""
     prepared = own.prepare(frames, outputs=["y"])
     references = []
     for step in range(3):

@@ -64,7 +64,7 @@ class DeviceObjects:
         self._stack.close()
 
 
-# What is kept of prepared scenarios: so many runs, with so many bytes of resources and recorded commands together.
+# Limits of the prepared runs that are kept: their number, and the bytes of their resources and recorded commands.
 _MOST_RUNS = 8
 _MOST_RUN_BYTES = 64 << 20
 # Of a recorded command, about.

@@ -178,7 +178,7 @@ def test_names_that_are_alike(folder: Path, program: Program) -> None:
 
 
 def test_a_layer_of_zeros(folder: Path, program: Program) -> None:
-    """Where all that is expected is 0, errors are compared with the tolerance of 1."""
+    """Errors of a layer whose expected values are all 0 are compared with the tolerance of 1."""
     arrays = {name: numpy.zeros_like(array) for name, array in activations().items()}
     (folder / "model.mlir").write_text(model([array * 1e-5 for array in WEIGHTS[:1]] + WEIGHTS[1:]))
     numpy.savez(folder / "expected.npz", first=arrays["first"])

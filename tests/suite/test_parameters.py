@@ -157,7 +157,7 @@ def test_values_in_a_text(text: str, parameters: Any, expected: Any) -> None:
 
 
 def test_names_in_a_text() -> None:
-    """Those that stand for a value, with the place of the string."""
+    """Names that stand for a value are found with the place of their string."""
     assert uses('{"${k}": "$${e} ${n}", "b": "${m}${n}"}') == {"n": 9, "m": 28}
 
 
@@ -206,7 +206,7 @@ def test_an_error_of_the_plan_names_the_values(program: Program, tmp_path: Path)
 
 
 def test_a_text_that_only_looks_like_a_parameter(program: Program, tmp_path: Path) -> None:
-    """Where nothing has values for it, a scenario runs as before."""
+    """A scenario runs as it is if nothing has a value for the name."""
     numpy.save(tmp_path / "${n}.npy", numpy.zeros(1, "u1"))
     write(tmp_path, used(n=[])[0], None)
     assert program("a.json").code == 0

@@ -316,7 +316,7 @@ def test_the_official_harness(tests: Path, tmp_path: Path) -> None:
 
 
 def test_the_official_harness_without_the_converter(tests: Path, tmp_path: Path) -> None:
-    """That is no refusal of a model."""
+    """The harness counts a missing converter as a failure, not as a refusal of the model."""
     only(tests, REFUSED)
     totals = run_harness(tmp_path, **{VARIABLE: str(tmp_path / "nowhere")})
     assert "0 expected_failure" in totals

@@ -178,7 +178,7 @@ def test_arrays_that_do_not_fit() -> None:
 
 
 def test_threads_share_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    """Where several threads judge at a time, standard error is what it was, and has nothing of the verifier."""
+    """Standard error has nothing of the verifier, and is as before, after several threads have judged at a time."""
     rule = TosaRule("EXACT", "FP32", np.arange(1000.0))
 
     def wrong() -> None:
