@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from itertools import islice
@@ -122,6 +122,7 @@ class Discovery:
             return  # another link has led here already
         if len(self._searched) > 1 and NOT_SEARCHED in names:
             return
+        self._report_orphans(folder, names)
         for entry in entries:
             name = entry.name
             try:
@@ -136,6 +137,15 @@ class Discovery:
                 yield from self._folder(entry.path, above | {place})
             elif self._is_item(entry.path, names):
                 yield from self._item(entry.path, names)
+
+    def _report_orphans(self, folder: str, names: Collection[str]) -> None:
+        """Report files with expectations that are beside nothing to expect it of."""
+        for name in filter(is_expectations_file, sorted(names)):
+            stem = name.removesuffix(_FILE).removesuffix(".") or _SCENARIO
+            if not any(stem + extension in names for extension in _EXTENSIONS):
+                message = f"no {stem}.json is beside these expectations, which nothing is compared with"
+                help = f"{_FILE} is for {_SCENARIO}.json, NAME.{_FILE} for NAME.json"
+                self._problems.found("SR-SUITE-018", os.path.join(folder, name), message, help, severity="warning")
 
     def _is_item(self, path: str, beside: Container[str]) -> bool:
         try:

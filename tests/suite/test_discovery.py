@@ -59,6 +59,19 @@ def test_a_folder_is_searched(tree: Tree) -> None:
     assert tree.problems.shown == []
 
 
+def test_expectations_of_no_scenario(tree: Tree) -> None:
+    """A check.json beside a scenario of another name, or one whose scenario was renamed, is a warning."""
+    for name in ("a/add.json", "a/check.json", "a/old.check.json", "b/m.vgf", "b/m.check.json", "b/scenario.json"):
+        tree.file(name)
+    assert tree.ids("a", "b") == ["a/add.json", "b/m.vgf", "b/scenario.json"]
+    said = "is beside these expectations, which nothing is compared with"
+    assert tree.problems.shown == [
+        f"SR-SUITE-018 {tree.folder / 'a' / 'check.json'}: no scenario.json {said}",
+        f"SR-SUITE-018 {tree.folder / 'a' / 'old.check.json'}: no old.json {said}",
+    ]
+    assert tree.problems.exit_code == 0
+
+
 def test_files_come_in_the_order_they_are_named_in(tree: Tree) -> None:
     """A file that is named is an item whatever is in it, also where there is none; each comes once."""
     tree.file("x.json", "{}")
