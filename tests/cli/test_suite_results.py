@@ -1,5 +1,6 @@
 """``scenario-runner test``: which results are kept, the files beside them, and what is said of failures."""
 
+import html
 import json
 import re
 import shutil
@@ -76,7 +77,10 @@ def test_a_crash_shows_the_native_stack(tmp_path: Path, program: Program, device
     command runs the scenario in a debugger, and --quiet shows all of it once."""
     scene = Scene(tmp_path / "suite").shader("x", crash_shader(device_name))
     scene.buffer("a", numpy.ones(4, "uint32"), dst="out.npy").dispatch("x", ["a"], [1]).write("crash.json")
-    ended = program("test", "suite", "--core-dumps", "--sandbox", "--retries", "0", "--quiet", "--results", "r")
+    reports = ("--html", "report.html", "--junit", "junit.xml")
+    ended = program(
+        "test", "suite", "--core-dumps", "--sandbox", "--retries", "0", "--quiet", "--results", "r", *reports
+    )
     assert ended.code == 1
     assert ended.out.count("crash.json: ") == 1
     assert "  gdb --args python3 -m scenario_runner run --no-isolate --sandbox suite/crash.json\n" in ended.out
@@ -87,6 +91,10 @@ def test_a_crash_shows_the_native_stack(tmp_path: Path, program: Program, device
     elif shutil.which("gdb"):
         assert re.search(r"^  stack:\n    #\d+ .*, in generated code \(such as a compiled shader\)\n", ended.out, re.M)
         assert re.search(r"^    the thread that called the driver:\n(    #.* from .*\n)+    core", ended.out, re.M)
+        for name in ("report.html", "junit.xml"):
+            text = (tmp_path / name).read_text()
+            assert "while running this command (shader 'x')" in html.unescape(text)
+            assert "the thread that called the driver:" in text
     else:
         assert "    gdb is not installed, which shows the stack\n    core file: /" in ended.out
     without = program("test", "suite", "--retries", "0", "--quiet")
