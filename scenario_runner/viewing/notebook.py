@@ -12,6 +12,7 @@ import numpy
 
 from scenario_runner.elements import ELEMENTS, Array, element_of_format
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.plan import Plan
 from scenario_runner.run.result import Arrays, Result
 from scenario_runner.run.timings import Timings
@@ -30,7 +31,7 @@ _ENLARGED: Final = 128  # smaller pictures are shown as large as this
 _FAINT: Final = 8  # of 255
 _MOST_TEXELS: Final = 1024  # of a picture, each way, before it is shrunk: others are left out
 _MOST_ELEMENTS: Final = 1 << 22  # for statistics
-_BUFFER: Final = ("uint8", "int32", "float32")  # only the shader knows what the bytes of a buffer mean
+_BUFFER: Final = ("uint8", "int32", "float32")  # of a buffer that shaders do not see as numbers of one type
 _HEADING: Final = ("", "first values", "least", "greatest", "mean", "NaN", "infinite")
 
 
@@ -133,7 +134,8 @@ def _array(label: str, arrays: Arrays, plan: Plan, uid: str, room: int) -> str:
 
 
 def _channels(arrays: Arrays, plan: Plan, uid: str) -> tuple[Channel, ...]:
-    """A buffer as numbers of several types, the colours of an image or tensor, or all elements of a tensor."""
+    """A buffer as numbers of the type that shaders see, or of several types; the colours of an image or tensor, or all
+    elements of a tensor."""
     resource: Any = plan.resources[uid]
     data = arrays.array(uid, "u1")
     if resource.kind == "image":
@@ -141,7 +143,9 @@ def _channels(arrays: Arrays, plan: Plan, uid: str) -> tuple[Channel, ...]:
         data = data[part.offset_bytes : part.end_bytes]
         return channels_of(uid, resource.format, part.aspect, part.width, part.height, data)
     if resource.kind == "buffer":
-        elements = [ELEMENTS[name] for name in _BUFFER if data.size >= ELEMENTS[name].size_bytes or name == "uint8"]
+        seen = Accesses(plan).elements().get(uid)
+        names = (seen,) if seen in ELEMENTS else _BUFFER
+        elements = [ELEMENTS[name] for name in names if data.size >= ELEMENTS[name].size_bytes or name == "uint8"]
         whole = [data.size // element.size_bytes * element.size_bytes for element in elements]
         pairs = zip(elements, whole, strict=True)
         return tuple(Channel(element.name, data[:size].view(element.dtype), element) for element, size in pairs)

@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 
 from scenario_runner import Runner, from_dict
 from tests.browser import answer_of, needs_browser
+from tests.scenes import Scene, glsl
 
 MOST_BYTES = 100_000
 NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
@@ -91,8 +92,21 @@ def test_an_image(runner: Runner) -> None:
     assert page.rows[1] == ["R", "0 4 8 12 16 20 24 28 …", "0", "92", "46", "0", "0"]
 
 
+def test_a_buffer_of_a_shader(scene: Scene, runner: Runner) -> None:
+    """A buffer has the type that all shaders see in it."""
+    shader = glsl(
+        "b[gl_WorkGroupID.x] = float(a[gl_WorkGroupID.x]) / 2.0;",
+        "layout(binding = 0) buffer A { uint a[]; };\nlayout(binding = 1) buffer B { float b[]; };\n",
+    )
+    scene.shader("half", shader).buffer("x", numpy.uint32([1, 2])).buffer("y", size=8).dispatch("half", ["x", "y"], [2])
+    page = Page(runner.run(scene.write(), outputs=["x", "y"])._repr_html_())
+    rows = [row[:3] for row in page.rows if row]
+    assert rows == [["uint32", "1 2", "1"], ["float32", "0.5 1", "0.5"]]
+
+
 def test_a_buffer_and_tensors(runner: Runner) -> None:
-    """A buffer is shown as three types; a tensor of two dimensions, or with colours, as a picture as well."""
+    """A buffer that no shader sees is shown as three types; a tensor of two dimensions, or with colours, also as a
+    picture."""
     values = numpy.float32([[0, 1, 2], [3, numpy.nan, numpy.inf]])
     colors = numpy.zeros((2, 5, 4, 3), "f4")
     colors[0, :, :, 1] = 1
