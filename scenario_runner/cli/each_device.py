@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from scenario_runner.cli import test
@@ -137,7 +138,7 @@ def _show(columns: Sequence[Column], paths: dict[str, str], folder: str | None, 
     problem. Returns the last line."""
     matrix = Matrix(columns)
     if matrix.different:
-        rows = [(one_line(id), *verdicts) for id, verdicts in list(matrix.different.items())[:_MOST_SHOWN]]
+        rows = [(one_line(id), *verdicts) for id, verdicts in islice(matrix.different.items(), _MOST_SHOWN)]
         show_table([("item", *map(str, range(1, len(columns) + 1))), *rows])
         if len(matrix.different) > _MOST_SHOWN:
             print(f"  and {len(matrix.different) - _MOST_SHOWN} more")

@@ -117,7 +117,7 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
     run_files([] if any(map(is_model, paths)) else paths, options)  # raises for options
     progress.numbers[progress.TOTAL] = _ENDLESS
     crash = supervisor.crash
-    warm = None if _has_tools(options) else _runner(paths, options)
+    warm = None if _has_tools(options) else _runner(paths, options, {})
 
     def run() -> None:
         nonlocal crash
@@ -150,7 +150,7 @@ def _files_of_model(options: argparse.Namespace) -> list[str]:
     return [file for _, file in (*options.input, *options.shader, *options.push_constants)]
 
 
-def _runner(paths: Sequence[str], options: argparse.Namespace, tools: Mapping[str, Any] | None = None) -> Runner:
+def _runner(paths: Sequence[str], options: argparse.Namespace, tools: Mapping[str, Any]) -> Runner:
     starting, options.starting = options.starting, None  # for one Runner only
     arguments = shared_arguments(options)
     if options.watch and supervisor.is_supervised:
@@ -160,7 +160,7 @@ def _runner(paths: Sequence[str], options: argparse.Namespace, tools: Mapping[st
         strict=options.strict,
         sandbox_files=[*filter(is_model, paths), *_files_of_model(options)],
         **arguments,
-        **(tools or {}),
+        **tools,
     )
 
 
@@ -283,7 +283,7 @@ def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools:
         repeat=1 if options.dry_run else options.repeat,
         keep_state=options.repeat_keep_state,
         dry_run=options.dry_run,
-        **(tools or {}),
+        **tools,
     )
     if tools.get("timings") is not None:
         tools["timings"].write()

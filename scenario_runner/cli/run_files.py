@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
 from scenario_runner.files.output import marker_path
 from scenario_runner.files.source import MAX_SCENARIO_BYTES, ParameterizedFile, is_stream, read_file, reason_of
+from scenario_runner.text import first_of
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
     from scenario_runner.scenario.syntax import DeclaredFiles
-
-_MOST_SHOWN = 10
 
 
 class RunFile(NamedTuple):
@@ -54,10 +53,7 @@ class RunFile(NamedTuple):
     def note_of_failure(self) -> str | None:
         """A note about outputs of earlier runs, for a run that failed; None where there are none."""
         left = self.declared().on_disk()
-        if not left:
-            return None
-        more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
-        return f"{self.path}: these outputs are from an earlier run: {', '.join(left[:_MOST_SHOWN])}{more}"
+        return f"{self.path}: these outputs are from an earlier run: {first_of(left)}" if left else None
 
     def declared(self) -> DeclaredFiles:
         """The files that the scenario names. Those of one that is wrong may be missing: the run says what is wrong."""

@@ -18,7 +18,7 @@ from scenario_runner.files.source import is_stream
 from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.hashes import dependencies, file_hash
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.text import counted
+from scenario_runner.text import counted, first_of
 
 if TYPE_CHECKING:
     from scenario_runner.suite.running.workers import Workers
@@ -69,8 +69,7 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
         if console is not None:
             console.clear()
             sys.stdout.flush()
-        more = f" and {len(changed) - _MOST_SHOWN} more" if len(changed) > _MOST_SHOWN else ""
-        messages.write("changed", ", ".join(map(_shortest, changed[:_MOST_SHOWN])) + more)
+        messages.write("changed", first_of(list(map(_shortest, changed)), _MOST_SHOWN))
         before = reads()
 
 

@@ -187,7 +187,7 @@ class _Packing:
             elif body.get("src"):
                 body["src"] = new_name(stem, resource.uid, extension_of(resource), taken)
                 body |= {key: getattr(resource, key) for key in ("type", "size", "dims") if hasattr(resource, key)}
-                source = text or (body["src"] and getattr(resource, "text", None))
+                source = text or getattr(resource, "text", None)
                 write = _of_content(scenario, resource) if source is None else _of_bytes(_encoded(source))
                 self.files[os.path.normpath(os.path.join(os.path.relpath(folder, self._root), body["src"]))] = write
             if body.get("dst") and self._is_outside(folder, body["dst"]):
