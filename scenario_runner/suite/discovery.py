@@ -139,7 +139,7 @@ class Discovery:
                 yield from self._item(entry.path, names)
 
     def _report_orphans(self, folder: str, names: Collection[str]) -> None:
-        """Report files with expectations that are beside nothing to expect it of."""
+        """Report files with expectations of no scenario or model."""
         for name in filter(is_expectations_file, sorted(names)):
             stem = name.removesuffix(_FILE).removesuffix(".") or _SCENARIO
             if not any(stem + extension in names for extension in _EXTENSIONS):
