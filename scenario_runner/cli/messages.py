@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TextIO
 
 from scenario_runner import log
@@ -89,6 +90,12 @@ def terminal(stream: TextIO | None) -> Terminal | None:
     from scenario_runner.cli.terminal import Terminal
 
     return Terminal(stream)
+
+
+def live(stream: TextIO | None, rows: Callable[[], Iterable[Iterable[Span]]]) -> AbstractContextManager[object]:
+    """Show rows below the other lines of a terminal while the block runs; elsewhere nothing."""
+    console = terminal(stream)
+    return nullcontext() if console is None else console.live(rows)
 
 
 def read_standard_input() -> bytes:

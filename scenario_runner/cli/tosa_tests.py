@@ -6,9 +6,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
 
-from scenario_runner.cli.messages import show, terminal, write_finding
+from scenario_runner.cli.messages import live, show, write_finding
 from scenario_runner.suite.tosa_tests import Imported, Test, find_tests, import_tests
 from scenario_runner.system_limits import processors
 from scenario_runner.text import Span, counted, one_line
@@ -31,8 +30,7 @@ def tosa(options: argparse.Namespace) -> int:
         done = sum(outcomes.values())
         yield [f"{done} of {counted(len(tests), 'test')}", f", {time.monotonic() - start:.0f} s"]
 
-    screen = terminal(sys.stderr)
-    with screen.live(rows) if screen is not None else nullcontext():
+    with live(sys.stderr, rows):
         for result in import_tests(tests, options.output, options.jobs or processors()) if tests else ():
             outcomes[result.outcome] += 1
             kept += result.kept

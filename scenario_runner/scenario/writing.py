@@ -113,12 +113,17 @@ def drop_include_dirs(body: dict[str, Any]) -> None:
 def new_name(stem: str, uid: str, extension: str, taken: set[str]) -> str:
     """Name a file beside a scenario ``<stem>_<uid><extension>``, unlike those that are ``taken``."""
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in uid[:80])
-    name, count = f"{stem}_{safe}{extension}", 1
-    while name.casefold() in taken:
+    return free_name(f"{stem}_{safe}{extension}", taken)
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Add a name to those that are ``taken``; with a number if it is one of these already."""
+    (stem, extension), free, count = os.path.splitext(name), name, 1
+    while free.casefold() in taken:
         count += 1
-        name = f"{stem}_{safe}~{count}{extension}"
-    taken.add(name.casefold())
-    return name
+        free = f"{stem}~{count}{extension}"
+    taken.add(free.casefold())
+    return free
 
 
 def extension_of(resource: Any) -> str:

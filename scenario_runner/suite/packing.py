@@ -44,21 +44,27 @@ _OLDEST = (1980, 1, 1, 0, 0, 0)  # of an archive: equal files make equal archive
 
 Write = Callable[[str, OutputSet], None]
 """Writes a file with the path; it gets its name with the others of the set."""
+More = Callable[[str, set[str]], Mapping[str, bytes]]
+"""Makes further files, by names of their own, for the path of the first scenario and the other names (`free_name`)."""
 
 
 class Packed(NamedTuple):
-    """Paths of the scenarios relative to the folder, and what all files are together."""
+    """Paths of the scenarios and of the files ``added`` to them in the folder, and what all files are together."""
 
     scenarios: list[str]
     file_count: int
     size_bytes: int
+    added: list[str]
 
 
 def pack(
-    paths: Sequence[str], output: str, parameters: Mapping[str, Any] = _NONE, more: Mapping[str, bytes] = _NONE
+    paths: Sequence[str],
+    output: str,
+    parameters: Mapping[str, Any] = _NONE,
+    more: More = lambda scenario, taken: {},
 ) -> Packed:
-    """Write scenarios with all that they read into the folder ``output``; nothing of it after an error. ``parameters``
-    are put in place. ``more`` files are added by their names, unless one of these has the name.
+    """Write scenarios with all that they read, and ``more``, into the folder ``output``; nothing of it after an error.
+    ``parameters`` are put in place.
 
     Raises ScenarioError for a scenario that is wrong, ExpectationError for expectations that are, FileError for a file
     that cannot be read or written, and UsageError where a file would replace one that is read.
@@ -69,7 +75,8 @@ def pack(
     ]
     packing = _Packing(scenarios, parameters)
     names = [packing.add(scenario) for scenario in scenarios]
-    packing.files = {name: _of_bytes(data) for name, data in more.items()} | packing.files
+    added = more(names[0], {name.casefold() for name in packing.files})
+    packing.files |= {name: _of_bytes(data) for name, data in added.items()}
     inside = os.path.join(os.path.realpath(output), "")
     inputs = {os.path.realpath(path) for path in packing.sources}
     for name in packing.files:
@@ -82,11 +89,14 @@ def pack(
         for name, write in packing.files.items():
             write(os.path.join(output, name), files)
         written = [file.written_bytes for file in files.complete]
-    return Packed(names, len(written), sum(written))
+    return Packed(names, len(written), sum(written), list(added))
 
 
 def pack_archive(
-    paths: Sequence[str], archive: str, parameters: Mapping[str, Any] = _NONE, more: Mapping[str, bytes] = _NONE
+    paths: Sequence[str],
+    archive: str,
+    parameters: Mapping[str, Any] = _NONE,
+    more: More = lambda scenario, taken: {},
 ) -> Packed:
     """Write what `pack` writes as a ZIP file, with all in a folder of its name. Raises as `pack` does."""
     stem = os.path.splitext(os.path.basename(archive))[0]
@@ -104,7 +114,8 @@ def pack_archive(
                         while data := source.read(_CHUNK_BYTES):
                             target.write(data)
         _append(made, file)
-    return packed._replace(scenarios=[f"{stem}/{name}" for name in packed.scenarios])
+    scenarios, added = ([f"{stem}/{name}" for name in names] for names in (packed.scenarios, packed.added))
+    return packed._replace(scenarios=scenarios, added=added)
 
 
 class _Packing:

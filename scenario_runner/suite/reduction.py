@@ -15,7 +15,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -23,14 +23,16 @@ from scenario_runner.elements import ELEMENTS
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import read_array
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.plan.shaders import compile_request
+from scenario_runner.plan.shaders import compile_request, read_spirv
 from scenario_runner.program import Program
 from scenario_runner.scenario import Scenario
+from scenario_runner.scenario.contents import file_of
 from scenario_runner.scenario.loader import loads
 from scenario_runner.scenario.writing import new_name
 from scenario_runner.shaders.compile import compile_all
-from scenario_runner.suite.discovery import SUITE_FILE, expectations_file, expected_folder
-from scenario_runner.suite.expectations.model import SOURCES
+from scenario_runner.shaders.source import read_source
+from scenario_runner.suite.discovery import SUITE_FILE, expected_folder
+from scenario_runner.suite.expectations.outputs import Output, outputs_of_scenario
 from scenario_runner.suite.expectations.reading import expected_files
 from scenario_runner.suite.failures import Failure, Trial
 from scenario_runner.suite.packing import pack
@@ -79,25 +81,25 @@ class Reduction:
     """Life cycle: made with a packed copy of the scenario; `find_failure`; `run`, which any exception may
     end; `write_files`, with the smallest scenario until then."""
 
-    def __init__(
-        self, path: str, trial: Trial, limit_s: float | None, show: Callable[[str], None], compiler: CompilerOptions
-    ) -> None:
-        """``path`` is that of the copy. ``show`` is called with the name of each step, and after each try."""
+    def __init__(self, path: str, trial: Trial, limit_s: float | None, compiler: CompilerOptions) -> None:
+        """``path`` is that of the copy."""
         self.path = path
-        self._trial, self._show, self._compiler = trial, show, compiler
+        self._folder = os.path.dirname(path)
+        self._trial, self._compiler = trial, compiler
         self._end_s = time.monotonic() + (limit_s or float("inf"))
         self._known: dict[str, bool] = {}
-        self._check: dict[str, Any] = {}
-        self._step = ""
+        self._texts: dict[str, tuple[str, bytes]] = {}  # files of shaders that are modules now, by the names of these
+        self.step = "first runs"
         self.tries = 0
         self.notes: list[str] = []
-        self.sources: dict[str, bytes] = {}
-        """The text of each shader that is a module now, by the name of its file."""
-        with open(self.path, "rb") as file:
-            tree = json.load(file)
+        tree = _read_json(path)
         self.tree = {"resources": tree.get("resources", []), "commands": tree.get("commands", [])}
-        self._take_expectations(tree)
+        self._check_path = f"{expected_folder(path).removesuffix('expected')}check.json"
+        self._check: dict[str, Any] = tree.get("expect") or (
+            _read_json(self._check_path) if os.path.exists(self._check_path) else {}
+        )
         self.original = self.counts
+        self.first: Failure | None = None
         self.failure: Failure | None = None
 
     @property
@@ -105,13 +107,18 @@ class Reduction:
         """The size of the smallest scenario so far."""
         return Counts(len(self.tree["commands"]), len(self.tree["resources"]), len(json.dumps(self.tree)))
 
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """The texts of shaders that are modules now, by names of files beside the scenario."""
+        used = set(_texts(self.tree["resources"]))
+        return dict(text for module, text in self._texts.items() if module in used)
+
     def set_tolerances(self, **tolerances: float) -> None:
         """Accept errors of all outputs, as a suite.json says it."""
-        _write_json(os.path.join(os.path.dirname(self.path), SUITE_FILE), {"tolerances": tolerances})
+        _write_json(os.path.join(self._folder, SUITE_FILE), {"tolerances": tolerances})
 
     def find_failure(self) -> Failure | None:
         """Run the whole scenario; the failure that is to stay, None if there is none. Raises errors of the driver."""
-        self._show("first runs")
         if not self._trial.has_expectations:
             self._expect_only("")
         self._write(self.tree)
@@ -120,11 +127,13 @@ class Reduction:
             self._expect_only(self.failure.output)
         return self.failure
 
-    def run(self) -> None:
-        """Make the scenario smaller until nothing can be left out, or the time is over."""
+    def run(self, on_smaller: Callable[[], None]) -> None:
+        """Make the scenario smaller until nothing can be left out, or the time is over. ``on_smaller`` is called after
+        each step that has done so."""
+        self._on_smaller = on_smaller
         try:
             self._remove_parts()
-            self._reduce_shaders()
+            self._do("shaders", self._reduce_shaders)
             self._remove_parts()
         except OutOfTimeError:
             self.notes.append("the time limit came before the end")
@@ -140,83 +149,66 @@ class Reduction:
         """Return whether a scenario fails as the first one does; then it is the smallest one so far."""
         text = json.dumps(tree)
         if text not in self._known:
-            self._known[text] = False
-            if self._is_valid(tree):
-                if time.monotonic() > self._end_s:
-                    raise OutOfTimeError
-                self.tries += 1
-                self._write(tree)
-                assert self.first is not None
-                failure = self._trial.try_once(self.path, tree, self.first)
-                self._known[text] = failure is not None and self._is_complete(text)
-                self.failure = failure if self._known[text] else self.failure
+            self._known[text] = self._is_valid(tree) and self._try(tree, text)
         if self._known[text]:
             self.tree = tree
-        self._show(self._step)
         return self._known[text]
+
+    def _try(self, tree: dict[str, Any], text: str) -> bool:
+        if time.monotonic() > self._end_s:
+            raise OutOfTimeError
+        self.tries += 1
+        self._write(tree)
+        assert self.first is not None
+        failure = self._trial.try_once(self.path, tree, self.first)
+        if failure is None or ('"fill"' in text and not self._can_be_packed()):
+            return False
+        self.failure = failure
+        return True
 
     def _is_valid(self, tree: Mapping[str, Any]) -> bool:
         """Return whether it is a scenario, which is cheap to know."""
-        try:
+        with suppress(ScenarioRunnerError):
             self._scenario(tree)
-        except ScenarioRunnerError:
-            return False
-        return True
+            return True
+        return False
 
-    def _is_complete(self, text: str) -> bool:
+    def _can_be_packed(self) -> bool:
         """Return whether the content in place of files can be written, which a script or `validate` need not notice."""
-        if '"fill"' in text:
-            with temporary_folder() as folder:
-                try:
-                    pack([self.path], folder)
-                except ScenarioRunnerError:
-                    return False
-        return True
+        with temporary_folder() as folder, suppress(ScenarioRunnerError):
+            pack([self.path], folder)
+            return True
+        return False
 
     def _scenario(self, tree: Mapping[str, Any]) -> Scenario:
         return loads(json.dumps(tree), self.path)
 
+    def _outputs(self, tree: Mapping[str, Any]) -> Iterable[Output]:
+        return outputs_of_scenario(self._scenario(tree), self._check.get("repeat", 1)).values()
+
     def _write(self, tree: Mapping[str, Any]) -> None:
         _write_json(self.path, tree)
-        check = dict(self._check)
-        if self.failure is not None and self.failure.output:  # others of which nothing is expected must say so
-            bodies = [body for entry in tree["resources"] for body in entry.values()]
-            uids = [body["uid"] for body in bodies if "dst" in body]
-            expected = check.get("outputs", {self.failure.output: {}})
-            check["outputs"] = {**{uid: {"unchecked": True} for uid in uids}, **expected}
+        check, name = dict(self._check), self.failure.output if self.failure is not None else ""
+        if name:  # other outputs, of which nothing is expected, must say so
+            others = [output.name for output in self._outputs(tree) if "/" in name or not output.is_frame]
+            unchecked = {other: {"unchecked": True} for other in others if other != name}
+            check["outputs"] = {**unchecked, **check.get("outputs", {})}
         if check:
             _write_json(self._check_path, check)
         else:
             with suppress(FileNotFoundError):
                 os.unlink(self._check_path)
 
-    # Expectations
-
-    def _take_expectations(self, tree: Mapping[str, Any]) -> None:
-        """Take the expectations out of the scenario, or out of the file beside it."""
-        stem = expected_folder(self.path).removesuffix("expected")
-        self._check_path = expectations_file(self.path) or f"{stem}check.json"
-        if "expect" in tree:
-            self._check = tree["expect"]
-        elif os.path.exists(self._check_path):
-            with open(self._check_path, "rb") as file:
-                self._check = json.load(file)
-
     def _expect_only(self, name: str) -> None:
         """Leave the expectation of one output, or none for "": all others would keep their resources."""
-        folder = expected_folder(self.path)
-        stored = expected_files(folder).get(name, [])
-        with suppress(FileNotFoundError):
-            os.rename(folder, f"{folder}.kept")
+        stored = expected_files(expected_folder(self.path))
+        for output in self._outputs(self.tree):
+            for path in stored.get(output.file_name, ()) if output.name != name else ():
+                os.unlink(path)
         for part in (self._check, *self._check.get("when", ())):
-            outputs = part.pop("outputs", {})
-            if name in outputs:
-                part["outputs"] = {name: outputs[name]}
-        if name:
-            entry = self._check.setdefault("outputs", {}).setdefault(name, {})
-            if stored and not any(key in entry for key in SOURCES):
-                moved = f"{folder}.kept{stored[0].removeprefix(folder)}"
-                entry["file"] = os.path.relpath(moved, os.path.dirname(self.path))
+            expected = part.pop("outputs", {})
+            if name in expected:
+                part["outputs"] = {name: expected[name]}
 
     # Parts of the scenario
 
@@ -225,15 +217,17 @@ class Reduction:
         before = None
         while before != self.tree:
             before = self.tree
-            for step, work in {
-                "commands": lambda: self._shorten("commands"),
-                "resources": self._remove_resources,
-                "keys and bindings": self._remove_keys,
-                "data": self._replace_data,
-                "sizes": self._halve,
-            }.items():
-                self._step = step
-                work()
+            self._do("commands", lambda: self._shorten("commands"))
+            self._do("resources", self._remove_resources)
+            self._do("keys and bindings", self._remove_keys)
+            self._do("data", self._replace_data)
+            self._do("sizes", self._halve)
+
+    def _do(self, step: str, work: Callable[[], None]) -> None:
+        self.step, before = step, self.tree
+        work()
+        if self.tree != before:
+            self._on_smaller()
 
     def _shorten(self, name: str) -> None:
         minimal(self.tree[name], lambda kept: self._fails({**self.tree, name: kept}))
@@ -251,7 +245,7 @@ class Reduction:
     def _remove_keys(self) -> None:
         whole = self.tree
         paths = [path for path, _ in _values(whole) if len(path) > 3 and path[-1] != "uid" and "src" not in path[:-1]]
-        minimal(paths, lambda kept: self._fails(_without(whole, set(paths).difference(kept))))
+        minimal(paths, lambda kept: self._fails(_changed(whole, set(paths).difference(kept))))
 
     def _replace_data(self) -> None:
         """Replace files of data by one number again and again: the first one of the file, or 1."""
@@ -259,8 +253,8 @@ class Reduction:
             ((kind, body),) = entry.items()
             if kind in _NOT_DATA or not isinstance(body.get("src"), str):
                 continue
-            for content in _fills(os.path.join(os.path.dirname(self.path), body["src"]), kind):
-                if self._fails(_with(self.tree, ("resources", index, kind, "src"), content)):
+            for content in _fills(os.path.join(self._folder, body["src"]), kind):
+                if self._fails(_changed(self.tree, [("resources", index, kind, "src")], content)):
                     break
 
     def _halve(self) -> None:
@@ -272,106 +266,97 @@ class Reduction:
         for value in sorted(groups, reverse=True):
             alone = [[path] for path in groups[value]] if len(groups[value]) > 1 else []
             for paths in (groups[value], *alone):
-                if not self._fails(self._with_number(paths, 1)):
-                    while (half := _at(self.tree, paths[0]) // 2) > 1 and self._fails(self._with_number(paths, half)):
+                if not self._fails(_changed(self.tree, paths, 1)):
+                    while (half := _at(self.tree, paths[0]) // 2) > 1 and self._fails(_changed(self.tree, paths, half)):
                         pass
-
-    def _with_number(self, paths: Sequence[Path], number: int) -> dict[str, Any]:
-        tree = self.tree
-        for path in paths:
-            tree = _with(tree, path, number)
-        return tree
 
     # Shaders
 
     def _reduce_shaders(self) -> None:
         """Remove lines of the shaders' texts, and then instructions of their modules."""
-        self._step = "shaders"
         tool = shutil.which(SPIRV_REDUCE)
         if tool is None:
             self.notes.append(f"shaders are not reduced further: {SPIRV_REDUCE} is not installed (package spirv-tools)")
         for index, entry in enumerate(self.tree["resources"]):
-            if "shader" not in entry:
-                continue
-            shader: Any = self._scenario(self.tree).resources[index]
-            if shader.type != "SPIR-V":
-                self._remove_lines(index, shader.type)
-            if tool is not None:
-                self._reduce_module(index, tool)
+            if "shader" in entry:
+                self._remove_lines(index)
+                if tool is not None:
+                    self._reduce_module(index, tool)
 
-    def _remove_lines(self, index: int, type: str) -> None:
-        body = self.tree["resources"][index]["shader"]
-        if isinstance(body["src"], str):
-            with open(
-                os.path.join(os.path.dirname(self.path), body["src"]), encoding="utf-8", errors="surrogateescape"
-            ) as file:
-                lines = file.read().split("\n")
-        else:
-            lines = body["src"]["text"]
+    def _remove_lines(self, index: int) -> None:
+        shader = self._shader(self.tree, index)
 
         def fails(kept: list[str]) -> bool:
-            tree = self._with_shader(index, {"type": type, "src": {"text": kept}})
-            return self._compiled(tree, index) is not None and self._fails(tree)
+            tree = self._with_shader(index, {"type": shader.type, "src": {"text": kept}})
+            return self._module(tree, index) is not None and self._fails(tree)
 
-        if self._compiled(self.tree, index) is not None:
-            minimal(lines, fails)
+        if shader.type != "SPIR-V" and self._module(self.tree, index) is not None:
+            minimal(self._text(shader).split("\n"), fails)
 
-    def _compiled(self, tree: Mapping[str, Any], index: int) -> bytes | None:
+    def _shader(self, tree: Mapping[str, Any], index: int) -> Any:
+        return self._scenario(tree).resources[index]
+
+    def _text(self, shader: Any) -> str:
+        path = os.path.join(self._folder, file_of(shader) or "")
+        return str(shader.text or read_source(path).decode("utf-8", "surrogateescape"))
+
+    def _module(self, tree: Mapping[str, Any], index: int) -> bytes | None:
         """The module of a shader; None where its text is wrong, which a try in another process says ten times later."""
         with suppress(ScenarioRunnerError):
             scenario = self._scenario(tree)
             shader: Any = scenario.resources[index]
+            if shader.type == "SPIR-V":
+                return read_spirv(scenario, shader)[0]
             return compile_all([compile_request(scenario, shader)], **self._compiler._asdict())[0]
         return None
 
-    def _with_shader(self, index: int, changes: dict[str, Any], without: Sequence[str] = ()) -> dict[str, Any]:
-        body = {key: value for key, value in self.tree["resources"][index]["shader"].items() if key not in without}
-        tree: dict[str, Any] = _with(self.tree, ("resources", index, "shader"), body | changes)
+    def _with_shader(self, index: int, changes: dict[str, Any]) -> dict[str, Any]:
+        body = self.tree["resources"][index]["shader"] | changes
+        kept = {key: value for key, value in body.items() if value is not None}
+        tree: dict[str, Any] = _changed(self.tree, [("resources", index, "shader")], kept)
         return tree
 
     def _reduce_module(self, index: int, tool: str) -> None:
         """Let spirv-reduce make the module of a shader smaller, which replaces the shader's text."""
-        folder = os.path.dirname(self.path)
-        shader: Any = self._scenario(self.tree).resources[index]
-        own = os.path.join(folder, f"module{index}")
-        os.mkdir(own)
-        original = os.path.join(own, "original.spv")
-        before = self.tree
-        if shader.type == "SPIR-V":
-            shutil.copyfile(os.path.join(folder, shader.src), original)
-        elif (module := self._compiled(self.tree, index)) is None:
+        before, module = self.tree, self._module(self.tree, index)
+        if module is None:
             return
-        else:
-            with open(original, "wb") as file:
-                file.write(module)
+        own = os.path.join(self._folder, f"module{index}")
+        os.mkdir(own)
+        with open(os.path.join(own, "original.spv"), "wb") as file:
+            file.write(module)
 
-        def fails(path: str) -> bool:
-            changes = {"type": "SPIR-V", "src": os.path.relpath(path, folder)}
-            return self._fails(self._with_shader(index, changes, ("build_options", "include_dirs")))
+        def fails(name: str) -> bool:
+            src = f"module{index}/{name}"
+            return self._fails(
+                self._with_shader(index, {"type": "SPIR-V", "src": src, "build_options": None, "include_dirs": None})
+            )
 
         try:
-            if fails(original):
+            if fails("original.spv"):
                 _ask_about_each(tool, own, fails)
         finally:  # the end of the time limit, or an interrupt, keeps what is reduced
-            self._keep_module(index, shader, original, before)
+            self._keep_module(index, before, len(module))
 
-    def _keep_module(self, index: int, shader: Any, original: str, before: dict[str, Any]) -> None:
+    def _keep_module(self, index: int, before: dict[str, Any], size_bytes: int) -> None:
         """Name the smallest module after its shader, or return to the scenario ``before`` if none is smaller."""
-        folder = os.path.dirname(self.path)
         body = self.tree["resources"][index]["shader"]
-        if self.tree is before or os.path.getsize(os.path.join(folder, body["src"])) >= os.path.getsize(original):
+        path = "" if self.tree is before else os.path.join(self._folder, body["src"])
+        if not path or os.path.getsize(path) >= size_bytes:
             self.tree = before
             return
-        name = new_name("reduced", body["uid"], ".spv", set(os.listdir(folder)))
-        os.rename(os.path.join(folder, body["src"]), os.path.join(folder, name))
+        shader = self._shader(before, index)
+        name = new_name("reduced", body["uid"], ".spv", {name.casefold() for name in os.listdir(self._folder)})
+        os.rename(path, os.path.join(self._folder, name))
         self.tree = self._with_shader(index, {"src": name})
         if shader.type != "SPIR-V":
-            extension = {"HLSL": ".hlsl"}.get(shader.type, ".glsl")
-            self.sources[name.removesuffix(".spv") + extension] = str(shader.text).encode("utf-8", "surrogateescape")
+            extension = ".hlsl" if shader.type == "HLSL" else ".glsl"
+            text = self._text(shader).encode("utf-8", "surrogateescape")
+            self._texts[name] = f"{os.path.splitext(name)[0]}{extension}", text
 
 
 def _ask_about_each(tool: str, folder: str, fails: Callable[[str], bool]) -> None:
-    """Call ``fails`` with the path of each module that spirv-reduce makes of ``original.spv``."""
+    """Call ``fails`` with the name of each module that spirv-reduce makes of ``original.spv``."""
     asking = os.path.join(folder, "ask.sh")
     with open(asking, "w", encoding="ascii") as file:
         file.write(_ASKING)
@@ -382,8 +367,7 @@ def _ask_about_each(tool: str, folder: str, fails: Callable[[str], bool]) -> Non
         assert program.stdin is not None
         for line in program.stdout or ():
             if line.startswith(b"try: "):
-                name = line.removeprefix(b"try: ").decode().rstrip("\n")
-                program.stdin.write(b"0\n" if fails(os.path.join(folder, name)) else b"1\n")
+                program.stdin.write(b"0\n" if fails(line[len(b"try: ") : -1].decode()) else b"1\n")
                 program.stdin.flush()
 
 
@@ -398,6 +382,12 @@ def _fills(path: str, kind: str) -> Iterator[dict[str, Any]]:
                 typed["count"] = array.size
         numbers = array.reshape(-1)[:1].tolist() if array.dtype.kind in "biuf" else []
         yield from ({"fill": number, **typed} for number in dict.fromkeys([*numbers, 1]))
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        tree: dict[str, Any] = json.load(file)
+    return tree
 
 
 def _write_json(path: str, tree: Any) -> None:
@@ -428,18 +418,13 @@ def _at(tree: Any, path: Path) -> Any:
     return tree
 
 
-def _with(tree: Any, path: Path, value: Any) -> Any:
-    """Return a copy of a JSON value with another value at a place."""
-    if not path:
-        return value
-    copied = tree.copy()
-    copied[path[0]] = _with(tree[path[0]], path[1:], value)
-    return copied
-
-
-def _without(tree: Any, paths: set[Path]) -> Any:
-    """Return a copy of a JSON value without the values at these places."""
+def _changed(tree: Any, paths: Iterable[Path], value: Any = None) -> Any:
+    """Return a copy of a JSON value with another value at these places, or none."""
     copied = json.loads(json.dumps(tree))
     for path in sorted(paths, reverse=True):
-        del _at(copied, path[:-1])[path[-1]]
+        parent = _at(copied, path[:-1])
+        if value is None:
+            del parent[path[-1]]
+        else:
+            parent[path[-1]] = value
     return copied
