@@ -116,7 +116,7 @@ class Processes:
         self._lock = threading.Lock()
         self._running: set[Program] = set()
         self._awaited = 0
-        self._before = ("", "")
+        self._before = ("", "", "")
         self.stopped = False
 
     def run(self, argv: list[str], *, folder: str | None, timeout_s: float) -> ProgramResult:
@@ -163,7 +163,7 @@ class Processes:
             if not self._awaited:
                 self._before = progress.work()
             self._awaited += 1
-            progress.doing(f"{progress.COMPILING} {program!r}")
+            progress.doing(f"{progress.COMPILING} {program!r}", kind=progress.COMPILING)
         try:
             yield
         finally:

@@ -39,10 +39,10 @@ READ = 7
 """Checksum of the files that this round of --watch reads."""
 
 COMPILING = "waiting for the shader compiler"
-"""Beginning of the text while another program compiles shaders."""
+"""The kind of work while another program compiles shaders."""
 
 TEXT = 4 * 8
-"""Offset of the text behind these numbers: the current work and the JSON pointer, each ended by a zero byte."""
+"""Offset of the texts behind these numbers, which `doing` notes, each ended by a zero byte."""
 
 _SIZE_BYTES = 4096
 _MOST_MS = 0x7FFFFFFF
@@ -65,20 +65,20 @@ def share(descriptor: int = -1) -> None:
     numbers = memoryview(_page)[:TEXT].cast("i")
 
 
-def work() -> tuple[str, str]:
-    """Return the latest work, and the JSON pointer of its object, in the file number `ENDED`."""
-    return ("", "") if _page is None else _texts(_page[TEXT:])
+def work() -> tuple[str, str, str]:
+    """Return the texts of the latest `doing`, in the file number `ENDED`."""
+    return ("", "", "") if _page is None else _texts(_page[TEXT:])
 
 
-def read(descriptor: int) -> tuple[int, str, str]:
+def read(descriptor: int) -> tuple[int, str, str, str]:
     """Read `STARTED` and `work` of the process that keeps its progress in this file."""
     page = os.pread(descriptor, _SIZE_BYTES, 0).ljust(_SIZE_BYTES, b"\0")
     return memoryview(page)[:TEXT].cast("i")[STARTED], *_texts(page[TEXT:])
 
 
-def _texts(page: bytes) -> tuple[str, str]:
-    what, pointer, _ = (page + b"\0\0").decode("utf-8", "replace").split("\0", 2)
-    return what, pointer
+def _texts(page: bytes) -> tuple[str, str, str]:
+    what, pointer, kind, _ = (page + b"\0\0\0").decode("utf-8", "replace").split("\0", 3)
+    return what, pointer, kind
 
 
 def started(number: int) -> None:
@@ -105,11 +105,13 @@ def ended_after_s(limit_s: float) -> float:
     return limit_s + max(_LEAST_MORE_S, _MORE * limit_s)
 
 
-def doing(what: str, pointer: str = "") -> None:
-    """Note the current work, as it follows "while" in a message, and the JSON pointer that it is for."""
+def doing(what: str, pointer: str = "", kind: str = "") -> None:
+    """Note the current work, as it follows "while" in a message, and the JSON pointer that it is for. ``kind`` is the
+    same for all work of a kind, where names or numbers in ``what`` tell it apart."""
     if _page is not None:
         numbers[CHANGES] = numbers[CHANGES] + 1 & _MOST_MS
-        text = f"{what[:500]}\0{pointer}\0".encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 2] + b"\0\0"
+        texts = f"{what[:500]}\0{pointer}\0{kind or what[:500]}\0"
+        text = texts.encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 3] + b"\0\0\0"
         _page[TEXT : TEXT + len(text)] = text
 
 

@@ -44,12 +44,14 @@ _OF_SYSTEM: Final = re.compile(r" (?:at \.\.?/|from \S*/lib(?:c|pthread)[.-])")
 class Crash(NamedTuple):
     """The end of a process ("was ended by SIGSEGV") while it was doing ``what`` for the JSON pointer ``pointer``.
 
-    ``kind`` is the class of its error, ``help`` what to do in place of the usual, ``file`` the number of the file that
-    was running, ``stack`` its Python stack, and ``native_stack`` that of `native_stack`."""
+    ``work`` is the kind of that (`progress.doing`), ``kind`` the class of the error, ``help`` what to do in place of
+    the usual, ``file`` the number of the file that was running, ``stack`` its Python stack, and ``native_stack`` that
+    of `native_stack`."""
 
     end: str
     what: str
     pointer: str
+    work: str
     kind: type[DeviceError] = DriverCrashError
     help: str = ""
     file: int = 0
@@ -58,7 +60,7 @@ class Crash(NamedTuple):
 
     def error(self, path: str | None) -> DeviceError:
         """Make the error for the scenario or model at ``path``, which was running, if any."""
-        usual_help = _HELP_OF_COMPILERS if self.what.startswith(progress.COMPILING) else _HELP
+        usual_help = _HELP_OF_COMPILERS if self.work == progress.COMPILING else _HELP
         process = "the process" if path is None else "the process that ran it"
         message = f"{process} {self.end} while {self.what or 'starting'}"
         problem = Diagnostic(self.kind.code, "error", None, message, self.help or usual_help, path)

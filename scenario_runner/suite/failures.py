@@ -28,21 +28,19 @@ RUNS: Final = 2
 FLAKY_RUNS: Final = 4
 """Runs of a scenario of which one has to fail, of one that fails sometimes."""
 _VUID: Final = re.compile(r"\b(?:VUID|UNASSIGNED|SYNC-HAZARD)-[\w-]+")
-_COMMANDS: Final = re.compile(r"(?:this command|the commands \d+ to \d+)(?: \(.*\))?")
-_PARTICULAR: Final = re.compile(r"'[^']*'|\d+")  # names and numbers, which change with the scenario
 
 
 class Failure(NamedTuple):
     """A failure: the ``status`` of the run and a sentence about it.
 
-    ``work`` is what a process was doing that crashed, ``kinds`` are the kinds of the commands that ran then (empty if
-    none did), ``codes`` those of errors, VUIDs of the validation layer before ours. ``output`` is the first wrong one,
-    and ``content`` tells what it held.
+    ``crash`` is that of the outcome, ``kinds`` are the kinds of the commands that ran then (empty if none did),
+    ``codes`` those of errors, VUIDs of the validation layer before ours. ``output`` is the first wrong one, and
+    ``content`` tells what it held.
     """
 
     status: str
     text: str = ""
-    work: str = ""
+    crash: tuple[int, str] | tuple[()] = ()
     kinds: frozenset[str] = frozenset()
     codes: tuple[str, ...] = ()
     output: str = ""
@@ -50,7 +48,7 @@ class Failure(NamedTuple):
 
     def is_like(self, first: Failure) -> bool:
         """Return whether it is the failure that a scenario had ``first``."""
-        if self.status != first.status or self.work != first.work or self.output != first.output:
+        if self.status != first.status or self.crash != first.crash or self.output != first.output:
             return False
         if first.kinds and not first.kinds & self.kinds:
             return False
@@ -70,13 +68,11 @@ def failure_of(outcome: Outcome, tree: Mapping[str, Any], code: str | None) -> F
     if outcome.status == "Timeout":
         return failure
     if outcome.status == "Crash":
-        if not messages:  # an error of this program
-            return failure._replace(work=_PARTICULAR.sub("", outcome.reason))
-        work = _PARTICULAR.sub("", _COMMANDS.sub("commands", messages[0]["message"]))
-        pointer = (messages[0]["pointer"] or "").split("/")[1:]
-        chosen = tree["commands"] if pointer[:1] == ["commands"] else []
-        chosen = chosen[int(pointer[1]) :][:1] if len(pointer) > 1 else chosen
-        return failure._replace(work=work, kinds=frozenset(kind for command in chosen for kind in command))
+        pointer = (messages[0]["pointer"] or "") if messages else ""
+        at = int(pointer.split("/")[2]) if pointer.startswith("/commands/") else None
+        commands = tree["commands"] if pointer.startswith("/commands") else []
+        commands = commands if at is None else commands[at : at + 1]
+        return failure._replace(crash=outcome.crash, kinds=frozenset(kind for command in commands for kind in command))
     wrong = next((check for check in outcome.outputs if check.status == "Fail"), None)
     if wrong is not None:
         return failure._replace(output=wrong.name, content=(wrong.message, *wrong.worst))

@@ -74,7 +74,9 @@ class Outcome(NamedTuple):
     stack of a worker that crashed or was killed, which has frames of this program alone; ``output`` the end of what its
     process wrote to standard error; ``before`` the last of the ``before_count`` items that the same process had run
     before it, most recent last; ``printed`` what shaders printed first in a run that failed. ``lines`` has the lines of
-    expectations that do not hold, in the file that has them: by output, and that of an expected error by "".
+    expectations that do not hold, in the file that has them: by output, and that of an expected error by "". ``crash``
+    tells crashes apart: the exit code of the worker, negative for a signal, and the kind of its work (`progress`); or
+    the exit code of an error of this program, and the error.
     """
 
     status: Status
@@ -90,6 +92,7 @@ class Outcome(NamedTuple):
     python_stack: str = ""
     printed: tuple[str, ...] = ()
     lines: Mapping[str, int] = _NOTHING
+    crash: tuple[int, str] | tuple[()] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Only what differs from the defaults, so that the line of an item that passed is short."""

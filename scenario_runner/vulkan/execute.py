@@ -348,8 +348,8 @@ def _tell(frame: FramePlan) -> None:
             log.info(__name__, "%s (/commands/%d)", _TITLES[operation.kind], operation.command)
 
 
-def _work_of(plan: Plan, frame: FramePlan) -> tuple[str, str]:
-    """The work of a frame with the names of its first shaders and graphs, and its JSON pointer, for `progress`."""
+def _work_of(plan: Plan, frame: FramePlan) -> tuple[str, ...]:
+    """The work of a frame with the names of its first shaders and graphs, its JSON pointer and kind, for `progress`."""
     if not frame.operations:
         return "ending a frame", frame.pointer
     first, last = frame.operations[0].command, frame.operations[-1].command
@@ -365,8 +365,8 @@ def _work_of(plan: Plan, frame: FramePlan) -> tuple[str, str]:
         shown.append("…")
     what = f" ({', '.join(shown)})" if shown else ""
     if first == last:
-        return f"running this command{what}", f"/commands/{first}"
-    return f"running the commands {first} to {last}{what}", "/commands"
+        return f"running this command{what}", f"/commands/{first}", "running commands"
+    return f"running the commands {first} to {last}{what}", "/commands", "running commands"
 
 
 def _parts_of(frame: FramePlan) -> list[FramePlan]:

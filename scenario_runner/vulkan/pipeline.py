@@ -97,7 +97,7 @@ class PipelineCache:
         """
 
         def make(stack: ExitStack) -> _Created:
-            progress.doing(f"creating the pipeline of {label}", plan.pointer)
+            progress.doing(f"creating the pipeline of {label}", plan.pointer, f"creating a {kind} pipeline")
             try:
                 with progress.phase("pipelines", f"{kind} pipeline", name):
                     return create(self, plan, stack)

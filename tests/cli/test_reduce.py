@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,12 @@ from tests.program import COMMAND, Ended, Program
 from tests.scenes import ADD, Scene, glsl
 
 FOUR = glsl("atomicAdd(a[0], 4u);\na[1] = 3u;\na[2] = 5u;", "layout(binding = 0) buffer B { uint a[]; };\n")
-# The texts of all files of a reduced shader, or its module as text, have an atomic addition.
+# Shader "four", as text or as a module, has an atomic addition; until it is a reduced module, "one" is there.
 ADDS = """#!/bin/sh
-for module in "$(dirname "$1")"/$(sed -n 's/.*"src": "\\(.*\\.spv\\)".*/\\1/p' "$1"); do
-  test -f "$module" && { spirv-dis "$module" | grep -q OpAtomicIAdd; exit; }
-done
-grep -q atomicAdd "$1" || grep -q '"src": ".*\\.comp"' "$1"
+module=$(grep -A1 '"uid": "four"' "$1" | sed -n 's/.*"src": "\\(.*\\.spv\\)".*/\\1/p')
+if [ "$module" ]; then spirv-dis "$(dirname "$1")/$module" | grep -q OpAtomicIAdd || exit 1
+else grep -q -e atomicAdd -e four.comp "$1" || exit 1; fi
+[ "$module" = reduced_four.spv ] || grep -q '"uid": "one"' "$1"
 """
 
 
@@ -64,15 +65,22 @@ def without_tool(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(folder)}
 
 
-def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool: dict[str, str]) -> None:
-    """One of 60 commands over 40 resources crashes: it stays alone, and fails alike when it runs from the folder."""
+def crash(scene: Scene, device_name: str, commands: int, buffers: int) -> Scene:
+    """A scenario of which one command crashes."""
     module(module(scene, "add", ADD), "crash", crash_shader(device_name))
-    for number in range(38):
-        scene.buffer(f"b{number}", numpy.full(64, 1 if number == 17 else number, numpy.uint32))
-    for number in range(60):
-        crashes = number == 41
-        scene.dispatch("crash" if crashes else "add", ["b17" if crashes else f"b{number % 38}"], [1 if crashes else 64])
-    scene.write()
+    at = 2 * buffers // 3
+    for number in range(buffers):
+        scene.buffer(f"b{number}", numpy.full(64, 1 if number == at else number, numpy.uint32))
+    for number in range(commands):
+        crashes = number == 2 * commands // 3
+        shader, uid = ("crash", f"b{at}") if crashes else ("add", f"b{number % buffers}")
+        scene.dispatch(shader, [uid], [1 if crashes else 64])
+    return scene
+
+
+def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool: dict[str, str]) -> None:
+    """The command that crashes stays alone, and fails alike when it runs from the folder."""
+    crash(scene, device_name, 4, 3).write()
     before = files_in(scene.folder)
     ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
     assert (ended.code, ended.err) == (0, "")
@@ -81,6 +89,7 @@ def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool:
     made = after.keys() - before.keys()
     assert {"out/scenario.json", "out/failure.txt", "out/doctor.json"} <= made
     assert all(name.startswith("out/") for name in made)
+    assert f"\nwritten: out: scenario.json, failure.txt, doctor.json ({len(made)} files)\n" in ended.out
     reduced = scenario(scene.folder / "out")
     (command,) = reduced["commands"]
     assert command["dispatch_compute"]["shader_ref"] == "crash"
@@ -93,6 +102,21 @@ def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool:
     repeated = program("test", "out/scenario.json", "--retries", "0")
     assert repeated.code == 1
     assert "Crash out/scenario.json: /commands/0: the process that ran it was ended by SIGSEGV" in repeated.out
+
+
+@pytest.mark.heavy
+def test_a_crash_of_a_large_scenario(
+    program: Program, scene: Scene, device_name: str, without_tool: dict[str, str]
+) -> None:
+    """One of 60 commands over 40 resources crashes: it stays alone, after at most two minutes."""
+    crash(scene, device_name, 60, 38).write()
+    began = time.monotonic()
+    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
+    assert (ended.code, ended.err) == (0, "")
+    assert time.monotonic() - began < 120
+    (command,) = scenario(scene.folder / "out")["commands"]
+    assert command["dispatch_compute"]["shader_ref"] == "crash"
+    assert "commands: 60 before, 1 now; resources: 40 before, 2 now; " in ended.out
 
 
 @pytest.mark.heavy
@@ -130,6 +154,23 @@ def test_a_wrong_result(program: Program, scene: Scene, without_tool: dict[str, 
     assert "Fail out/scenario.json: b1: 1 of 8 elements (12.5 %) are wrong at [5]: 4 " in repeated.out
 
 
+@pytest.mark.heavy
+def test_a_wrong_frame(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
+    """Of captured frames, those that are not needed for the wrong one go."""
+    module(module(scene, "add", ADD), "bad", ADD.replace("1u", "2u"))
+    for number, shader in enumerate(("add", "bad", "add")):
+        scene.buffer(f"b{number}", size=16, dst=None).dispatch(shader, [f"b{number}"], [4])
+        scene.command("mark_boundary", resources=[f"b{number}"], frame_id=number)
+        scene.npy(f"expected/frame_{number}/b{number}.npy", numpy.ones(4, numpy.uint32))
+    scene.write()
+    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
+    assert (ended.code, ended.err) == (0, "")
+    dispatch, boundary = scenario(scene.folder / "out")["commands"]
+    assert (dispatch["dispatch_compute"]["shader_ref"], boundary["mark_boundary"]["frame_id"]) == ("bad", 1)
+    repeated = program("test", "out/scenario.json", "--retries", "0")
+    assert "Fail out/scenario.json: frame_1/b1: 4 of 4 elements (100 %) are wrong at [0]: 2 " in repeated.out
+
+
 def hazard(scene: Scene) -> Scene:
     """Three commands on one buffer, of which the first has no barrier."""
     module(scene, "add", ADD).buffer("x", numpy.zeros(4, numpy.uint32))
@@ -150,9 +191,11 @@ def test_a_message(program: Program, scene: Scene, without_tool: dict[str, str])
 
 @pytest.mark.heavy
 def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
-    """Lines of a shader, and then instructions of its module, go where the script still finds what it looks for."""
+    """Lines of a shader, and then instructions of its module, go where the script still finds what it looks for. The
+    folder has no text of a shader that is not there."""
     adding = script(scene.folder, ADDS)
-    scene.shader("four", FOUR).buffer("x", size=16).buffer("y", size=16).dispatch("four", ["x"]).write()
+    scene.shader("one", ADD).shader("four", FOUR).buffer("x", size=16).buffer("y", size=16)
+    scene.dispatch("four", ["x"]).write()
     ended = program("reduce", "scenario.json", "--script", f"'{adding}'", "--output", "out")
     assert (ended.code, ended.err) == (0, "")
     files = files_in(scene.folder / "out")
@@ -196,6 +239,23 @@ def test_a_failure_that_comes_and_goes(program: Program, scene: Scene) -> None:
     assert ended.code == 0
     assert ended.err == "warning: scenario.json: it does not fail in each run: 4 runs for each try\n"
     assert scenario(scene.folder / "out")["resources"] == []
+
+
+def test_files_of_the_same_names(program: Program, scene: Scene) -> None:
+    """Data of the scenario keeps its name, and the report gets another one."""
+    for name in ("failure.txt", "Doctor.json"):
+        scene.file(name, "mine")
+        scene.resource("shader", uid=name, src=name, type="SPIR-V")
+    scene.write()
+    both = script(scene.folder, '#!/bin/sh\ngrep -q failure.txt "$1" && grep -q Doctor.json "$1"\n')
+    ended = program("reduce", "scenario.json", "--script", both, "--output", "out")
+    assert (ended.code, ended.err) == (0, "")
+    assert "\nwritten: out: scenario.json, failure~2.txt, doctor~2.json (5 files)\n" in ended.out
+    files = files_in(scene.folder / "out")
+    assert files["failure.txt"] == files["Doctor.json"] == b"mine"
+    assert files["failure~2.txt"].startswith(b"fails in each run: the script ended with exit code 0\n")
+    assert b"; doctor~2.json describes the machine\n" in files["failure~2.txt"]
+    assert "ready" in json.loads(files["doctor~2.json"])
 
 
 def test_content_that_cannot_be_written(program: Program, scene: Scene) -> None:
@@ -283,11 +343,12 @@ def test_an_output_that_cannot_be_written(program: Program, scene: Scene) -> Non
     refused(ended, 2, "mine.txt' is not a folder that can be written")
 
 
-@pytest.mark.heavy
 def test_an_error_names_no_temporary_folder(program: Program, scene: Scene) -> None:
-    """The file of the error is one of the report."""
+    """The file of the error is one of the report, also where the time is over before the first try."""
     scene.shader("bad", "#version 450\nvoid main() { nothing(); }").dispatch("bad", [], [1]).write()
-    assert program("reduce", "scenario.json", "--output", "out").code == 0
+    ended = program("reduce", "scenario.json", "--output", "out", "--limit", "0.001")
+    assert (ended.code, ended.err) == (0, "")
     text = (scene.folder / "out" / "failure.txt").read_text()
     assert "'nothing' : no matching overloaded function" in text
+    assert "\nthe time limit came before the end\n" in text
     assert "/tried/" not in text

@@ -55,7 +55,7 @@ def test_different_shaders_are_compiled_in_parallel(
     compiler = script(f'{later}exec "{glslang}" "$@"')
     requests = [CompileRequest(source=MINIMAL + f"// {n}\n") for n in range(2)]
     assert len(compile_all(requests, compiler=compiler, jobs=2, timeout_s=30)) == 2
-    assert progress.work() == ("reading it", "/resources/0")
+    assert progress.work() == ("reading it", "/resources/0", "reading it")
 
 
 def test_default_target_and_names(compile_text: Callable[..., bytes]) -> None:

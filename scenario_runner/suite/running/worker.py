@@ -210,7 +210,8 @@ class _Server:
             if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
                 what = progress.work()[0] or "reading it"
                 code, reason = LimitError.exit_code, f"the process that ran it has run out of file handles while {what}"
-            return Outcome("Crash", time.perf_counter() - started, reason, code, stack=traceback.format_exc())
+            crash, stack = (code, type(error).__name__), traceback.format_exc()
+            return Outcome("Crash", time.perf_counter() - started, reason, code, stack=stack, crash=crash)
 
     def _tell_used(self) -> None:
         """Send the names of what the next workers can preload."""
@@ -420,11 +421,12 @@ class WorkerProcess:
         """The outcome of the item that the process was running when it ended."""
         timed_out = self.state == "hanging"
         was_killed = not self.why and self.process.code == -signal.SIGKILL
-        _, what, pointer = progress.read(self._progress)
+        _, what, pointer, work = progress.read(self._progress)
         error = Crash(
             self.end,
             what,
             pointer,
+            work,
             FenceTimeoutError if timed_out else DriverCrashError,
             _HELP_WHEN_KILLED if was_killed else "",
         ).error(self.queue[0].item.path)
@@ -438,6 +440,7 @@ class WorkerProcess:
             stack=native_stack(self.process.id) if options.core_dumps and not self.why else "",
             output=_end_of(self._output),
             python_stack=self.process.stack,
+            crash=(self.process.code or 0, work),
         )
 
     def start_error(self) -> DriverCrashError:
