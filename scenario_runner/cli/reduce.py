@@ -127,7 +127,7 @@ def _trial(options: argparse.Namespace, folder: str) -> Trial:
 
 
 def _lines(reduction: Reduction, trial: Trial, seconds: float) -> list[str]:
-    """How it fails, and how much of it is left."""
+    """The failure, and how much of the scenario is left."""
     assert reduction.failure is not None
     before, after = reduction.original, reduction.counts
     return [

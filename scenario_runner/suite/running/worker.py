@@ -422,14 +422,9 @@ class WorkerProcess:
         timed_out = self.state == "hanging"
         was_killed = not self.why and self.process.code == -signal.SIGKILL
         _, what, pointer, work = progress.read(self._progress)
-        error = Crash(
-            self.end,
-            what,
-            pointer,
-            work,
-            FenceTimeoutError if timed_out else DriverCrashError,
-            _HELP_WHEN_KILLED if was_killed else "",
-        ).error(self.queue[0].item.path)
+        kind = FenceTimeoutError if timed_out else DriverCrashError
+        help = _HELP_WHEN_KILLED if was_killed else ""
+        error = Crash(self.end, what, pointer, work, kind, help).error(self.queue[0].item.path)
         problem = error.problems[0]
         return Outcome(
             "Timeout" if timed_out else "Crash",
