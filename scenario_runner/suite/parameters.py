@@ -112,19 +112,15 @@ def values_of_scenario(
     """
     path, check = _declared(item, file_text)
     offered = _tree(check).get(KEY)
-    lists = (
-        {name: values for name, values in offered.items() if isinstance(values, list)}
-        if isinstance(offered, dict)
-        else {}
-    )
-    has = f"{os.path.basename(path)} has"
-    offers = {name: f" ({has} {', '.join(map(text_of, values)):.200})" for name, values in lists.items()}
+    pairs = offered.items() if isinstance(offered, dict) else ()
+    lists = {name: ", ".join(map(text_of, values)) for name, values in pairs if isinstance(values, list) and values}
+    offers = {name: f" ({os.path.basename(path)} has {texts:.200})" for name, texts in lists.items()}
     text = file_text(item.path)
     check = file_text(item.expectations) if needs_expectations else ""
     for name, content in ((item.id, text), (item.expectations, check)):
         if uses(content).keys() & offers.keys() - parameters.keys():
             raise ScenarioError(unset(content, name, parameters, offers))
-    return {name: value for name, value in parameters.items() if name in uses(text) or name not in lists}
+    return {name: value for name, value in parameters.items() if name in uses(text) or name not in offers}
 
 
 def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:
