@@ -225,12 +225,13 @@ def _diagnose(text: str, path: str | None, parameters: Mapping[str, Any]) -> lis
         return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
     places = Places(text)
     seen = {problem.pointer or "" for problem in problems}
+    missing = list(unset(text, path, parameters))  # which says why `${n}` is no number
     for finding in _Reading(tree).problems:
-        if finding.pointer not in seen:
+        if finding.pointer not in seen and not (missing and "${" in finding.message):
             line, column = places.find(finding.pointer or "", key=finding.code in _ABOUT_KEYS)
             finding = with_parameters(finding, parameters)
             problems.append(finding._replace(path=path, line=line, column=column))
-    problems += unset(text, path, parameters)
+    problems += missing
     problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
     return limited(problems)
 

@@ -191,6 +191,15 @@ def test_wrong_values(tmp_path: Path, parameters: Any, message: str) -> None:
     assert {problem.code for problem in raised.value.problems} <= {"SR-JSON-011", "SR-JSON-005"}
 
 
+def test_without_values(tmp_path: Path) -> None:
+    """Each name is one error; that its text is no number is not another one."""
+    buffer = {"uid": "b", "size": "${n}", "shader_access": "read${m}", "dst": "${n}.npy"}
+    with pytest.raises(ScenarioError) as raised:
+        load(write(tmp_path, {"resources": [{"buffer": buffer}], "commands": []}, None))
+    messages = [problem.message for problem in raised.value.problems]
+    assert messages == [f"the parameter {name!r} is not set" for name in "nm"]
+
+
 @pytest.mark.parametrize("value", [None, {"a": 1}, float("nan"), [None], b"x"])
 def test_values_that_json_cannot_hold(tmp_path: Path, value: Any) -> None:
     with pytest.raises(UsageError, match="expected a number, a boolean, a string or a list"):
