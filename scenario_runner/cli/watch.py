@@ -63,7 +63,7 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
         progress.doing("waiting for changes of its files")
         progress.limit(0)
         sys.stdout.flush()
-        messages.write("watching", f"{counted(len(before), 'file')} (Ctrl-C to end)")
+        messages.write("watching", f"{counted(len(set(map(os.path.realpath, before))), 'file')} (Ctrl-C to end)")
         changed = _next_changes(before, reads, folders)
         console = messages.terminal(sys.stdout)
         if console is not None:
@@ -142,7 +142,8 @@ def _next_changes(before: Files, reads: Callable[[], Files], folders: Callable[[
                     return changed
                 now = reads()  # seconds for thousands of scenarios
                 if new := [path for path in now if now[path] and path not in before]:
-                    return new
+                    known = set(map(os.path.realpath, before))
+                    return [path for path in new if os.path.realpath(path) not in known] or new
                 if not (_folders_of(now) | folders()) <= watched:
                     break
         except FileNotFoundError:  # a folder has just been removed
