@@ -19,7 +19,7 @@ from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.run.output_files import FileWriter, Sink, share
-from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation
+from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation, one_at_a_time
 from scenario_runner.vulkan.device import InstanceStart
 from scenario_runner.vulkan.execute import RunOptions, execute
 from scenario_runner.vulkan.ml_emulation import Mode
@@ -359,6 +359,7 @@ class Runner(OpenedDevice):
             files += filter(None, [getattr(scenario, "path", None)])  # of a model, which may be a link
         return confined(folders, files)
 
+    @one_at_a_time
     def _execute(
         self,
         plan: Plan,
@@ -369,7 +370,7 @@ class Runner(OpenedDevice):
     ) -> tuple[Printed, ...]:
         """Carry out a plan. The sinks get its results, and captured frames become files in ``capture_dir``.
 
-        Returns what its shaders printed.
+        Returns what its shaders printed. Raises UsageError while another thread runs something.
         """
         if options.repeat < 1:
             raise UsageError(f"repeat is {options.repeat}, expected 1 or more")

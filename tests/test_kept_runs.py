@@ -1,6 +1,7 @@
 """What is kept from one run of a prepared scenario to the next never shows in results, and has bounds."""
 
 import gc
+import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.errors import FenceTimeoutError, FileError, ScenarioRunnerError
+from scenario_runner.errors import FenceTimeoutError, FileError, ScenarioRunnerError, UsageError
 from scenario_runner.vulkan import pipeline
 from tests.gpu.ml_scenes import VGF, bindings, random
 from tests.scenes import Scene, glsl
@@ -206,6 +207,31 @@ def test_content_comes_and_goes(own: Runner, scene: Scene) -> None:
     with ThreadPoolExecutor(2) as pool:
         for step in range(12):
             assert pool.submit(run, step).result() == list((X + step if step % 3 else 0 * X) + 1)
+
+
+def test_threads_at_a_time(own: Runner, scene: Scene) -> None:
+    """A run is refused while another thread runs something, and neither result is damaged."""
+    scene.shader("long", glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i;", ONE))
+    scene.shader("add", glsl("a[gl_WorkGroupID.x] += 1u;", ONE)).buffer("x", X + 1, dst=None)
+    long = own.prepare(scene.dispatch("long", ["x"], [40]).write("long.json"))
+    scene.commands.clear()
+    short = own.prepare(scene.dispatch("add", ["x"], [4]).write("short.json"))
+    refused: list[str] = []
+
+    def until_it_runs(prepared: Any) -> Any:
+        while True:
+            try:
+                return prepared.run().array("x", "u4").tolist()
+            except UsageError as error:
+                refused.append(error.problems[0].message)
+                time.sleep(0.01)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(until_it_runs, long)
+        while not other.done():
+            assert until_it_runs(short) == (X + 2).tolist()
+        assert other.result()[:3] == (X + 1).tolist()[:3]
+    assert set(refused) == {"another thread is running a scenario on this Runner"}
 
 
 EXAMPLES = [

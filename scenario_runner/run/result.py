@@ -262,7 +262,8 @@ class Prepared:
         options = RunOptions(repeat, keep_state, dry_run)
         try:
             arrays = self._by_uid(inputs_of_call(inputs, more))
-            result: Result = self._context.run(self._run, arrays, capture_dir, write_files, options, measured)
+            context = self._context.copy()  # threads that should take turns get the Runner's error
+            result: Result = context.run(self._run, arrays, capture_dir, write_files, options, measured)
             result.timings = measured
             return result
         except ScenarioRunnerError as error:

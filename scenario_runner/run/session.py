@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import wraps
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from scenario_runner import log, progress
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ValidationLayerError, error_of
+from scenario_runner.errors import UsageError, ValidationLayerError, error_of
 from scenario_runner.plan.limits import NAMES, Limits, exceeded_limits
 from scenario_runner.plan.plan import Plan
 from scenario_runner.text import one_line
@@ -60,6 +62,25 @@ class DeviceOptions(NamedTuple):
     printer: Printer | None = None
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def one_at_a_time(method: _Method) -> _Method:
+    """Let a method of an `OpenedDevice` raise UsageError while another thread calls it."""
+
+    @wraps(method)
+    def guarded(self: OpenedDevice, *args: Any, **options: Any) -> Any:
+        if not self._running.acquire(blocking=False):
+            help = "take turns, or use a Runner for each process"
+            raise UsageError("another thread is running a scenario on this Runner", help=help)
+        try:
+            return method(self, *args, **options)
+        finally:
+            self._running.release()
+
+    return guarded  # type: ignore[return-value]
+
+
 class OpenedDevice:
     """Instance, physical device and device.
 
@@ -81,6 +102,7 @@ class OpenedDevice:
         self._validation_errors: list[tuple[str | None, str]] = []
         self._raised = 0  # how many of these have failed a run
         self._limits: tuple[PhysicalDevice, Limits] | None = None
+        self._running = Lock()
 
     @property
     def physical_device(self) -> PhysicalDevice:
