@@ -14,7 +14,7 @@ def describe() -> dict[str, str]:
     device = next((device for device in report["devices"] if device["default"]), None)
     return {
         "processor": f"{_field('/proc/cpuinfo', 'model name') or system['machine']}, {os.cpu_count()} logical cores",
-        "memory": _field("/proc/meminfo", "MemTotal"),
+        "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / (1 << 30):.1f} GiB",
         "load average": " ".join(f"{value:.2f}" for value in os.getloadavg()),
         "system": f"{system['os']} {system['release']}",
         "device": f"{device['name']}, {device['driver']['info']}, Vulkan {device['api_version']}" if device else "none",

@@ -1,6 +1,8 @@
 """Running one workload with several programs in turns, and keeping what each run took."""
 
+import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +58,10 @@ class RunError(Exception):
 
 @dataclass
 class Bench:
-    """Measures workloads under ``root``, a folder of its own with room for large files."""
+    """Measures workloads under ``root``, a folder of its own with room for large files.
+
+    The turn that begins ``patience_s`` after the first one is the last.
+    """
 
     launcher: Launcher
     root: Path
@@ -64,6 +69,7 @@ class Bench:
     runs: int
     quick: bool = False
     report: Callable[[str], None] = lambda _: None
+    patience_s: float = math.inf
 
     def measure(self, workload: Workload) -> Outcome:
         """Warm up and check each program, then run them A B A B; a program that fails is left out from there on."""
@@ -73,11 +79,13 @@ class Bench:
         workload.make(folder, quick=self.quick)
         outcome = Outcome(workload, file_bytes=workload.file_bytes(folder))
         active = [program for program in self.programs if program.name == "ours" or not workload.ours_alone]
+        started = time.perf_counter()
         for turn in range(self.runs + 1):  # the first one warms caches up and is checked, the last one is checked too
+            last = turn == self.runs or (turn > 0 and time.perf_counter() - started > self.patience_s)
             self.report(f"{workload.name}: " + (f"run {turn} of {self.runs}" if turn else "warming up"))
             for program in list(active):
                 try:
-                    sample = self._run(workload, folder, program, check=turn in (0, self.runs))
+                    sample = self._run(workload, folder, program, check=last or turn == 0)
                 except RunError as error:
                     outcome.failures[program.name] = str(error)
                     outcome.samples.pop(program.name, None)
@@ -85,6 +93,8 @@ class Bench:
                     continue
                 if turn:
                     outcome.samples.setdefault(program.name, []).append(sample)
+            if last:
+                break
         return outcome
 
     def time(self, command: list[str]) -> float:

@@ -1,6 +1,6 @@
 """The results as a table and as JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,18 +15,18 @@ def rows(outcome: Outcome) -> list[tuple[str, ...]]:
     workload = outcome.workload
     ratios = outcome.ratios() or (None, None)
     lines = [
-        _line(workload.title, "time", outcome, Outcome.times, _seconds, ratios[0], workload.time_bound),
-        _line("", "memory", outcome, Outcome.peaks, _mebibytes, ratios[1], workload.memory_bound),
+        _line(workload.title, "time", outcome, Outcome.times, seconds, ratios[0], workload.time_bound),
+        _line("", "memory", outcome, Outcome.peaks, mebibytes, ratios[1], workload.memory_bound),
     ]
     absolute = workload.seconds_bound
     if absolute is not None and outcome.times("ours"):
         took = Spread.of(outcome.times("ours")).median
-        lines.append(("", "seconds", "", "", _seconds(took), f"<= {absolute.must:g}", "", absolute.verdict(took)))
+        lines.append(("", "seconds", "", "", seconds(took), f"<= {absolute.must:g}", "", absolute.verdict(took)))
     held, bound = outcome.file_ratio(), workload.file_bound
     if held is not None and bound is not None:
-        what = f"file of {_mebibytes(outcome.file_bytes)}"
+        what = f"file of {mebibytes(outcome.file_bytes)}"
         lines.append(
-            ("", "memory / file", what, "", _ratio(held), f"<= {bound.must:g}", "", bound.verdict(held.median))
+            ("", "memory / file", what, "", ratio_text(held), f"<= {bound.must:g}", "", bound.verdict(held.median))
         )
     lines += [("", "failed", f"{program}: {why}", "", "", "", "", "") for program, why in outcome.failures.items()]
     return lines
@@ -60,34 +60,36 @@ def _line(
     ratio: Spread | None,
     bound: Bound | None,
 ) -> tuple[str, ...]:
-    cells = [_spread(values(outcome, program), show) for program in ("ours", "reference")]
+    cells = [spread_text(values(outcome, program), show) for program in ("ours", "reference")]
     return (
         title,
         what,
         *cells,
-        "" if ratio is None else _ratio(ratio),
+        "" if ratio is None else ratio_text(ratio),
         "" if bound is None else f"<= {bound.must:g}",
         "" if bound is None or bound.aim is None else f"<= {bound.aim:g}",
         "" if bound is None or ratio is None else bound.verdict(ratio.median),
     )
 
 
-def _spread(values: Sequence[float], show: Any) -> str:
+def spread_text(values: Sequence[float], show: Callable[[float], str]) -> str:
+    """Median, least and greatest; empty without values."""
     if not values:
         return ""
     spread = Spread.of(values)
     return f"{show(spread.median)} ({show(spread.least)} to {show(spread.greatest)})"
 
 
-def _ratio(value: Spread) -> str:
+def ratio_text(value: Spread) -> str:
+    """Median, least and greatest."""
     return f"{value.median:.3f} ({value.least:.3f} to {value.greatest:.3f})"
 
 
-def _seconds(value: float) -> str:
+def seconds(value: float) -> str:
     return f"{value:.3f} s"
 
 
-def _mebibytes(value: float) -> str:
+def mebibytes(value: float) -> str:
     return f"{value / (1 << 20):.0f} MiB"
 
 
