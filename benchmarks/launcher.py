@@ -23,6 +23,7 @@ class Usage:
     """What one run of a program took."""
 
     wall_s: float
+    cpu_s: float
     peak_bytes: int
     exit_code: int
     output: str
@@ -54,9 +55,9 @@ class Launcher:
         answer = out.readline()
         if not answer:
             raise RuntimeError(f"the process that starts programs ended while running {command}")
-        wall_s, peak_bytes, exit_code = json.loads(answer)
+        wall_s, cpu_s, peak_bytes, exit_code = json.loads(answer)
         with open(log, encoding="utf-8", errors="replace") as file:
-            return Usage(wall_s, peak_bytes, exit_code, file.read())
+            return Usage(wall_s, cpu_s, peak_bytes, exit_code, file.read())
 
     def close(self) -> None:
         cast("IO[str]", self._process.stdin).close()
@@ -71,7 +72,7 @@ class Launcher:
 
 
 def measure(command: list[str], environment: dict[str, str], folder: str, timeout_s: float, log: str) -> list[float]:
-    """Wall time in seconds, peak resident memory in bytes, exit code (negative: killed by that signal)."""
+    """Wall and processor time in s, peak resident memory in bytes, exit code (negative: killed by that signal)."""
     with open(log, "wb") as output:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -85,7 +86,8 @@ def measure(command: list[str], environment: dict[str, str], folder: str, timeou
         timer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     unit = 1 if sys.platform == "darwin" else 1024
-    return [wall_s, resources.ru_maxrss * unit, process.returncode]
+    cpu_s = resources.ru_utime + resources.ru_stime
+    return [wall_s, cpu_s, resources.ru_maxrss * unit, process.returncode]
 
 
 def serve() -> None:

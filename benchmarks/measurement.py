@@ -15,9 +15,10 @@ from benchmarks.workloads import Workload
 
 @dataclass(frozen=True)
 class Sample:
-    """One run: wall time, and the most memory that any of its processes held."""
+    """One run: wall and processor time, and the most memory that any of its processes held."""
 
     wall_s: float
+    cpu_s: float
     peak_bytes: int
 
 
@@ -32,6 +33,9 @@ class Outcome:
 
     def times(self, program: str) -> list[float]:
         return [sample.wall_s for sample in self.samples.get(program, ())]
+
+    def cpu_times(self, program: str) -> list[float]:
+        return [sample.cpu_s for sample in self.samples.get(program, ())]
 
     def peaks(self, program: str) -> list[float]:
         return [float(sample.peak_bytes) for sample in self.samples.get(program, ())]
@@ -113,7 +117,11 @@ class Bench:
                 workload.check(folder, program, output)
             except (AssertionError, OSError, ValueError) as error:
                 raise RunError(f"wrong results: {str(error).strip()}") from error
-        return Sample(run.scale * sum(each.wall_s for each in samples), max(each.peak_bytes for each in samples))
+        return Sample(
+            run.scale * sum(sample.wall_s for sample in samples),
+            run.scale * sum(sample.cpu_s for sample in samples),
+            max(sample.peak_bytes for sample in samples),
+        )
 
     def _start(
         self, command: list[str], folder: Path, timeout_s: float, variables: Mapping[str, str] | None = None
@@ -128,7 +136,7 @@ class Bench:
         if not usage.ok:
             why = f"killed after {timeout_s:g} s" if usage.wall_s >= timeout_s else f"exit code {usage.exit_code}"
             raise RunError(f"{why}: {' '.join(usage.output.split())[-300:]}")
-        return Sample(usage.wall_s, usage.peak_bytes)
+        return Sample(usage.wall_s, usage.cpu_s, usage.peak_bytes)
 
 
 def environment(root: Path) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bounds import Spread
+from benchmarks.bounds import Spread, ratio
 from benchmarks.launcher import Launcher
 from benchmarks.machine import describe
 from benchmarks.measurement import Bench, Outcome, Sample
@@ -124,7 +124,7 @@ def tables(records: Sequence[Record]) -> str:
         lines += ["| workload | | runs | ours | reference | ours / reference |", "|---|---|---|---|---|---|"]
         for name, outcome in record.outcomes.items():
             lines.append(f"| `{name}` | time | {len(outcome.times('ours'))} | {' | '.join(_row(outcome, 'time'))} |")
-            lines.append(f"| | memory | | {' | '.join(_row(outcome, 'memory'))} |")
+            lines += [f"| | {what} | | {' | '.join(_row(outcome, what))} |" for what in ("processor", "memory")]
         if record.left_out:
             lines += ["", *(f"- `{name}` is left out: {why}" for name, why in record.left_out.items())]
         parts.append("\n".join(lines) + "\n")
@@ -134,7 +134,8 @@ def tables(records: Sequence[Record]) -> str:
 def figures(records: Sequence[Record]) -> str:
     """Return the table of README: medians of this program and the reference, and their ratio."""
     machines = (
-        f"{record.facts['device'].partition(' (')[0]}; {record.facts['processor']}; {record.facts['date']}"
+        f"{record.facts['device'].partition(' (')[0]}; {record.facts['processor']}, "
+        f"load {record.facts['load average'].split()[0]}; {record.facts['date']}"
         for record in records
     )
     lines = [f"| | {' | '.join(machines)} |", "|---" * (len(records) + 1) + "|"]
@@ -144,28 +145,29 @@ def figures(records: Sequence[Record]) -> str:
 
 
 PROGRAMS = ("ours", "reference")
+_VALUES: Mapping[str, Callable[[Outcome, str], list[float]]] = {
+    "time": Outcome.times,
+    "processor": Outcome.cpu_times,
+    "memory": Outcome.peaks,
+}
 PAGES: Mapping[str, Callable[[Sequence[Record]], str]] = {"docs/benchmarks.md": tables, "README.md": figures}
 _NAMED = ("commit", "load average", "reference")
 
 
 def _figure(outcome: Outcome | None, what: str) -> str:
     """Return a cell of README's table: medians of both programs and their ratio."""
-    ratios = outcome.ratios() if outcome is not None else None
-    if outcome is None or ratios is None:
+    values = [_VALUES[what](outcome, program) for program in PROGRAMS] if outcome is not None else []
+    if not values or not all(values):
         return "-"
-    mine, theirs = (_short(Spread.of(_values(outcome, what, program)).median, what) for program in PROGRAMS)
-    return f"{mine} : {theirs} = **{ratios[what == 'memory'].median:.2f}**"
+    mine, theirs = (_short(Spread.of(column).median, what) for column in values)
+    return f"{mine} : {theirs} = **{ratio(*values).median:.2f}**"
 
 
 def _row(outcome: Outcome, what: str) -> list[str]:
     """Return the columns of both programs and of their ratio."""
-    show, ratios = seconds if what == "time" else mebibytes, outcome.ratios()
-    cells = [spread_text(_values(outcome, what, program), show) for program in PROGRAMS]
-    return [*cells, "" if ratios is None else ratio_text(ratios[what == "memory"])]
-
-
-def _values(outcome: Outcome, what: str, program: str) -> list[float]:
-    return outcome.times(program) if what == "time" else outcome.peaks(program)
+    values = [_VALUES[what](outcome, program) for program in PROGRAMS]
+    cells = [spread_text(column, mebibytes if what == "memory" else seconds) for column in values]
+    return [*cells, ratio_text(ratio(*values)) if all(values) else ""]
 
 
 def _short(value: float, what: str) -> str:
