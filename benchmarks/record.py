@@ -42,7 +42,7 @@ WORKLOADS = (
 QUOTED = (
     ("small", "time", "one small scenario, GLSL"),
     ("small-spirv", "time", "one small scenario, SPIR-V"),
-    ("many", "time", "200 small scenarios"),
+    ("many", "time", "200 small scenarios (Arm's runner: 20, times 10)"),
     ("dispatches", "time", "10,000 dispatches in one scenario"),
     ("dispatches", "memory", "the same, memory"),
     ("models-resnet18", "time", "one inference of ResNet18"),
