@@ -111,7 +111,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path, device
         run("fine/blur.json", env=no_driver),
         run("doctor", env=no_driver),
         run("fine/blur.json", env={"SCENARIO_RUNNER_VULKAN_LOADER": "/usr/local/vulkan/libvulkan.so.1"}),
-        run("fine/blur.json", "--device", "nvidia"),
+        run("fine/blur.json", "--device", "adreno"),
         run("fine/blur.json", "--validation", env={"VK_LAYER_PATH": str(folder / "empty")}),
         run("tensors/blur.json", "--ml-emulation", "off"),
         run("validate", "tensors/blur.json", "--glslang", "glslangValidator", "--no-cache"),
