@@ -18,7 +18,6 @@ from scenario_runner.cli.test import given
 from scenario_runner.doctor import gather
 from scenario_runner.errors import UsageError
 from scenario_runner.files.source import confined, is_model
-from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.scenario.writing import free_name
 from scenario_runner.suite.failures import FLAKY_RUNS, DevicesTrial, ScriptTrial, Trial
 from scenario_runner.suite.packing import pack, pack_archive
@@ -43,8 +42,7 @@ def main(options: argparse.Namespace) -> int:
         with confined([place, folder], [options.file]) if options.sandbox else nullcontext():
             tried = os.path.join(folder, "tried")
             path = os.path.join(tried, pack([options.file], tried, dict(options.set)).scenarios[0])
-        compiler = CompilerOptions(options.glslang, folder, not options.no_cache)
-        reduction = Reduction(path, trial, options.limit, compiler)
+        reduction = Reduction(path, trial, options.limit)
         if options.devices and (options.atol or options.rtol or options.ulp):
             reduction.set_tolerances(atol=options.atol, rtol=options.rtol, ulp=options.ulp)
 
@@ -141,7 +139,8 @@ def _lines(reduction: Reduction, trial: Trial, seconds: float) -> list[str]:
 def _command(options: argparse.Namespace, reduction: Reduction, scenario: str) -> str:
     """The command that shows the failure of the scenario."""
     if options.devices:
-        return shlex.join(["scenario-runner", "diff", "--devices", *options.devices, scenario])
+        tolerances = given(options.tolerance_actions, options)
+        return shlex.join(["scenario-runner", "diff", "--devices", *options.devices, scenario, *tolerances])
     if options.script is not None:
         return f"{options.script} {shlex.quote(scenario)}"
     if options.code is not None and options.code.startswith("SR-"):

@@ -114,7 +114,8 @@ def add_reduce_options(parser: Parser) -> None:
     failures.add_argument("--devices", nargs=2, metavar=("A", "B"), help="a result that differs between two devices")
     group = parser.add_argument_group("time")
     add(group, "--limit S", "end with the smallest scenario so far after S seconds (default: no limit)")
-    add_tolerance_options(parser.add_argument_group("comparing"), "with --devices: ")
+    comparing = parser.add_argument_group("comparing")
+    add_tolerance_options(comparing, "with --devices: ")
     groups = device, checking, compiling = [
         parser.add_argument_group(title) for title in ("device", "checking", "compiling")
     ]
@@ -124,4 +125,5 @@ def add_reduce_options(parser: Parser) -> None:
     add_compiler_options(compiling)
     add_logging_option(parser)
     run_actions = [action for group in groups for action in group._group_actions]
-    parser.set_defaults(printf=False, printf_size=None, debug_labels=False, run_actions=run_actions)
+    parser.set_defaults(printf=False, printf_size=None, debug_labels=False)
+    parser.set_defaults(run_actions=run_actions, tolerance_actions=comparing._group_actions)

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from scenario_runner.errors import UsageError
+from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.program import Program
 from scenario_runner.suite.discovery import expected_folder, item_of
 from scenario_runner.suite.records import Outcome
@@ -95,6 +96,8 @@ class Trial(AbstractContextManager["Trial"]):
     def __init__(self, options: WorkerOptions, code: str | None = None) -> None:
         """``code`` is that of the message that counts as the failure."""
         self._options, self._code = options, code
+        runner = options.runner
+        self.compiler = CompilerOptions(runner["compiler"], runner["cache_dir"], runner["use_cache"])
         self._stack = ExitStack()
         self.is_flaky = False
         self.says = ""
@@ -137,7 +140,7 @@ class Trial(AbstractContextManager["Trial"]):
 
     def _run(self, path: str, tree: Mapping[str, Any]) -> Failure | None:
         if self._code is not None:  # which may be a warning, or of a rule that runs do not check
-            findings = validate_file(path, Options(hazards=True)).findings
+            findings = validate_file(path, Options(self.compiler, hazards=True)).findings
             messages = tuple(problem.as_json() for problem in findings)
             failure = failure_of(Outcome("Pass", diagnostics=messages), tree, self._code)
             if failure is not None:

@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 from scenario_runner.elements import ELEMENTS
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.files.npy import read_array
-from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.shaders import compile_request, read_spirv
 from scenario_runner.program import Program
 from scenario_runner.scenario import Scenario
@@ -81,11 +80,11 @@ class Reduction:
     """Life cycle: made with a packed copy of the scenario; `find_failure`; `run`, which any exception may
     end; `write_files`, with the smallest scenario until then."""
 
-    def __init__(self, path: str, trial: Trial, limit_s: float | None, compiler: CompilerOptions) -> None:
+    def __init__(self, path: str, trial: Trial, limit_s: float | None) -> None:
         """``path`` is that of the copy."""
         self.path = path
         self._folder = os.path.dirname(path)
-        self._trial, self._compiler = trial, compiler
+        self._trial = trial
         self._end_s = time.monotonic() + (limit_s or float("inf"))
         self._known: dict[str, bool] = {}
         self._texts: dict[str, tuple[str, bytes]] = {}  # files of shaders that are modules now, by the names of these
@@ -110,7 +109,7 @@ class Reduction:
     @property
     def sources(self) -> dict[str, bytes]:
         """The texts of shaders that are modules now, by names of files beside the scenario."""
-        used = set(_texts(self.tree["resources"]))
+        used = [entry["shader"]["src"] for entry in self.tree["resources"] if "shader" in entry]
         return dict(text for module, text in self._texts.items() if module in used)
 
     def set_tolerances(self, **tolerances: float) -> None:
@@ -218,7 +217,7 @@ class Reduction:
         while before != self.tree:
             before = self.tree
             self._do("commands", lambda: self._shorten("commands"))
-            self._do("resources", self._remove_resources)
+            self._do("resources", lambda: self._shorten("resources"))
             self._do("keys and bindings", self._remove_keys)
             self._do("data", self._replace_data)
             self._do("sizes", self._halve)
@@ -231,16 +230,6 @@ class Reduction:
 
     def _shorten(self, name: str) -> None:
         minimal(self.tree[name], lambda kept: self._fails({**self.tree, name: kept}))
-
-    def _remove_resources(self) -> None:
-        """Remove the resources that nothing uses in one try, then others."""
-        used = set(_texts(self.tree["commands"]))
-        waiting = list(self.tree["resources"])
-        while users := [entry for entry in waiting if not used.isdisjoint(_uids(entry))]:
-            waiting = [entry for entry in waiting if entry not in users]
-            used.update(_texts(users))
-        self._fails({**self.tree, "resources": [entry for entry in self.tree["resources"] if entry not in waiting]})
-        self._shorten("resources")
 
     def _remove_keys(self) -> None:
         whole = self.tree
@@ -307,7 +296,7 @@ class Reduction:
             shader: Any = scenario.resources[index]
             if shader.type == "SPIR-V":
                 return read_spirv(scenario, shader)[0]
-            return compile_all([compile_request(scenario, shader)], **self._compiler._asdict())[0]
+            return compile_all([compile_request(scenario, shader)], **self._trial.compiler._asdict())[0]
         return None
 
     def _with_shader(self, index: int, changes: dict[str, Any]) -> dict[str, Any]:
@@ -393,15 +382,6 @@ def _read_json(path: str) -> dict[str, Any]:
 def _write_json(path: str, tree: Any) -> None:
     with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write(json.dumps(tree, indent=2) + "\n")
-
-
-def _uids(entry: Mapping[str, Any]) -> list[str]:
-    return [body["uid"] for body in entry.values()]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield all strings in a JSON value."""
-    return (text for _, text in _values(value) if isinstance(text, str))
 
 
 def _values(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -194,7 +194,7 @@ def test_a_script_and_the_shader(program: Program, scene: Scene) -> None:
     """Lines of a shader, and then instructions of its module, go where the script still finds what it looks for. The
     folder has no text of a shader that is not there."""
     adding = script(scene.folder, ADDS)
-    scene.shader("one", ADD).shader("four", FOUR).buffer("x", size=16).buffer("y", size=16)
+    scene.shader("one", "#version 450\nvoid main() {}\n").shader("four", FOUR).buffer("x", size=16).buffer("y", size=16)
     scene.dispatch("four", ["x"]).write()
     ended = program("reduce", "scenario.json", "--script", f"'{adding}'", "--output", "out")
     assert (ended.code, ended.err) == (0, "")
@@ -221,8 +221,11 @@ def test_two_devices(program: Program, scene: Scene, without_tool: dict[str, str
         scene.dispatch(name, [uid], [4])
     scene.write()
     environment = {**without_tool, **two_devices}
-    ended = program("reduce", "scenario.json", "--devices", NARROW, WIDE, "--output", "out", env=environment)
+    arguments = ("--devices", NARROW, WIDE, "--atol", "0.5", "--output", "out")
+    ended = program("reduce", "scenario.json", *arguments, env=environment)
     assert (ended.code, ended.err) == (0, "")
+    run = f"scenario-runner diff --devices '{NARROW}' '{WIDE}' scenario.json --atol=0.5\n"
+    assert f"\nto run it here: {run}" in (scene.folder / "out" / "failure.txt").read_text()
     (command,) = scenario(scene.folder / "out")["commands"]
     assert command["dispatch_compute"]["shader_ref"] == "size"
     assert program("diff", "--devices", NARROW, WIDE, "out/scenario.json", env=environment).code == 1
