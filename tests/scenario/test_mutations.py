@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,50 +93,49 @@ def test_everything():
     assert accepts(SCHEMA, EVERYTHING)
 
 
+KEYWORDS = {
+    "$schema", "$defs", "$ref", "title", "description", "default", "deprecated", "type", "enum", "anyOf", "oneOf",
+    "properties", "required", "not", "const", "additionalProperties", "propertyNames", "items", "prefixItems",
+    "minItems", "maxItems", "minLength", "minimum", "maximum", "multipleOf",
+}  # fmt: skip
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool}
+
+
 def accepts(schema: dict[str, Any], value: Any) -> bool:
     """Whether a JSON Schema accepts a value: the keywords that ours uses, and no others."""
-    known = (
-        "$schema $defs $ref title description default deprecated type enum anyOf oneOf properties required not const"
-        " additionalProperties propertyNames items prefixItems minItems maxItems minLength minimum maximum multipleOf"
-    )
-    assert schema.keys() <= set(known.split())
-    if "$ref" in schema and not accepts(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], value):
-        return False
+    assert schema.keys() <= KEYWORDS
+    return all(checks(schema, value))
+
+
+def checks(schema: dict[str, Any], value: Any) -> Iterator[bool]:
+    """What each keyword says; those that look into the value come last."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    types = {
-        "object": isinstance(value, dict),
-        "array": isinstance(value, list),
-        "string": isinstance(value, str),
-        "boolean": isinstance(value, bool),
-        "integer": number and value == value // 1,
-        "number": number,
-    }
-    checks = [
-        "type" not in schema or types[schema["type"]],
-        "enum" not in schema or (isinstance(value, str) and value in schema["enum"]),
-        "anyOf" not in schema or any(accepts(part, value) for part in schema["anyOf"]),
-        "oneOf" not in schema or sum(accepts(part, value) for part in schema["oneOf"]) == 1,
-        "not" not in schema or not accepts(schema["not"], value),
-        "const" not in schema or (number and value == schema["const"]),
-    ]
+    if "type" in schema:
+        type = schema["type"]
+        yield isinstance(value, TYPES[type]) if type in TYPES else number and (type == "number" or value == value // 1)
+    yield "enum" not in schema or (isinstance(value, str) and value in schema["enum"])
+    yield "const" not in schema or (number and value == schema["const"])
+    if isinstance(value, str):
+        yield schema.get("minLength", 0) <= len(value)
+    if number:
+        yield schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        yield value % schema.get("multipleOf", 1) == 0 or "multipleOf" not in schema
     if isinstance(value, dict):
-        parts = schema.get("properties", {})
-        checks += [accepts(parts[key], value[key]) for key in value if key in parts]
-        checks += [key in value for key in schema.get("required", ())]
-        further = schema.get("additionalProperties", {})
-        checks += [accepts(further, value[key]) for key in value if key not in parts]
-        checks += [accepts(schema.get("propertyNames", {}), key) for key in value]
+        yield all(key in value for key in schema.get("required", ()))
+    if "$ref" in schema:
+        yield accepts(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], value)
+    if isinstance(value, dict):
+        parts, further = schema.get("properties", {}), schema.get("additionalProperties", {})
+        yield all(accepts(parts.get(key, further), each) for key, each in value.items())
+        yield all(accepts(schema.get("propertyNames", {}), key) for key in value)
     if isinstance(value, list):
         first = schema.get("prefixItems", [])
-        checks += [accepts(part, each) for part, each in zip(first, value, strict=False)]
-        checks += [accepts(schema.get("items", {}), part) for part in value[len(first) :]]
-        checks.append(schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)))
-    if isinstance(value, str):
-        checks.append(schema.get("minLength", 0) <= len(value))
-    if number:
-        checks.append(schema.get("minimum", value) <= value <= schema.get("maximum", value))
-        checks.append(value % schema.get("multipleOf", 1) == 0 or "multipleOf" not in schema)
-    return all(checks)
+        yield schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+        yield all(accepts(part, each) for part, each in zip(first, value, strict=False))
+        yield all(accepts(schema.get("items", {}), each) for each in value[len(first) :])
+    yield "anyOf" not in schema or any(accepts(part, value) for part in schema["anyOf"])
+    yield "oneOf" not in schema or sum(accepts(part, value) for part in schema["oneOf"]) == 1
+    yield "not" not in schema or not accepts(schema["not"], value)
 
 
 # What the models refuse and the schema, which sees neither spelling nor other values, cannot.
