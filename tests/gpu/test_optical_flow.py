@@ -158,7 +158,7 @@ def test_runs_do_not_see_earlier_ones(ml: Runner, scene: Scene) -> None:
     ml.run(other)
     assert (prepared.run().level("vectors") == expected).all()
     for keep_state in (False, True):
-        assert (prepared.run(repeat=3, keep_state=keep_state).level("vectors") == expected).all()
+        assert (prepared.run(repeat=2, keep_state=keep_state).level("vectors") == expected).all()
     assert error(expected) <= 0.25
 
 
@@ -250,18 +250,7 @@ def test_formats(ml: Runner, scene: Scene) -> None:
     assert found[-1][2] == "the optical flow: image 'costs' of VK_FORMAT_R8_UINT cannot be its cost on it"
 
 
-@pytest.mark.parametrize(
-    "change, places",
-    [
-        ({}, []),
-        ({"supportedOutputGridSizes": 1}, ["grid_size"]),
-        ({"hintSupported": 0}, ["bindings/hint_motion_vectors/resource_ref"]),
-        ({"supportedHintGridSizes": 1}, ["bindings/hint_motion_vectors/resource_ref"]),
-        ({"costSupported": 0}, ["bindings/output_cost/resource_ref"]),
-        ({"maxHeight": HEIGHT - 1}, ["width"]),
-    ],
-)
-def test_what_another_device_may_lack(ml: Runner, scene: Scene, change: dict[str, Any], places: list[str]) -> None:
+def test_what_another_device_may_lack(ml: Runner, scene: Scene) -> None:
     """Grid sizes, hints, costs and sizes that a device does not support: what this one reports, with one difference."""
     add_pictures(scene, *moved((1, 0)), grid=4)
     for uid, format in (("hints", VECTORS), ("costs", COSTS)):
@@ -270,11 +259,19 @@ def test_what_another_device_may_lack(ml: Runner, scene: Scene, change: dict[str
     ml.run(path)  # from then on the device is seen through the layers, where it needs them
     family = ml.physical_device.queue_family()
     assert family is not None
-    support = flow_support(ml.physical_device, family)
-    assert support is not None
-    for member, value in change.items():
-        setattr(support.properties, member, value)
     (wanted,) = resolve(load(path)).graph_pipelines
     assert wanted.kind == "optical_flow"
-    found = list(problems_of(wanted, support, "it"))
-    assert [(each.pointer or "").removeprefix(f"{COMMAND}/") for each in found] == places
+    for change, places in (
+        ({}, []),
+        ({"supportedOutputGridSizes": 1}, ["grid_size"]),
+        ({"hintSupported": 0}, ["bindings/hint_motion_vectors/resource_ref"]),
+        ({"supportedHintGridSizes": 1}, ["bindings/hint_motion_vectors/resource_ref"]),
+        ({"costSupported": 0}, ["bindings/output_cost/resource_ref"]),
+        ({"maxHeight": HEIGHT - 1}, ["width"]),
+    ):
+        support = flow_support(ml.physical_device, family)
+        assert support is not None
+        for member, value in change.items():
+            setattr(support.properties, member, value)
+        found = list(problems_of(wanted, support, "it"))
+        assert [(each.pointer or "").removeprefix(f"{COMMAND}/") for each in found] == places, change
