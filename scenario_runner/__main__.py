@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from typing import Any
 
 from scenario_runner import signals
 
@@ -34,6 +35,14 @@ def console() -> None:
             if stream is sys.stdout and not isinstance(error, BrokenPipeError):
                 os.write(2, f"error: standard output cannot be written: {error.strerror}\n".lower().encode())
     os._exit(code)
+
+
+def resume(connection: None, *state: Any) -> None:
+    """Run the command line in a child that was spawned."""
+    from scenario_runner.cli import supervisor
+
+    supervisor.resume(*state)
+    console()
 
 
 if __name__ == "__main__":

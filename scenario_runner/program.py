@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 from scenario_runner import progress, system_limits
-from scenario_runner.signals import kill_when_closed
+from scenario_runner.signals import KILL, kill_when_closed
 
 if sys.platform == "linux":
     import resource
@@ -59,10 +59,10 @@ class Program(subprocess.Popen[bytes]):
     def kill(self) -> None:
         """Kill the program, and all that it has started in its group."""
         with contextlib.suppress(OSError):
-            if sys.platform == "win32":
+            if not hasattr(os, "killpg"):  # Windows
                 super().kill()
             elif self.returncode is None:
-                os.killpg(self.pid, signal.SIGKILL)
+                os.killpg(self.pid, KILL)
 
     def end(self) -> None:
         """Kill it where it still runs, and close its pipes; doing so again does nothing."""
@@ -97,7 +97,7 @@ def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return f"signal {number}"
+        return f"signal {number}" if number < 0x100 else f"exception {number:#010x}"  # of Windows
 
 
 class ProgramResult(NamedTuple):

@@ -72,7 +72,8 @@ def work() -> tuple[str, str, str]:
 
 def read(descriptor: int) -> tuple[int, str, str, str]:
     """Read `STARTED` and `work` of the process that keeps its progress in this file."""
-    page = os.pread(descriptor, _SIZE_BYTES, 0).ljust(_SIZE_BYTES, b"\0")
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    page = os.read(descriptor, _SIZE_BYTES).ljust(_SIZE_BYTES, b"\0")
     return memoryview(page)[:TEXT].cast("i")[STARTED], *_texts(page[TEXT:])
 
 

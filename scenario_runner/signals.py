@@ -17,6 +17,8 @@ from types import FrameType
 INTERRUPTING: dict[int, str] = {
     getattr(_signal, name): name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)
 }
+# The number of SIGKILL, also where there is none: Windows takes it for an exit code.
+KILL = getattr(_signal, "SIGKILL", 9)
 # The handler that ends the process, without a word.
 END = _signal.SIG_DFL
 # A shell's exit status for a process that a signal ended.
@@ -95,5 +97,5 @@ def kill_when_closed(pipe: int, owner: int) -> None:
     import fcntl
 
     fcntl.fcntl(pipe, fcntl.F_SETOWN, owner)
-    fcntl.fcntl(pipe, fcntl.F_SETSIG, _signal.SIGKILL)
+    fcntl.fcntl(pipe, fcntl.F_SETSIG, KILL)
     fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)

@@ -28,6 +28,15 @@ def test_every_part_can_be_installed_everywhere(
     )
 
 
+@pytest.mark.parametrize("family", ["debian", "fedora", "arch", "macos"])
+def test_the_page_about_platforms_has_these_packages(family: str) -> None:
+    """The commands in docs/platforms.md are those that doctor shows."""
+    parts = ("loader", "driver", "glslang", "spirv_tools", "validation")
+    command = f"{families()[family]['install']} {' '.join(package_names(family, parts))}"
+    page = Path(__file__).resolve().parents[1] / "docs" / "platforms.md"
+    assert f"| `{command}` |" in page.read_text(encoding="utf-8")
+
+
 def test_sudo_is_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command for this machine has sudo where this user needs it."""
     monkeypatch.setattr(system_packages, "family_here", lambda: "fedora")

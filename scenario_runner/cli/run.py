@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
@@ -178,6 +179,8 @@ def _settle(options: argparse.Namespace) -> None:
     for option, other, help in _CONTRADICTIONS:
         if is_given(option) and is_given(other):
             raise UsageError(f"{option} and {other} contradict each other", help=help)
+    if options.core_dumps and sys.platform != "linux":
+        raise UsageError("--core-dumps needs Linux")
     if len(options.files) + len(options.scenario) > 1:
         for option in filter(is_given, _OF_ONE_SCENARIO):
             raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")

@@ -1,10 +1,10 @@
 """The process that waits for the one that runs scenarios, and explains its end if a driver crashes.
 
 A driver that crashes takes its process with it. So several files run in a child process, forked before anything is
-imported or started. When it crashes, the next child reports the scenario and continues with the rest. The child dies
-with its parent. With --timeout and --isolate, or --printf, a child that hangs is killed. One file runs without a
-parent, which would take a twentieth of the time of a small run, since memory is copied after a fork; a shell beside it
-reports its crash.
+imported or started, or spawned where the system cannot fork. When it crashes, the next child reports the scenario and
+continues with the rest. The child dies with its parent. With --timeout and --isolate, or --printf, a child that hangs
+is killed. One file runs without a parent, which would take a twentieth of the time of a small run, since memory is
+copied after a fork; a shell beside it reports its crash.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from scenario_runner import progress, signals
 from scenario_runner.cli import COMMANDS
 from scenario_runner.errors import FenceTimeoutError
 from scenario_runner.files.source import is_model
+from scenario_runner.temporary import temporary_folder
 from scenario_runner.text import one_line
 
 if TYPE_CHECKING:
     from scenario_runner.run.crash import Crash
     from scenario_runner.run.isolated_process import IsolatedProcess
+    from scenario_runner.run.spawned_process import SpawnedProcess
 
 # Options whose argument is a file to write, whatever its name.
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
@@ -37,6 +39,7 @@ _ISOLATING = frozenset({"--isolate", "--watch", "--core-dumps"})
 
 _STACK_S = 0.2  # for a Python stack to be written
 _END_S = 10.0
+_NOTES = "progress"
 _LOOK_S = 0.02  # between two looks at a child that may hang
 
 # $1 is the file (or nothing), standard input a pipe that brings a line when the run ends by itself, $2 the descriptor
@@ -68,16 +71,24 @@ def supervised(main: Callable[[], int]) -> int:
     argv = sys.argv[1:]
     driver = argv and (argv[0] in _RUNNING or argv[0] not in COMMANDS) and _WITHOUT_DRIVER.isdisjoint(argv)
     files = files_of(argv) if driver else []
-    if files and "--core-dumps" in argv:
+    if files and "--core-dumps" in argv and sys.platform == "linux":
         import resource
 
         most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
         resource.setrlimit(resource.RLIMIT_CORE, (most_bytes, most_bytes))
     # an older layer that gets what shaders print waits for them where neither --timeout nor Ctrl-C reaches it
     is_isolated = any(argument in _ISOLATING or argument.startswith("--printf") for argument in argv)
-    if (len(files) > 1 or (files and is_isolated)) and "--no-isolate" not in argv and _can_fork():
-        progress.share()
-        return _Supervisor(is_isolated).run(main)
+    if (len(files) > 1 or (files and is_isolated)) and "--no-isolate" not in argv and not is_supervised:
+        from scenario_runner.run.isolated_process import FORKS
+
+        if not FORKS:
+            with temporary_folder() as folder:
+                with open(os.path.join(folder, _NOTES), "w+b") as notes:
+                    progress.share(notes.fileno())
+                return _Supervisor(is_isolated, folder).run(main)
+        if _has_one_thread():
+            progress.share()
+            return _Supervisor(is_isolated).run(main)
     signals.handle(signals.interrupt)
     if not driver:
         return main()
@@ -126,8 +137,16 @@ def files_of(argv: Sequence[str]) -> list[str]:
     ]
 
 
-def _can_fork() -> bool:
-    """Return whether this process has only one thread: a forked child would lack those of a tool that was loaded."""
+def resume(folder: str, argv: list[str], before: Crash | None) -> None:
+    """Take over, in a child that was spawned, the state of the parent, which has files in ``folder``."""
+    global crash, is_supervised
+    sys.argv, crash, is_supervised = argv, before, True
+    with open(os.path.join(folder, _NOTES), "r+b") as notes:
+        progress.share(notes.fileno())
+
+
+def _has_one_thread() -> bool:
+    """Return whether this process can fork: with several threads a child would lack those of a tool that was loaded."""
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -137,20 +156,23 @@ def _can_fork() -> bool:
 class _Supervisor:
     """Life cycle: sets signal handlers, forks a child and waits for its end; after a crash it forks another one."""
 
-    def __init__(self, ends_hanging: bool) -> None:
-        """With ``ends_hanging`` a child that sets `progress.LIMIT_MS` is killed after so long without progress."""
+    def __init__(self, ends_hanging: bool, folder: str = "") -> None:
+        """With ``ends_hanging`` a child that sets `progress.LIMIT_MS` is killed after so long without progress. Where
+        processes are not forked but spawned, they share files in ``folder``."""
         self._ends_hanging = ends_hanging
-        self._child: IsolatedProcess | None = None
+        self._folder = folder
+        self._child: IsolatedProcess | SpawnedProcess | None = None
         self._signal = 0
 
     def run(self, main: Callable[[], int]) -> int:
         """Return the exit code of the call; in the child the result of ``main``."""
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # where it is ignored, the child could not be waited for
+        if hasattr(_signal, "SIGCHLD"):
+            _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # where it is ignored, the child could not be waited for
         signals.handle(self._pass_on)
         global crash
         while not self._signal:  # one comes while there is no child
             before = progress.numbers[progress.ENDED]
-            child = self._fork()
+            child = self._spawn() if self._folder else self._fork()
             if child is None:
                 return main()
             hung_s = self._wait(child)
@@ -191,7 +213,21 @@ class _Supervisor:
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
-    def _wait(self, child: IsolatedProcess) -> float:
+    def _spawn(self) -> SpawnedProcess | None:
+        """Start an interpreter for the child, and pass on a signal that has come meanwhile; None if the system refuses
+        a process."""
+        from scenario_runner.run.spawned_process import SpawnedProcess
+
+        try:
+            self._child = child = SpawnedProcess(self._folder, "scenario_runner.__main__:resume", sys.argv, crash)
+        except OSError:
+            signals.handle(signals.interrupt)
+            return None
+        if self._signal:
+            child.signal(self._signal)
+        return child
+
+    def _wait(self, child: IsolatedProcess | SpawnedProcess) -> float:
         """Wait for the end of the child. Return the seconds after which it was killed because it hung, else 0.
 
         Raises FenceTimeoutError if it does not end: its driver holds it in the kernel."""
@@ -204,7 +240,7 @@ class _Supervisor:
             elif limit_s and now - since > progress.ended_after_s(limit_s):
                 child.ask_for_stack()
                 time.sleep(_STACK_S)
-                child.signal(_signal.SIGKILL)
+                child.kill()
                 if child.wait(_END_S):
                     return limit_s
                 raise FenceTimeoutError(

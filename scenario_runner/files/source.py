@@ -230,7 +230,7 @@ class SourceFile:
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
         """At most ``size_bytes`` bytes from ``offset`` on; fewer only where the file ends (as it was when opened)."""
         count = max(0, min(size_bytes, self.size_bytes - offset))
-        if count <= _CHUNK_SIZE_BYTES:
+        if count <= _CHUNK_SIZE_BYTES and hasattr(os, "pread"):  # else Windows
             try:
                 data = os.pread(self.descriptor, count, offset)
             except OSError as error:

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from signal import SIGKILL
 from typing import Final, NamedTuple
 
 from scenario_runner import progress
@@ -19,6 +18,7 @@ from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutError
 from scenario_runner.files.source import read_file, reason_of
 from scenario_runner.program import Program, signal_name
+from scenario_runner.signals import KILL
 
 _HELP: Final = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
@@ -73,7 +73,7 @@ def crash_of_child(number: int, hung_s: float, stack: str) -> Crash:
     if hung_s:
         end = f"was killed, since it had done nothing for {hung_s:g} s (--timeout),"
         return Crash(end, *work, FenceTimeoutError, _HELP_WHEN_HUNG, file, stack)
-    help = _HELP_WHEN_KILLED if number == SIGKILL else ""
+    help = _HELP_WHEN_KILLED if number == KILL else ""
     return Crash(f"was ended by {signal_name(number)}", *work, DriverCrashError, help, file, stack)
 
 

@@ -5,8 +5,13 @@ import os
 import select
 import signal
 from contextlib import ExitStack, suppress
+from typing import Final
 
-from scenario_runner.signals import kill_when_closed
+from scenario_runner.signals import KILL, kill_when_closed
+
+FORKS: Final = all(hasattr(os, name) for name in ("fork", "memfd_create", "pidfd_open"))
+"""Linux has what `IsolatedProcess` needs; elsewhere, and in a Python that was built for an older C library, a
+`SpawnedProcess` takes its place."""
 
 _MOST_STACK_BYTES = 16 << 10
 _STACK_SIGNAL = getattr(signal, "SIGUSR2", 0)
@@ -51,17 +56,23 @@ class IsolatedProcess:
             if not poll.poll(None if timeout_s is None else timeout_s * 1e3):
                 return False
             if self._leads_group:
-                self.signal(signal.SIGKILL)  # while the number of the group cannot be another's
+                self.kill()  # while the number of the group cannot be another's
             self.code = os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
         return True
 
     def signal(self, number: int) -> None:
-        """Send a signal; SIGKILL goes to the whole group."""
+        """Send a signal."""
         with suppress(OSError):
-            if number == signal.SIGKILL and self._leads_group:
-                os.killpg(self.id, number)
-            elif self.code is None:
+            if self.code is None:
                 os.kill(self.id, number)
+
+    def kill(self) -> None:
+        """Kill the process, or its whole group."""
+        if self._leads_group:
+            with suppress(OSError):
+                os.killpg(self.id, KILL)
+        else:
+            self.signal(KILL)
 
     def ask_for_stack(self) -> None:
         """Have the process write its Python stack, which takes a moment."""
@@ -83,4 +94,4 @@ def _die_with_parent(alive: int, owner: int) -> None:
     os.set_blocking(alive, False)
     with suppress(BlockingIOError):
         if not os.read(alive, 1):  # it ended before
-            os.kill(owner, signal.SIGKILL)
+            os.kill(owner, KILL)

@@ -12,6 +12,7 @@ import json
 import math
 import mmap
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -151,12 +152,15 @@ class Journal:
 
     def _begin_anew(self, previous: str) -> None:
         """Keep the journal of an earlier run under another name; nobody else can begin one meanwhile."""
+        if sys.platform == "win32":  # which renames no open file
+            self.close()
         os.replace(self.path, previous)
         old, self._descriptor = self._descriptor, -1
         try:
             self._descriptor = _opened(self.path)
         finally:
-            os.close(old)
+            if old >= 0:
+                os.close(old)
 
 
 def _opened(path: str) -> int:
@@ -165,7 +169,8 @@ def _opened(path: str) -> int:
     The lock is one of the process: workers that outlive it do not keep it. So this process must open the file nowhere
     else while it writes, since closing any of its descriptors would give the lock up.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o666)
     with ExitStack() as stack:
         stack.callback(os.close, descriptor)
         is_ours = False

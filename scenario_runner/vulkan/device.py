@@ -16,6 +16,7 @@ import array  # noqa: F401
 import contextvars  # noqa: F401
 import math  # noqa: F401
 import struct  # noqa: F401
+import sys
 import threading
 import zlib  # noqa: F401
 from collections import Counter
@@ -61,6 +62,7 @@ Checks: TypeAlias = 'bool | Literal["sync"]'
 Planned = TypeVar("Planned")
 
 _DEBUG_UTILS = "VK_EXT_debug_utils"
+_PORTABILITY = "VK_KHR_portability_enumeration"
 _INFO = vk.DEBUG_UTILS_MESSAGE_SEVERITY_INFO_BIT_EXT
 _ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
 _WARNING_AND_ERROR = vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | _ERROR
@@ -114,6 +116,8 @@ class Instance:
         )
         if self.labels:
             extensions.append(_DEBUG_UTILS)
+        if sys.platform == "darwin" and has_instance_extension(_PORTABILITY):  # else the loader hides MoltenVK
+            extensions.append(_PORTABILITY)
         messenger = self._messenger_info() if has_validation_layer else None
         self.handle: Any = self._create(names, extensions, messenger)
         self.fn = Functions(loader.instance_function, self.handle)
@@ -142,6 +146,8 @@ class Instance:
             ppEnabledLayerNames=names,
             ppEnabledExtensionNames=extensions,
         )
+        if _PORTABILITY in extensions:
+            info.flags = vk.INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
         if messenger is not None:
             chain(info, messenger)  # for what is said while the instance is made or destroyed
         hazards, printer = self.validation == "sync", self.printer

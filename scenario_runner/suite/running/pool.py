@@ -17,7 +17,6 @@ Messages are pickled; those to the user come in lists, with the number of items 
 import ctypes
 import gc
 import selectors
-import signal
 import time
 from collections import deque
 from contextlib import suppress
@@ -26,14 +25,16 @@ from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection
 from operator import attrgetter, itemgetter
-from typing import Any, Final
+from socket import socket
+from typing import Any, BinaryIO, Final
 
 from scenario_runner.content_cache import program_version
 from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import DriverCrashError, error_class
 from scenario_runner.suite.records import Outcome
+from scenario_runner.suite.running.devices import UsedDevice
 from scenario_runner.suite.running.options import Device, Job, WorkerOptions
-from scenario_runner.suite.running.worker import UsedDevice, WorkerProcess
+from scenario_runner.suite.running.worker import WorkerProcess
 from scenario_runner.suite.verdicts import STATUSES
 from scenario_runner.system_limits import refusal
 from scenario_runner.vulkan.structs import prepare
@@ -53,9 +54,10 @@ _INVALID: Final = (AttributeError, LookupError, RecursionError, TypeError, Value
 _GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: what was imported stays in use
 
 
-def main(descriptor: int) -> None:
+def main(pipe: BinaryIO, connection: socket) -> None:
     """Serve the user at the other end of a socket."""
-    control = Connection(descriptor)
+    pipe.close()
+    control = Connection(connection.detach())
     (options,) = control.recv()
     import_module(options.task.partition(":")[0])  # and with it what each item needs
     program_version()  # cached for all workers
@@ -98,10 +100,11 @@ class _Pool:
                 if heard >= self._next_look:
                     self._look(heard)
         for worker in self._workers:
-            worker.process.signal(signal.SIGKILL)
+            worker.process.kill()
         until = time.monotonic() + _END_S
         for worker in self._workers:
             worker.process.wait(max(0.0, until - time.monotonic()))
+            worker.close()
 
     def close(self) -> None:
         """Close what a worker must not inherit."""
@@ -210,7 +213,8 @@ class _Pool:
             return False
         self._workers.append(worker)
         self._selector.register(worker.connection, selectors.EVENT_READ, partial(self._hear, worker))
-        self._selector.register(worker.process.end, selectors.EVENT_READ, partial(self._ended, worker))
+        if worker.process.end is not None:
+            self._selector.register(worker.process.end, selectors.EVENT_READ, partial(self._ended, worker))
         return True
 
     def _refuse(self) -> None:
@@ -252,7 +256,10 @@ class _Pool:
             self._take(worker)
         except EOFError:
             self._selector.unregister(worker.connection)
-            if not worker.process.wait(_CLOSED_S) and worker.state != "killed":
+            if worker.process.wait(_CLOSED_S):
+                if worker.process.end is None:
+                    self._ended(worker)
+            elif worker.state != "killed":
                 self._kill(worker, "closed its connection")
         except _INVALID as error:
             if worker.state != "killed":
@@ -333,6 +340,9 @@ class _Pool:
         self._next_look = time.monotonic() + _TICK_S
         for worker in list(self._workers):
             worker.bound_output()
+            if worker.process.end is None and worker.process.wait(0):
+                self._ended(worker)
+                continue
             if heard < worker.deadline or worker.state == "idle":
                 continue
             if worker.state == "killed":
@@ -351,7 +361,7 @@ class _Pool:
         worker that is not needed any more.
 
         Its item ends at once: nothing waits for the end of the process, which may take seconds."""
-        worker.process.signal(signal.SIGKILL)
+        worker.process.kill()
         worker.deadline = time.monotonic() + self._options.kill_wait_s
         worker.why = why
         self._lose(worker, is_failure=bool(why))
@@ -399,6 +409,6 @@ class _Pool:
     def _forget(self, worker: WorkerProcess) -> None:
         self._workers.remove(worker)
         for source in (worker.connection, worker.process.end):
-            if source in self._selector.get_map():
+            if source is not None and source in self._selector.get_map():
                 self._selector.unregister(source)
         worker.close()

@@ -1,8 +1,8 @@
 """A worker: a process that runs items one after the other on one device, and may die of any of them.
 
-It is forked by the pool, which sends items, at most one ahead, and gets outcomes. These are lines of JSON over a stream
-socket, since a driver may have damaged the memory of a worker: what it sends is checked, and read in a way that cannot
-harm::
+It is forked by the pool, or spawned where the system cannot fork. The pool sends items, at most one ahead, and gets
+outcomes. These are lines of JSON over a stream socket, since a driver may have damaged the memory of a worker: what it
+sends is checked, and read in a way that cannot harm::
 
     [number, *item]                     ["ready", physical device]
                                         ["limit", seconds, who set it]      where they are not those of the options
@@ -15,13 +15,12 @@ harm::
 import errno
 import json
 import os
-import signal
 import socket
 import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
@@ -41,16 +40,17 @@ from scenario_runner.errors import (
 )
 from scenario_runner.program import signal_name
 from scenario_runner.run.crash import Crash, native_stack
-from scenario_runner.run.isolated_process import IsolatedProcess
+from scenario_runner.run.isolated_process import FORKS, IsolatedProcess
+from scenario_runner.run.spawned_process import SpawnedProcess, open_file, read_at
 from scenario_runner.runner import Runner
+from scenario_runner.signals import KILL
 from scenario_runner.suite.records import BAD, Item, Outcome
-from scenario_runner.suite.running.options import Device, Job, WorkerOptions
-from scenario_runner.system_limits import processors
-from scenario_runner.vulkan.device import Instance
+from scenario_runner.suite.running.devices import DeviceRequest, UsedDevice, chosen_devices
+from scenario_runner.suite.running.options import Job, WorkerOptions
+from scenario_runner.temporary import temporary_folder
 from scenario_runner.vulkan.loader import known_types
-from scenario_runner.vulkan.physical_device import choose
 
-if sys.platform == "linux":  # workers run nowhere else, but reports read their records
+if sys.platform == "linux":
     import fcntl
     import resource
 
@@ -96,13 +96,11 @@ class Runners:
             runner.close()
 
 
-DeviceRequest = str | tuple[str, ...] | None
-"""A device by its index or UUID, several as the user names them, or None for the default one."""
-
 # After one of these the device, its driver or the process cannot be relied upon.
 _SPOILED: Final = frozenset(
     error.exit_code for error in (DeviceError, OutOfMemoryError, FenceTimeoutError, DeviceLostError, LimitError)
 )
+_FILES: Final = "output", "progress"
 _SHARED: Final = ("libLLVM", "libvulkan", "libVkLayer_MESA")
 _MOST_TEXT_BYTES: Final = 16 << 10
 _STANDARD_ERROR: Final = 2
@@ -114,8 +112,9 @@ def _main(options: WorkerOptions, connection: socket.socket, output: int, notes:
 
     ``output`` and ``notes`` are memory files for standard output and standard error, and for `progress`. Returns the
     exit code of the process."""
-    most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
+    if sys.platform == "linux":
+        most_bytes = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (most_bytes if options.core_dumps else 0, most_bytes))
     for standard in (1, 2):
         os.dup2(output, standard)
     progress.share(notes)
@@ -126,7 +125,7 @@ def _main(options: WorkerOptions, connection: socket.socket, output: int, notes:
     with suppress(ConnectionError):
         try:
             if isinstance(device, tuple):
-                send("devices", _chosen(device))
+                send("devices", chosen_devices(device))
                 return 0
             worker = _Server(options, device, send)
         except ScenarioRunnerError as error:
@@ -138,27 +137,16 @@ def _main(options: WorkerOptions, connection: socket.socket, output: int, notes:
     return 0
 
 
+def main(connection: socket.socket, folder: str, options: WorkerOptions, device: DeviceRequest) -> int:
+    """Serve the pool in a process that was spawned, with its files in ``folder``."""
+    output, notes = (open_file(os.path.join(folder, name)) for name in _FILES)
+    return _main(options, connection, output, notes, device)
+
+
 def _end_of(descriptor: int) -> str:
     """Read the last 16 KiB of a memory file as text."""
     size = os.fstat(descriptor).st_size
-    return os.pread(descriptor, _MOST_TEXT_BYTES, max(0, size - _MOST_TEXT_BYTES)).decode("utf-8", "replace")
-
-
-def _chosen(names: Sequence[str]) -> list[str]:
-    """Choose devices by their names, each once; "all" are those of the fastest kind, "gpus" all that can run scenarios
-    but for those of the CPU, unless there is nothing else. Raises NoDeviceError.
-
-    A device is returned as its UUID, or as its index if several have that UUID."""
-    devices = Instance().physical_devices
-    words = {"all", "gpus"}.intersection(names)
-    named = {choose(devices, name).index for name in names if name not in words}
-    if words:
-        fastest = choose(devices, None).type
-        kinds = {fastest} if "gpus" not in words or fastest == "cpu" else {device.type for device in devices} - {"cpu"}
-        named |= {device.index for device in devices if device.type in kinds and device.unusable_because() is None}
-    uuids = [device.uuid for device in devices]
-    unique = [device.uuid if uuids.count(device.uuid) == 1 else str(device.index) for device in devices]
-    return [unique[index] for index in sorted(named)]
+    return read_at(descriptor, _MOST_TEXT_BYTES, max(0, size - _MOST_TEXT_BYTES)).decode("utf-8", "replace")
 
 
 class _Server:
@@ -216,7 +204,7 @@ class _Server:
     def _tell_used(self) -> None:
         """Send the names of what the next workers can preload."""
         count = len(sys.modules) + len(known_types)
-        if count > self._known:  # else no name is read, which would copy its page from the pool
+        if FORKS and count > self._known:  # else no name is read, which would copy its page from the pool
             self._known = count
             modules = [name for name in sys.modules if name.startswith("scenario_runner.")]
             self._send("used", [*modules, *known_types, *_shared_libraries()])
@@ -229,8 +217,7 @@ class _Server:
         if self._count >= self._options.most_items:
             return "grown"
         if self._count % _MEASURE_EVERY == 1 or outcome.status == "Fail":
-            with open("/proc/self/statm", "rb") as file:
-                used_bytes = int(file.read().split()[1]) * resource.getpagesize()
+            used_bytes = _used_bytes()
             self._bytes = self._bytes or used_bytes
             if used_bytes - self._bytes > self._options.most_bytes:
                 return "grown"
@@ -239,8 +226,16 @@ class _Server:
         return ""
 
 
+def _used_bytes() -> int:
+    with suppress(FileNotFoundError), open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+    return 0  # unknown on this system, as the next
+
+
 def _open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    with suppress(FileNotFoundError):
+        return len(os.listdir("/proc/self/fd"))
+    return 0
 
 
 def _shared_libraries() -> set[str]:
@@ -251,9 +246,6 @@ def _shared_libraries() -> set[str]:
     return {path for path in paths if os.path.basename(path).startswith(_SHARED) and path.isprintable()}
 
 
-# While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
-_JOBS_OF_GPU: Final = 2
-_MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
 _MOST_BEFORE: Final = 50
 _MOST_OUTPUT_BYTES: Final = 64 << 20
 _QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
@@ -261,51 +253,6 @@ _HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewe
 _HELP_AT_START: Final = (
     "'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device"
 )
-
-
-class UsedDevice:
-    """Life cycle: known by the ``request`` of the user; opened by its first worker; given up when no worker can be
-    started or ended."""
-
-    def __init__(self, request: DeviceRequest, jobs: int) -> None:
-        """A request for several devices is only a query: its worker lists them and runs no items."""
-        self.request = request
-        self.about = Device(choice=request if isinstance(request, str) else "")
-        self.error: ScenarioRunnerError | None = None
-        """The reason for which it is given up."""
-        self.jobs = jobs
-        self.spares = 0
-        self.failures = 0
-
-    @property
-    def given_up(self) -> str:
-        return "" if self.error is None else self.error.problems[0].message
-
-    def opened(self, about: Device) -> None:
-        """Note the device that a worker has opened."""
-        self.about = about._replace(choice=self.about.choice)
-        self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
-
-    def most_workers(self, ready: int) -> int:
-        """Return the number of workers to have now, of which ``ready`` have started.
-
-        Those of a GPU start one after the other: its driver's start holds a lock of the whole system for long, and the
-        first ones work meanwhile. After a crash there is one more, which is ready when another one ends."""
-        if self.error is not None:
-            return 0
-        most = (self.jobs or 1) + self.spares
-        return most if self.about.type == "cpu" else min(most, ready + 1)
-
-    def failed(self, error: ScenarioRunnerError, *, for_good: bool = False) -> None:
-        """Count a worker that could not be started."""
-        self.failures += 1
-        if self.error is None and (for_good or self.failures >= _MOST_FAILURES):
-            first = error.problems[0]
-            again = f", {self.failures} times in a row" if self.failures > 1 else ""
-            self.error = type(error)([first._replace(message=first.message + again)])
-
-    def __str__(self) -> str:
-        return f"the device {self.about.name!r}" if self.about.name else "the device"
 
 
 class WorkerProcess:
@@ -337,20 +284,28 @@ class WorkerProcess:
         self._received = b""
         with ExitStack() as stack:
             self.connection, theirs = (stack.enter_context(end) for end in socket.socketpair())
-            self._output, self._progress = files = [os.memfd_create(name) for name in ("output", "progress")]
+            self.process: IsolatedProcess | SpawnedProcess
+            folder = "" if FORKS else stack.enter_context(temporary_folder())
+            self._output, self._progress = files = [
+                os.memfd_create(name) if FORKS else open_file(os.path.join(folder, name)) for name in _FILES
+            ]
             for file in files:
                 stack.callback(os.close, file)
-            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
-            self.process = IsolatedProcess(leads_group=True)
-            if not self.process.id:
-                try:
-                    close_inherited()
-                    self.connection.close()
-                    os._exit(_main(options, theirs, self._output, self._progress, device.request))
-                except BaseException:
-                    traceback.print_exc()
-                finally:
-                    os._exit(1)
+            if FORKS:
+                fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
+                self.process = IsolatedProcess(leads_group=True)
+                if not self.process.id:
+                    try:
+                        close_inherited()
+                        self.connection.close()
+                        os._exit(_main(options, theirs, self._output, self._progress, device.request))
+                    except BaseException:
+                        traceback.print_exc()
+                    finally:
+                        os._exit(1)
+            else:
+                task = folder, f"{__name__}:main", options, device.request
+                self.process = SpawnedProcess(*task, connection=theirs, leads_group=True)
             theirs.close()
             stack.callback(self.process.close)
             self._open = stack.pop_all()
@@ -420,7 +375,7 @@ class WorkerProcess:
     def crashed(self, options: WorkerOptions) -> Outcome:
         """The outcome of the item that the process was running when it ended."""
         timed_out = self.state == "hanging"
-        was_killed = not self.why and self.process.code == -signal.SIGKILL
+        was_killed = not self.why and self.process.code == -KILL
         _, what, pointer, work = progress.read(self._progress)
         kind = FenceTimeoutError if timed_out else DriverCrashError
         help = _HELP_WHEN_KILLED if was_killed else ""

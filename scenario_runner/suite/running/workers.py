@@ -5,29 +5,22 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from multiprocessing.connection import Connection
+from tempfile import TemporaryFile
 from typing import Any, Final
 
-from scenario_runner.errors import DriverCrashError, UnsupportedError
+from scenario_runner.errors import DriverCrashError
 from scenario_runner.program import signal_name
+from scenario_runner.run.spawned_process import spawn
 from scenario_runner.suite.records import Item, Result
 from scenario_runner.suite.running.options import Device, Job, WorkerOptions
 from scenario_runner.suite.verdicts import UNLISTED, Expected
 from scenario_runner.system_limits import refusal
 
 _END_S: Final = 3.0
-# The pool uses the import path of this process, and ends without the interpreter's tear-down.
-_CODE: Final = """\
-import os, sys
-sys.path[:] = {}
-from scenario_runner.suite.running.pool import main
-main({})
-os._exit(0)
-"""
 
 
 class Workers:
@@ -47,12 +40,7 @@ class Workers:
         """``on_start`` receives each item that a worker begins with, and the number of the worker. ``on_note`` receives
         notes about devices that are given up, and about workers that ended between items.
 
-        Raises UnsupportedError if the system cannot isolate, LimitError if it refuses a process."""
-        if not hasattr(os, "memfd_create"):
-            raise UnsupportedError(
-                "running scenarios in processes of their own needs Linux",
-                help="scenario-runner run --no-isolate FILE… runs scenarios without them, and compares nothing",
-            )
+        Raises LimitError if the system refuses a process."""
         self._options = options or WorkerOptions()
         self._on_start = on_start
         self._on_note = on_note
@@ -62,19 +50,20 @@ class Workers:
         self._devices: tuple[Device, ...] = ()
         self._room = 1
         try:
-            self._errors = os.memfd_create("scenario-runner")
+            self._errors = TemporaryFile()  # noqa: SIM115 - closed by `close`
             ours, theirs = socket.socketpair()
-            paths = [os.path.abspath(entry) for entry in sys.path]
             with theirs:
-                self._pool = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _CODE.format(paths, theirs.fileno())],
+                self._pool, pipe = spawn(
+                    "scenario_runner.suite.running.pool:main",
+                    connection=theirs,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._errors,
                     env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # threads do not survive a fork
-                    pass_fds=[theirs.fileno()],
                     process_group=0,  # Ctrl-C is for this process, which ends the workers in its own way
+                    creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # likewise on Windows
                 )
+            os.close(pipe)
         except OSError as error:
             raise refusal("process") from error
         self._control = Connection(ours.detach())
@@ -155,7 +144,7 @@ class Workers:
         except subprocess.TimeoutExpired:
             self._pool.kill()
             self._pool.wait()
-        os.close(self._errors)
+        self._errors.close()
 
     def _tell(self, *message: Any) -> None:
         with suppress(OSError):  # the pool is gone, which `_events` handles
@@ -168,7 +157,8 @@ class Workers:
             self._room, events = self._control.recv()
         except (EOFError, ConnectionError):
             code = self._pool.wait()
-            why = os.pread(self._errors, 1 << 16, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
+            self._errors.seek(0)
+            why = self._errors.read(1 << 16).decode("utf-8", "replace").strip().rpartition("\n")[2]
             how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
             text = f"the process that workers are forked from {how}" + (f": {why}" if why else "")
             help = "memory that has run out is the usual cause; a suite with --results goes on with --resume"

@@ -1,27 +1,31 @@
-"""The program on a system that has less than Linux: ``python -m tests.robustness.other_system [arguments]``.
+"""A system that calls itself macOS, for each Python with this folder in PYTHONPATH.
 
-Modules and functions of Unix and of Linux are missing, and so are /proc and /sys. Without arguments all modules of the
-package are imported, and their number is printed.
+Modules and functions that macOS or Windows lacks are missing, and so are /proc and /sys.
 """
 
+import _signal
 import ctypes  # noqa: F401  these are imported while the platform has its name
-import importlib
-import multiprocessing  # noqa: F401
+import multiprocessing.connection  # noqa: F401
 import os
-import pkgutil
-import runpy
+import select
+import selectors
 import shutil  # noqa: F401
-import subprocess  # noqa: F401
+import signal
+import subprocess
 import sys
 import sysconfig
 import tempfile  # noqa: F401
+from types import SimpleNamespace
 from typing import Any
 
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 FUNCTIONS = (
     *("fork", "forkpty", "memfd_create", "pidfd_open", "posix_fadvise", "posix_fallocate", "posix_spawn"),
     *("register_at_fork", "sched_getaffinity"),
+    *("geteuid", "killpg", "pathconf", "pread", "preadv", "set_blocking", "setpgid", "statvfs"),
+    *("O_ASYNC", "O_CLOEXEC", "O_NONBLOCK"),
 )
+SIGNALS = ("SIGCHLD", "SIGHUP", "SIGKILL", "SIGURG", "SIGUSR1", "SIGUSR2", "pthread_sigmask")
 FOLDERS = ("/proc/", "/sys/")
 
 
@@ -47,22 +51,16 @@ def reduce_system() -> None:
     sys.meta_path.insert(0, Missing)  # type: ignore[arg-type]
     for name in MODULES:
         sys.modules.pop(name, None)
-    for name in FUNCTIONS:
-        if hasattr(os, name):
-            delattr(os, name)
+    subprocess.signal = SimpleNamespace(**vars(signal))  # type: ignore[attr-defined]  # it kills with SIGKILL here
+    selectors.DefaultSelector = selectors.SelectSelector  # type: ignore[assignment, misc]
+    removed = ((os, FUNCTIONS), (signal, SIGNALS), (_signal, SIGNALS), (select, ("epoll",)))
+    for module, names in removed:
+        for name in names:
+            if hasattr(module, name):
+                delattr(module, name)
     sys.addaudithook(hide_folders)
-    sys.platform = "freebsd14"
+    sys.modules["_scproxy"] = SimpleNamespace(_get_proxies=dict, _get_proxy_settings=dict)  # type: ignore[assignment]
+    sys.platform = "darwin"
 
 
-if __name__ == "__main__":
-    reduce_system()
-    if len(sys.argv) > 1:
-        runpy.run_module("scenario_runner", run_name="__main__", alter_sys=True)
-    import scenario_runner
-
-    modules = [
-        importlib.import_module(module.name)
-        for module in pkgutil.walk_packages(scenario_runner.__path__, "scenario_runner.")
-        if not module.name.endswith("__main__")
-    ]
-    print(len(modules))
+reduce_system()
