@@ -14,7 +14,7 @@ from scenario_runner.cli.arguments import shared_arguments, value_of
 from scenario_runner.cli.messages import set_up_logging, show_error, write
 from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
 from scenario_runner.cli.run_files import RunFile, refuse_collisions, run_files
-from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UsageError
+from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UnsupportedError, UsageError
 from scenario_runner.files.source import is_model
 from scenario_runner.plan.plan import Plan
 from scenario_runner.runner import Runner
@@ -180,7 +180,7 @@ def _settle(options: argparse.Namespace) -> None:
         if is_given(option) and is_given(other):
             raise UsageError(f"{option} and {other} contradict each other", help=help)
     if options.core_dumps and sys.platform != "linux":
-        raise UsageError("--core-dumps needs Linux")
+        raise UnsupportedError("--core-dumps needs Linux")
     if len(options.files) + len(options.scenario) > 1:
         for option in filter(is_given, _OF_ONE_SCENARIO):
             raise UsageError(f"{option} takes the files of one scenario", help="run the scenarios one by one")

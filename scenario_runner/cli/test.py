@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from argparse import Action, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -128,7 +127,6 @@ def _check(options: Namespace) -> None:
         "--watch runs scenarios on this machine, --cluster on others": options.watch and options.cluster,
         "--watch runs scenarios, --list and --update do not": options.watch and (options.list or options.update),
         "--device and --devices were given; --devices takes several": options.device and options.devices,
-        "--core-dumps needs Linux": options.core_dumps and sys.platform != "linux",
         "standard input was given twice": options.paths.count("-") > 1,
     }
     for message, is_made in mistakes.items():

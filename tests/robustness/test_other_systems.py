@@ -119,8 +119,9 @@ def test_several_files_and_isolate(items: Folder) -> None:
     done = called("run", "sleeps/scenario.json", "--isolate", "--timeout", 1, cwd=items.path)
     assert (done.returncode, done.stdout) == (10, "")
     assert "was killed, since it had done nothing for 1 s (--timeout), while creating" in done.stderr
-    done = called("run", "good/scenario.json", "--core-dumps")
-    assert (done.returncode, done.stderr) == (2, "error: --core-dumps needs Linux\n")
+    for command in (("run", "good/scenario.json"), ("test", "good")):
+        done = called(*command, "--core-dumps", cwd=items.path)
+        assert (done.returncode, done.stderr) == (6, "error: --core-dumps needs Linux\n")
 
 
 def processes_of(folder: Path) -> set[int]:

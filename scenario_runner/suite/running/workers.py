@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -12,7 +13,7 @@ from multiprocessing.connection import Connection
 from tempfile import TemporaryFile
 from typing import Any, Final
 
-from scenario_runner.errors import DriverCrashError
+from scenario_runner.errors import DriverCrashError, UnsupportedError
 from scenario_runner.program import signal_name
 from scenario_runner.run.spawned_process import spawn
 from scenario_runner.suite.records import Item, Result
@@ -40,7 +41,9 @@ class Workers:
         """``on_start`` receives each item that a worker begins with, and the number of the worker. ``on_note`` receives
         notes about devices that are given up, and about workers that ended between items.
 
-        Raises LimitError if the system refuses a process."""
+        Raises LimitError if the system refuses a process, and UnsupportedError for core dumps outside of Linux."""
+        if options is not None and options.core_dumps and sys.platform != "linux":
+            raise UnsupportedError("--core-dumps needs Linux")
         self._options = options or WorkerOptions()
         self._on_start = on_start
         self._on_note = on_note
