@@ -65,22 +65,22 @@ def without_tool(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(folder)}
 
 
-def crash(scene: Scene, device_name: str, commands: int, buffers: int) -> Scene:
+def crash(scene: Scene, device_name: str, commands: int, buffers: int, length: int, **keys: Any) -> Scene:
     """A scenario of which one command crashes."""
     module(module(scene, "add", ADD), "crash", crash_shader(device_name))
     at = 2 * buffers // 3
     for number in range(buffers):
-        scene.buffer(f"b{number}", numpy.full(64, 1 if number == at else number, numpy.uint32))
+        scene.buffer(f"b{number}", numpy.full(length, 1 if number == at else number, numpy.uint32), **keys)
     for number in range(commands):
         crashes = number == 2 * commands // 3
         shader, uid = ("crash", f"b{at}") if crashes else ("add", f"b{number % buffers}")
-        scene.dispatch(shader, [uid], [1 if crashes else 64])
+        scene.dispatch(shader, [uid], [1 if crashes else length])
     return scene
 
 
 def test_a_crash(program: Program, scene: Scene, device_name: str, without_tool: dict[str, str]) -> None:
     """The command that crashes stays alone, and fails alike when it runs from the folder."""
-    crash(scene, device_name, 4, 3).write()
+    crash(scene, device_name, 4, 3, 4, dst=None).write()
     before = files_in(scene.folder)
     ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
     assert (ended.code, ended.err) == (0, "")
@@ -109,7 +109,7 @@ def test_a_crash_of_a_large_scenario(
     program: Program, scene: Scene, device_name: str, without_tool: dict[str, str]
 ) -> None:
     """One of 60 commands over 40 resources crashes: it stays alone, after at most two minutes."""
-    crash(scene, device_name, 60, 38).write()
+    crash(scene, device_name, 60, 38, 64).write()
     began = time.monotonic()
     ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
     assert (ended.code, ended.err) == (0, "")
