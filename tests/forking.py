@@ -6,7 +6,7 @@ What a start of Python reads from its surroundings is that of the process it is 
 call is such that this makes no difference.
 
 Half of the processor time of a suite of one item is the start of the interpreter that its workers are forked from. A
-call that may have workers has a `_Spare` for it: a second fork, from before the call began, which becomes this process.
+call that may have workers has a few `_Spare`s for it: forks from before the call began, which become these processes.
 """
 
 import atexit
@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import ClassVar
 
 # What Python and the libraries that are loaded by then have read already.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "OMP_", "OPENBLAS_")
@@ -39,6 +40,7 @@ _LEFT_OUT = (
     "scenario_runner.tosa_sut",
 )
 _WITH_WORKERS = frozenset({"diff", "reduce", "test"})  # commands
+_SPARES = 3  # a call that compares two devices starts as many interpreters
 _MOST_DESCRIPTORS = 8
 
 
@@ -132,7 +134,8 @@ class _Spare:
         self._process = os.fork()
         with theirs:
             if not self._process:
-                self._control.close()
+                for spare in (self, *_Popen.spares):
+                    spare._control.close()
                 self._become(theirs)
 
     def run(self, code: str, env: Mapping[str, str], streams: Sequence[int], numbers: Sequence[int]) -> int:
@@ -159,19 +162,17 @@ class _Spare:
 
 
 class _Popen(subprocess.Popen):
-    """Like Popen, but the first interpreter that is to run code is the spare."""
+    """Like Popen, but the first interpreters that are to run code are spares."""
 
-    spare: _Spare | None = None
+    spares: ClassVar[list[_Spare]] = []
 
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others):
         (*_, read, p2cwrite, c2pread, out, errread, err), group = others[:9], others[-1]
-        spare = type(self).spare
-        if spare is None or args[:3] != [sys.executable, "-P", "-c"]:
+        if not self.spares or args[:3] != [sys.executable, "-P", "-c"]:
             super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others)
             return
-        type(self).spare = None
         streams = [number if number >= 0 else stream for stream, number in enumerate((read, out, err))]
-        self.pid = spare.run(args[3], os.environ if env is None else env, streams, pass_fds)
+        self.pid = self.spares.pop().run(args[3], os.environ if env is None else env, streams, pass_fds)
         self._child_created = True
         if group is not None and group >= 0:
             os.setpgid(self.pid, group)
@@ -204,10 +205,11 @@ def serve(control: socket.socket) -> str | None:
             _begin([sys.argv[0], *arguments], folder, env)
             sys.path[0] = folder
             if not _WITH_WORKERS.isdisjoint(arguments[:1]):
-                spare = _Spare()
-                if spare.code:
-                    return spare.code
-                _Popen.spare = spare
+                for _ in range(_SPARES):
+                    spare = _Spare()
+                    if spare.code:
+                        return spare.code
+                    _Popen.spares.append(spare)
                 subprocess.Popen = _Popen
             return None
         for stream in streams:
