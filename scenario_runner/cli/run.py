@@ -211,9 +211,9 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0, 
             captured = len(runner.frame_captures)
             try:
                 plan = _run_file(file, runner, options, run_tools)
-            except NoDeviceError:  # there is none for the other files either
-                raise
             except ScenarioRunnerError as error:
+                if options.watch and isinstance(error, NoDeviceError):
+                    raise
                 _annotate(error, options, file.path)
                 show_error(error.at(path=file.path) if is_model(file.path) else error.of_scenario(file.path))
                 note = None if options.dry_run else file.note_of_failure()
@@ -221,6 +221,8 @@ def _run(files: Sequence[RunFile], options: argparse.Namespace, first: int = 0, 
                     write("note", note, "--clean removes the outputs of earlier runs before a run")
                 code = code or error.exit_code
                 progress.ended(code)
+                if isinstance(error, NoDeviceError):  # there is none for the other files either
+                    break
                 if isinstance(error, DeviceError) and (len(files) > 1 or warm):
                     progress.doing("closing the device")
                     runner.close()  # the next scenario gets a device of its own

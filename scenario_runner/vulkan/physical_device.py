@@ -340,11 +340,11 @@ def choose(devices: Sequence[PhysicalDevice], choice: str | None) -> PhysicalDev
 
 
 def _matching(devices: Sequence[PhysicalDevice], choice: str) -> PhysicalDevice:
-    there_are = "; ".join(f"{device.index}: {device.name!r} ({device.uuid})" for device in devices)
+    listed = "; ".join(f"{device.index}: {device.name!r} ({device.uuid})" for device in devices)
     if choice.isdecimal() and len(choice) < 6:
         if int(choice) < len(devices):
             return devices[int(choice)]
-        raise errors.NoDeviceError(f"there is no device {choice}; there are {there_are}")
+        raise errors.NoDeviceError(f"there is no device {choice}; devices: {listed}")
     plain = choice.replace("-", "").lower()
     matches = [device for device in devices if device.uuid.replace("-", "") == plain]
     matches = matches or [device for device in devices if device.name.lower() == choice.lower()]
@@ -352,5 +352,5 @@ def _matching(devices: Sequence[PhysicalDevice], choice: str) -> PhysicalDevice:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise errors.NoDeviceError(f"{choice!r} names more than one device; there are {there_are}")
-    raise errors.NoDeviceError(f"no device has the index, name or UUID {choice!r}; there are {there_are}")
+        raise errors.NoDeviceError(f"{choice!r} names more than one device; devices: {listed}")
+    raise errors.NoDeviceError(f"no device has the index, name or UUID {choice!r}; devices: {listed}")

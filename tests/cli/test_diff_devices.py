@@ -103,7 +103,7 @@ def test_parameters_and_the_validation_layer(scene: Scene, program: Program) -> 
         ("--devices 0 0 a.json b.json", 2, "--devices takes one scenario file"),
         ("--devices 0 0 model.vgf", 2, "--devices takes one scenario file"),
         ("--devices 0", 2, "argument --devices: expected 2 arguments"),
-        ("--devices 77 0 scenario.json", 8, "there is no device 77; there are 0: "),
+        ("--devices 77 0 scenario.json", 8, "there is no device 77; devices: 0: "),
         ("--devices 0 0 nothing.json", 4, "nothing.json: cannot read the scenario: no such file or directory"),
         ("--devices 0 0 scenario.json --png /dev/full", 4, "/dev/full: is a pipe, a device or a socket"),
         ("one two --set n=1", 2, "--set needs --devices"),

@@ -137,4 +137,4 @@ def test_a_device_that_is_not_there(suite: Path, program: Program) -> None:
     """The error names the devices there are."""
     ended = program("test", "same", "--each-device", "--devices", "0,nothing")
     assert (ended.code, ended.out) == (8, "")
-    assert ended.err.startswith("error: no device has the index, name or UUID 'nothing'; there are 0: ")
+    assert ended.err.startswith("error: no device has the index, name or UUID 'nothing'; devices: 0: ")

@@ -97,7 +97,7 @@ def test_unknown_device(program: Program, adding: Path) -> None:
     """A device that does not exist ends with exit code 8 and the list of those that do."""
     ended = program(adding, "--device", "no such card")
     assert (ended.code, ended.out) == (8, "")
-    message = "no device has the index, name or UUID 'no such card'; there are 0: "
+    message = "no device has the index, name or UUID 'no such card'; devices: 0: "
     assert ended.err.startswith(f"error: {adding}: {message}")
 
 

@@ -194,7 +194,7 @@ def test_a_device_that_is_not_there(scene: Scene, program: Program, command: str
     scene.write("b.json")
     ended = program(*command.split(), "--watch", "--device", "nothing")
     assert ended.code == 8
-    assert ended.err.count("no device has the index, name or UUID 'nothing'; there are 0: ") == 1
+    assert ended.err.count("no device has the index, name or UUID 'nothing'; devices: 0: ") == 1
     assert ended.err.count("\n") == 1
 
 

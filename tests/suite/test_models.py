@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -207,10 +208,11 @@ def test_keys_of_models_in_a_scenario(tmp_path: Path) -> None:
     assert (problem.code, problem.pointer) == ("SR-EXPECT-006", "/expect/shaders")
 
 
-def found(folder: Path, *paths: str) -> list[str]:
-    problems = Collected()
-    ids = [item.id for item in Discovery(str(folder), problems).items([str(folder / path) for path in paths])]
-    assert problems.shown == []
+def found(folder: Path, *paths: str, problems: Sequence[str] = ()) -> list[str]:
+    """The items below paths, of which the search reports these problems."""
+    reported = Collected()
+    ids = [item.id for item in Discovery(str(folder), reported).items([str(folder / path) for path in paths])]
+    assert reported.shown == list(problems)
     return ids
 
 
@@ -223,7 +225,10 @@ def test_models_of_a_folder(tmp_path: Path) -> None:
     for name in names.split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
-    assert found(tmp_path, ".") == ["a.vgf", "b.pte", "d.json", "scenario.json"]
+    orphan = (
+        f"SR-SUITE-018 {tmp_path}/e.check.json: no e.json is beside these expectations, which nothing is compared with"
+    )
+    assert found(tmp_path, ".", problems=[orphan]) == ["a.vgf", "b.pte", "d.json", "scenario.json"]
     assert found(tmp_path, "c.vgf", "scenario.vgf") == ["c.vgf", "scenario.vgf"]
     assert item_of(str(tmp_path / "scenario.vgf"), "").expectations is None
 

@@ -37,9 +37,9 @@ def scenario_of(item: Item, expectations: Expectations) -> str | ParameterizedFi
     return model.scenario()
 
 
-def load_model(path: str) -> Scenario:
+def load_model(path: str | os.PathLike[str]) -> Scenario:
     """The scenario that a suite runs for a model. Raises as `reading.load` and `scenario_of` do."""
-    item = item_at(path)
+    item = item_at(os.fspath(path))
     return as_scenario(scenario_of(item, load(item)))
 
 

@@ -111,7 +111,7 @@ def test_several_devices_share_the_items(folder: Folder, chosen: tuple[str, ...]
 @pytest.mark.parametrize("devices", [("7",), ("0", "no such device")])
 def test_a_device_that_is_not_there(folder: Folder, devices: tuple[str, ...]) -> None:
     """It is an error that names the devices there are, before anything runs."""
-    with Workers(options(devices=devices)) as workers, pytest.raises(NoDeviceError, match=r"there are 0: '"):
+    with Workers(options(devices=devices)) as workers, pytest.raises(NoDeviceError, match=r"devices: 0: '"):
         next(workers.run([folder.good()]))
 
 
