@@ -54,8 +54,8 @@ _INVALID: Final = (AttributeError, LookupError, RecursionError, TypeError, Value
 _GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: what was imported stays in use
 
 
-def main(pipe: BinaryIO, connection: socket) -> None:
-    """Serve the user at the other end of a socket."""
+def main(pipe: BinaryIO, connection: socket) -> int:
+    """Serve the user at the other end of a socket; returns the exit code."""
     pipe.close()
     control = Connection(connection.detach())
     (options,) = control.recv()
@@ -65,6 +65,7 @@ def main(pipe: BinaryIO, connection: socket) -> None:
     gc.collect()
     gc.freeze()  # a collection would write to memory that all workers share
     _Pool(control, options).serve()
+    return 0
 
 
 class _Pool:

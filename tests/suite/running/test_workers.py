@@ -191,10 +191,12 @@ def test_workers_import_from_where_the_supervisor_does(folder: Folder) -> None:
 
 
 def test_a_new_worker_begins_with_what_others_needed(folder: Folder) -> None:
-    """The one that replaces a crashed one has its modules, types of Vulkan and libraries."""
+    """The one that replaces a crashed one has its modules, types of Vulkan and libraries. The process that they are
+    forked from ends without the interpreter's tear-down, which would copy all that it shares."""
     a, c = (folder.good(name) for name in "ac")
     with Workers(options(jobs=1, task="tests.suite.running.tasks:show_start")) as workers:
         outcomes = [result.attempts[0].status for result in workers.run([a, folder.crashing("b"), c])]
     assert outcomes == ["Pass", "Crash", "Pass"]
     (_, loaded), (there, _) = (json.loads(Path(item.path + ".start").read_text()) for item in (a, c))
     assert set(loaded) <= set(there)
+    assert workers._pool.returncode == 0
