@@ -1,7 +1,5 @@
 """Every error this program raises on purpose, and the exit code of each.
 
-::
-
     ScenarioRunnerError               1   something of ours failed
     ├── UsageError                    2   the command line or the API call cannot be understood
     ├── ScenarioError                 3   the scenario is wrong: syntax, shape, references, contradictions

@@ -95,16 +95,29 @@ def _of_scenario(method: _Method) -> _Method:
 class Runner(OpenedDevice):
     """Runs scenarios on one device; use it in a ``with`` block, from one thread at a time.
 
-    ``device`` is an index, UUID or name; ``timeout_s`` bounds the wait for submitted work; ``compiler`` is the path of
-    a GLSL compiler; ``shader_instrumentation`` is a JSON file that gets what the device measures in shaders
-    (VK_ARM_shader_instrumentation); ``sandbox`` refuses scenarios that read or write outside of their own folder and
-    the folders given for results, but for ``sandbox_files`` (SandboxError); ``strict`` makes warnings about a scenario
-    errors, before anything runs; ``pipeline_cache`` keeps pipelines for other processes: True in the user's cache
-    folder, a path in that folder, or a `PipelineCaching`; ``graph_reports`` has folders for files about graphs;
-    ``sync_validation`` lets the validation layer look for hazards; ``debug_labels`` gives tools names and labels also
-    where no layer is loaded; ``capture_frame`` has RenderDoc capture frames ("0,2"), single commands ("command:5") or
-    the whole "run" into .rdc files in ``capture_frame_dir``; ``printf`` collects what shaders print (`Result.printed`),
-    and logs it: True, or the bytes of space for the messages of one command; the others are those of `DeviceOptions`.
+    - ``device``: an index, a UUID or a part of a name; without it, a device of the fastest kind.
+    - ``robustness``: robust buffer and image access where the device has it.
+    - ``disabled_extensions``: Vulkan extensions that are never enabled.
+    - ``validation``: load the Khronos validation layer, whose errors fail a run, but not with ``"report"``.
+    - ``sync_validation``: let it look for hazards as well.
+    - ``timeout_s``: the longest wait for submitted work.
+    - ``compiler``: the path of a GLSL compiler.
+    - ``cache_dir``, ``use_cache``: the folder of the caches, and whether they are used.
+    - ``ml_emulation``: run tensors and graphs through emulation layers: ``"auto"`` (where the device lacks them),
+      ``"on"`` or ``"off"``.
+    - ``staging``: move all bytes by copies on the device, also where the host could write resources in place.
+    - ``shader_instrumentation``: a JSON file for what the device measures in shaders (VK_ARM_shader_instrumentation).
+    - ``sandbox``: refuse scenarios that read or write outside of their own folder and the folders given for results,
+      but for ``sandbox_files`` (`SandboxError`).
+    - ``pipeline_cache``: keep pipelines for other processes: True in the user's cache folder, a path in that folder, or
+      a `PipelineCaching`.
+    - ``graph_reports``: folders for files about graphs, a `GraphReportFiles`.
+    - ``strict``: make warnings about a scenario errors, before anything runs.
+    - ``debug_labels``: give tools names and labels also where no layer is loaded.
+    - ``capture_frame``: let RenderDoc capture frames (``"0,2"``), single commands (``"command:5"``) or the whole
+      ``"run"`` into .rdc files in ``capture_frame_dir``.
+    - ``printf``: collect what shaders print (`Result.printed`), and log it: True, or the bytes of space for the
+      messages of one command.
 
     Nothing is opened before it is needed (``starting``: a driver that is being started already); `run` raises
     NoDeviceError when there is no device.

@@ -1,0 +1,53 @@
+"""A hook of MkDocs: pages of the site from files outside of docs/, and links between files of the checkout."""
+
+import re
+from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "scenarios/README.md": "examples.md",
+    "scenarios/suite_demo/README.md": "suite_demo.md",
+}
+SOURCES = {uri: path for path, uri in PAGES.items()}
+LINK = re.compile(r"\[(?P<text>[^][]*)\]\((?P<path>(?![a-z]+:|#)[^)#\s]+)(?P<anchor>#[^)\s]+)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add the pages."""
+    for path, uri in PAGES.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links lead to the site. A link that shows the name of a page's file shows the page's title."""
+    uri = page.file.src_uri
+    folder = dirname(SOURCES.get(uri, f"docs/{uri}"))
+
+    def on_site(link: re.Match[str]) -> str:
+        text, path, anchor = link.group("text", "path", "anchor")
+        file = file_of(normpath(join(folder, path)))
+        if text == path and file.endswith(".md"):
+            text = (ROOT / file).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        target = PAGES.get(file) or file.removeprefix("docs/")
+        if target == file and files.get_file_from_path(file) is None:  # a file outside of docs/, copied as it is
+            files.append(File.generated(config, file, abs_src_path=str(ROOT / file)))
+        return f"[{text}]({relpath(target, dirname(uri) or '.')}{anchor or ''})"
+
+    return LINK.sub(on_site, markdown)
+
+
+def file_of(path: str) -> str:
+    """Return the path of a file; for a folder, that of the nearest README above its contents."""
+    while (ROOT / path).is_dir():
+        readme = join(path, "README.md")
+        path = readme if (ROOT / readme).is_file() else dirname(path)
+    return path
