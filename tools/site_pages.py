@@ -1,9 +1,15 @@
-"""A hook of MkDocs: pages of the site from files outside of docs/, and links between files of the checkout."""
+"""A hook of MkDocs: pages of the site from files outside of docs/, and links between files of the checkout.
 
+The checkout's pages are CommonMark with tables, which MkDocs reads a little differently: a difference is a warning.
+"""
+
+import logging
 import re
+from collections import Counter
 from pathlib import Path
 from posixpath import dirname, join, normpath, relpath
 
+from markdown_it import MarkdownIt
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -19,6 +25,9 @@ PAGES = {
 }
 SOURCES = {uri: path for path, uri in PAGES.items()}
 LINK = re.compile(r"\[(?P<text>[^][]*)\]\((?P<path>(?![a-z]+:|#)[^)#\s]+)(?P<anchor>#[^)\s]+)?\)")
+
+TAG = re.compile(r"<(h[1-6]|li|ol|p|pre|td|ul)\b")
+COMMON_MARK = MarkdownIt("commonmark").enable("table")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
@@ -43,6 +52,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{text}]({relpath(target, dirname(uri) or '.')}{anchor or ''})"
 
     return LINK.sub(on_site, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
+    """Warn of a page that the checkout's viewers show otherwise: CommonMark nests lists by fewer spaces, for example."""
+    if ":::" not in page.markdown:
+        here, there = (Counter(TAG.findall(text)) for text in (html, COMMON_MARK.render(page.markdown)))
+        if here != there:
+            logging.getLogger("mkdocs").warning(
+                "%s: elements are %s, in CommonMark %s", page.file.src_uri, dict(here - there), dict(there - here)
+            )
 
 
 def file_of(path: str) -> str:

@@ -59,7 +59,7 @@ def copied_code(tab: Tab) -> None:
     tab.value("document.querySelector('.language-json [data-md-type=copy]').click()")
     tab.value("document.body.appendChild(document.createElement('textarea')).focus()")
     tab.call("Input.dispatchKeyEvent", type="keyDown", commands=["paste"])
-    assert tab.value("document.activeElement.value") == text
+    assert tab.wait_for("document.activeElement.value") == text.removesuffix("\n")
 
 
 def widths(tab: Tab, address: str) -> None:
