@@ -107,8 +107,8 @@ class Tab:
 
     def wait_for(self, expression: str) -> Any:
         """Return the value of JavaScript as soon as it is true."""
-        look = f"const look = () => {{ const value = {expression}; value ? done(value) : setTimeout(look, 20); }}; look()"
-        return self.value(f"new Promise((done) => {{ {look} }})")
+        look = f"const look = () => {{ const value = {expression}; value ? done(value) : setTimeout(look, 20); }}"
+        return self.value(f"new Promise((done) => {{ {look}; look(); }})")
 
     def value(self, expression: str) -> Any:
         """Evaluate JavaScript in the page as a user's action, and wait for what it promises."""
@@ -122,13 +122,14 @@ class Tab:
 def open_tab(profile: Path) -> Iterator[Tab]:
     """Start a browser without a network, which keeps its files in ``profile``."""
     (commands_in, commands), (answers, answers_out) = os.pipe(), os.pipe()
-    options = [*OPTIONS, "--remote-debugging-pipe", "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}"]
-    pipes = f'exec timeout -s KILL 120 "$0" "$@" 3<&{commands_in} 4>&{answers_out}'  # the numbers that the browser expects
+    options = [*OPTIONS, "--remote-debugging-pipe", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    # The browser expects its pipes at these numbers.
+    start = f'exec timeout -s KILL 120 "$0" "$@" 3<&{commands_in} 4>&{answers_out}'
     with (
         open(commands, "wb", buffering=0) as commands_file,
         open(answers, "rb") as answers_file,
         subprocess.Popen(
-            ["bash", "-c", pipes, str(BROWSER), *options],
+            ["bash", "-c", start, str(BROWSER), *options, f"--user-data-dir={profile}"],
             pass_fds=(commands_in, answers_out),
             stderr=subprocess.DEVNULL,
             start_new_session=True,

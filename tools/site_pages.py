@@ -55,7 +55,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
-    """Warn of a page that the checkout's viewers show otherwise: CommonMark nests lists by fewer spaces, for example."""
+    """Warn of a page that viewers of the checkout show otherwise: CommonMark nests lists by fewer spaces, say."""
     if ":::" not in page.markdown:
         here, there = (Counter(TAG.findall(text)) for text in (html, COMMON_MARK.render(page.markdown)))
         if here != there:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import scenario_runner
 from scenario_runner import doctor
 from scenario_runner.doctor import gather
 from scenario_runner.kinds import COMMANDS, RESOURCES, load
@@ -54,6 +55,14 @@ def test_the_code_for_pytorch_is_that_of_the_example() -> None:
     functions = re.findall(r"^```py\n(def .*?)^```", page, re.M | re.S)
     assert len(functions) == 4
     assert [function for function in functions if function not in script] == []
+
+
+def test_the_python_reference_has_every_public_name() -> None:
+    """The page that is made of docstrings has each name of the package, and all errors."""
+    page = (ROOT / "docs" / "python_reference.md").read_text(encoding="utf-8")
+    elsewhere = {"ScenarioRunnerError", "__version__"}  # among the errors; described by its name
+    names = re.findall(r"^::: scenario_runner\.(\w+)$", page, re.M)
+    assert sorted(names) == sorted({*scenario_runner.__all__, "errors"} - elsewhere)
 
 
 def documented(title: str) -> dict[str, list[str]]:

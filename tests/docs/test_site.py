@@ -23,6 +23,7 @@ def test_the_site_in_a_browser(tmp_path: Path) -> None:
         navigation(tab)
         search(tab)
         copied_code(tab)
+        assert tab.value("document.querySelector('article img').src").endswith("/images/report.png")
         for page in ("index", "format", "codes", "command_line", "python_reference"):
             widths(tab, (site / f"{page}.html").as_uri())
         assert [address for address in tab.requests if not address.startswith(("file:///", "data:image/"))] == []
@@ -43,7 +44,7 @@ def search(tab: Tab) -> None:
     tab.call("Input.insertText", text="SR-BIND-003")
     tab.call("Input.dispatchKeyEvent", type="keyUp")  # which starts the search
     heading = ".md-search-result__link[href*='#']"
-    assert tab.wait_for(f"document.querySelector(\"{heading}\")?.href").endswith("#sr-bind-003")
+    assert tab.wait_for(f'document.querySelector("{heading}")?.href').endswith("#sr-bind-003")
     tab.follow(heading)
     assert tab.value("location.pathname").endswith("/codes.html")
     assert tab.value("document.getElementById(location.hash.slice(1)).innerText").startswith("SR-BIND-003")
