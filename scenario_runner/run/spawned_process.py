@@ -16,8 +16,10 @@ from scenario_runner.signals import KILL
 _MOST_STACK_BYTES: Final = 16 << 10
 _APPENDED: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _FAULTS: Final = "faults"
+# Ctrl-C ends the process without a traceback until the function that it calls handles signals.
 _CODE: Final = """\
-import os, sys
+import _signal, os, sys
+_signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 sys.path[:] = {}
 from scenario_runner.run.spawned_process import begin
 os._exit(begin({}))
@@ -173,11 +175,3 @@ def _call(function: str, *arguments: Any) -> Any:
 def open_file(path: str) -> int:
     """Open a file that another process has open too: what is written is appended."""
     return os.open(path, _APPENDED, 0o600)
-
-
-def read_at(descriptor: int, count: int, offset: int) -> bytes:
-    """Read bytes from ``offset`` on."""
-    if hasattr(os, "pread"):
-        return os.pread(descriptor, count, offset)
-    os.lseek(descriptor, offset, os.SEEK_SET)
-    return os.read(descriptor, count)

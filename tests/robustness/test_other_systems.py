@@ -47,14 +47,23 @@ def test_every_module_is_imported() -> None:
 
 
 def test_validate_and_run(tmp_path: Path) -> None:
-    """Scenarios are checked, and one file runs."""
+    """Scenarios are checked, and several files run, in a process of their own."""
     done = called("validate", ADD / "scenario.json")
     assert (done.returncode, done.stderr) == (0, "")
-    done = called("run", ADD / "scenario.json", "--output", tmp_path)
+    files = [ADD / "scenario.json", SCENARIOS / "basics" / "push_constants" / "scenario.json"]
+    done = called("run", *files, "--output", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+    assert [line.partition(": ")[2][:3] for line in done.stdout.splitlines()] == ["ok:", "ok:"]
     (path,) = tmp_path.rglob("sum.npy")
     expected = numpy.load(ADD / "a.npy") + numpy.load(ADD / "b.npy")
     assert (numpy.load(path).view(expected.dtype) == expected).all()
+
+
+def test_core_dumps() -> None:
+    """Core dumps are refused, by runs and by suites."""
+    for command in ("run", "test"):
+        done = called(command, ADD / "scenario.json", "--core-dumps")
+        assert (done.returncode, done.stderr) == (6, "error: --core-dumps needs Linux\n")
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -89,10 +98,10 @@ def verdicts(results: Path) -> dict[str, tuple[str, list[dict[str, Any]]]]:
 
 def test_a_suite(items: Folder) -> None:
     """A crash and a driver that does not return cost their items alone; the Python stack tells where the driver was
-    called. The next run keeps the journal of the one before, and repeats a crash in a new process."""
+    called."""
     results = items.path / "results"
-    options = "--jobs", 2, "--results", results
-    done = called("test", ".", "--timeout", 1, "--retries", 0, *options, cwd=items.path)
+    options = "--jobs", 1, "--timeout", 1, "--retries", 0, "--results", results
+    done = called("test", ".", *options, cwd=items.path)
     assert (done.returncode, done.stderr) == (1, "")
     first = verdicts(results)
     expected = {"good": "Pass", "wrong": "Fail", "crash": "Crash", "sleeps": "Timeout"}
@@ -103,13 +112,10 @@ def test_a_suite(items: Folder) -> None:
     assert "recording.py" in crash["python_stack"]
     assert "was killed, since it took more than 1 s (--timeout), while creating" in sleeps["reason"]
     assert "create_buffer" in sleeps["python_stack"]
-    done = called("test", "good", "crash", *options, cwd=items.path)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert [attempt["status"] for attempt in verdicts(results)["crash"][1]] == ["Crash", "Crash"]
-    assert (results / "journal.previous.jsonl").exists()
 
 
-def test_several_files_and_isolate(items: Folder) -> None:
+@pytest.mark.heavy
+def test_crashes_and_hangs_of_files(items: Folder) -> None:
     """Files after a crash still run, and --isolate ends a process that hangs."""
     paths = [f"{name}/scenario.json" for name in ("good", "crash", "wrong")]
     done = called("run", *paths, cwd=items.path)
@@ -119,9 +125,6 @@ def test_several_files_and_isolate(items: Folder) -> None:
     done = called("run", "sleeps/scenario.json", "--isolate", "--timeout", 1, cwd=items.path)
     assert (done.returncode, done.stdout) == (10, "")
     assert "was killed, since it had done nothing for 1 s (--timeout), while creating" in done.stderr
-    for command in (("run", "good/scenario.json"), ("test", "good")):
-        done = called(*command, "--core-dumps", cwd=items.path)
-        assert (done.returncode, done.stderr) == (6, "error: --core-dumps needs Linux\n")
 
 
 def processes_of(folder: Path) -> set[int]:
@@ -134,6 +137,7 @@ def processes_of(folder: Path) -> set[int]:
     return found
 
 
+@pytest.mark.heavy
 def test_workers_end_with_the_program(items: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the program is killed, so is a worker that waits for the driver."""
     monkeypatch.setenv("TMPDIR", str(items.path))

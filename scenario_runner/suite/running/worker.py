@@ -41,7 +41,7 @@ from scenario_runner.errors import (
 from scenario_runner.program import signal_name
 from scenario_runner.run.crash import Crash, native_stack
 from scenario_runner.run.isolated_process import FORKS, IsolatedProcess
-from scenario_runner.run.spawned_process import SpawnedProcess, open_file, read_at
+from scenario_runner.run.spawned_process import SpawnedProcess, open_file
 from scenario_runner.runner import Runner
 from scenario_runner.signals import KILL
 from scenario_runner.suite.records import BAD, Item, Outcome
@@ -146,7 +146,8 @@ def main(connection: socket.socket, folder: str, options: WorkerOptions, device:
 def _end_of(descriptor: int) -> str:
     """Read the last 16 KiB of a memory file as text."""
     size = os.fstat(descriptor).st_size
-    return read_at(descriptor, _MOST_TEXT_BYTES, max(0, size - _MOST_TEXT_BYTES)).decode("utf-8", "replace")
+    os.lseek(descriptor, max(0, size - _MOST_TEXT_BYTES), os.SEEK_SET)
+    return os.read(descriptor, _MOST_TEXT_BYTES).decode("utf-8", "replace")
 
 
 class _Server:
