@@ -26,12 +26,10 @@ print(len([importlib.import_module(name) for name in names if not name.endswith(
 
 
 @pytest.fixture(autouse=True)
-def _other_system(monkeypatch: pytest.MonkeyPatch, shader_cache: Path) -> None:
+def _other_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Children are on the other system; the loader has its name on this one."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(Path(__file__).with_name("other_system")), str(CHECKOUT))))
     monkeypatch.setenv("SCENARIO_RUNNER_VULKAN_LOADER", "libvulkan.so.1")
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(shader_cache / "python"))
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
 
 def called(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
@@ -75,8 +73,16 @@ def test_convert(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def items(tmp_path: Path, device_name: str, trouble_layer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Folder:
-    """Items that pass, fail, crash, and wait for the driver for ever."""
+def items(
+    tmp_path: Path,
+    device_name: str,
+    trouble_layer: dict[str, str],
+    shader_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Folder:
+    """Items that pass, fail, crash, and wait for the driver for ever. Interpreters find what others compiled."""
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(shader_cache / "python"))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for name, value in trouble_layer.items():
         monkeypatch.setenv(name, value)
     folder = Folder(tmp_path, device_name)
