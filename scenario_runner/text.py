@@ -38,6 +38,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
 
 
+def share_of(number: int, total: int, noun: str) -> str:
+    """A share of things with its verb: '1 of 4 elements (25 %) is', '2 of 4 elements (50 %) are'."""
+    return f"{number} of {counted(total, noun)} ({100 * number / total:.3g} %) {'is' if number == 1 else 'are'}"
+
+
 def first_of(names: Sequence[str], most: int = 10) -> str:
     """The first names of a list that may be long, with commas: "a, b and 3 more"."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -177,7 +177,8 @@ def _test(parser: Parser) -> None:
     add(group, "--list", "print the names of what would run, and run nothing")
 
     group = parser.add_argument_group("how they run")
-    add(group, "--devices D,…", "'all' of the fastest kind, 'gpus', or indexes, UUIDs or names", default=())
+    devices = "'all' of the fastest kind (no software device beside a GPU), 'gpus', or indexes, UUIDs or names"
+    add(group, "--devices D,…", devices, default=())
     each = "run all on each of --devices (default: gpus), and show how the verdicts differ"
     add(group, "--each-device", each, action="store_const", const="each_device:main", dest="work")
     add(group, "--jobs N", "processes for each device (default: what suits it)", type=jobs)

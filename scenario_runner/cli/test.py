@@ -203,6 +203,7 @@ class _Suite:
         )
         self._devices: tuple[tuple[str, str], ...] = ()
         self._drivers: dict[str, None] = {}
+        self._is_explained = False  # that there are no items, by an error that is shown already
         self._lacking = ""  # what the first item needs that is not supported
         self._without_tool: list[Result] = []
 
@@ -223,6 +224,8 @@ class _Suite:
             empty = [problem.message for problem in error.problems if problem.code == _EMPTY]
             if empty and not options.list:  # reports say so
                 write_reports(options.reports, (), self._info._replace(incomplete=empty[0]), self._problems)
+            if empty and self._is_explained:
+                return error.exit_code
             raise
         if not (options.list or options.update):
             return self._run(ahead, items, earlier)
@@ -269,6 +272,7 @@ class _Suite:
             is_empty = is_empty and self._lists.skips.match(item.id)
             yield item
         if not discovery.ids:
+            self._is_explained = discovery.has_refused
             names = ", ".join(map(repr, options.paths))
             help = 'name scenarios or models, or folders with .json files that have "commands" or "resources"'
             refuse(_EMPTY, None, f"no scenario was found in {names}", help)

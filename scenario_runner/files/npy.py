@@ -153,6 +153,8 @@ def parse_header(source: SourceFile) -> NpyHeader:
         text = raw.decode("utf-8" if version == (3, 0) else "latin-1")
         descr, fortran_order, shape = _parse_dictionary(text)
     except ValueError as error:
+        if _RECORDS.match(raw):
+            raise _unsupported(source.path, "holds records, expected items of one type") from error
         reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise _damaged(source.path, f"has a .npy header that cannot be read: {reason}") from error
     try:
@@ -181,6 +183,7 @@ _ENTRY = re.compile(
     r"""|fortran_order\1[ \n\t]*:[ \n\t]*(?P<fortran_order>True|False)"""
     r"""|shape\1[ \n\t]*:[ \n\t]*\((?P<shape>[^()]*)\))[ \n\t]*(?:,[ \n\t]*|(?=\}))"""
 )
+_RECORDS = re.compile(rb"""\{[ \n\t]*(["'])descr\1[ \n\t]*:[ \n\t]*\[[ \n\t]*\(""")  # NumPy sorts the keys
 _SHAPE = re.compile(r"(?:[ \n\t]*(?:0+|[1-9][0-9]*)L?[ \n\t]*,)*[ \n\t]*")  # Python 2 wrote long integers with an L
 _LENGTH = re.compile("[0-9]+")
 _EXPECTED = "expected {'descr': a type in quotes, 'fortran_order': True or False, 'shape': a tuple like (3,)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from scenario_runner.diagnostics import Diagnostic
@@ -81,7 +81,7 @@ def replaced(text: str, parameters: Mapping[str, Any]) -> str:
 
 
 def unset(
-    text: str, path: str | None, parameters: Iterable[str], offers: Mapping[str, str] = _NOTHING
+    text: str, path: str | None, parameters: Collection[str], offers: Mapping[str, str] = _NOTHING
 ) -> Iterator[Diagnostic]:
     """A problem for each name in a scenario that has no value; ``offers`` say where some are."""
     from scenario_runner.scenario.syntax import line_and_column  # only wrong scenarios need it
@@ -90,7 +90,8 @@ def unset(
         if name not in parameters:
             help = f"--set {name}=VALUE{offers.get(name, '')}; $${{{name}}} stands for the text itself"
             place = path, *line_and_column(text, offset)
-            yield Diagnostic("SR-JSON-011", "error", None, f"the parameter {name!r} is not set", help, *place)
+            close = did_you_mean(close_names(name, parameters, most=1))
+            yield Diagnostic("SR-JSON-011", "error", None, f"the parameter {name!r} is not set{close}", help, *place)
 
 
 def unused(text: str, path: str | None, parameters: Iterable[str]) -> Iterator[Diagnostic]:

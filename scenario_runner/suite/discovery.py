@@ -50,6 +50,8 @@ class Discovery:
         self._input = standard_input  # a descriptor
         self.ids: set[str] = set()
         """The ids of the items found so far."""
+        self.has_refused = False
+        """True after an error about a path that is no item."""
         self._searched: dict[str, str] = {}
         # what the items of a folder share is read once
         self._text = lru_cache(FILES_KEPT)(file_text)
@@ -81,7 +83,7 @@ class Discovery:
             yield from self._listed(self._standard_input() if path == "-" else _lines_of(name), name, folder)
         except (OSError, ValueError) as error:
             help = close_files_help(name, error) if isinstance(error, OSError) else None
-            self._problems.found("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
+            self._refuse("SR-SUITE-006", name, f"the list cannot be read: {reason_of(error)}", help)
 
     def _standard_input(self) -> Iterator[str]:
         """Yield the lines as they arrive. Bytes that are no text stay in names, which are refused one by one."""
@@ -110,7 +112,7 @@ class Discovery:
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
-            self._problems.found("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
+            self._refuse("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
             return
         names = frozenset(entry.name for entry in entries)
         place = os.path.realpath(folder)
@@ -166,12 +168,16 @@ class Discovery:
         if variant and id + variant not in items:
             names = ", ".join(item.variant for item in islice(items.values(), _MOST_SHOWN)) or "no parameters"
             message = f"no combination of parameters is called {variant}"
-            self._problems.found("SR-SUITE-017", path, message, f"there are {names}")
+            self._refuse("SR-SUITE-017", path, message, f"there are {names}")
             return
         for name, item in items.items():
             if name not in self.ids and (not variant or name == id + variant):
                 self.ids.add(name)
                 yield item
+
+    def _refuse(self, code: str, path: str, message: str, help: str | None = None) -> None:
+        self.has_refused = True
+        self._problems.found(code, path, message, help)
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
         message = f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out"

@@ -44,7 +44,7 @@ from scenario_runner.suite.running.worker import Runners
 from scenario_runner.suite.tolerance.elements import BITWISE, Mismatch, Rule, compare
 from scenario_runner.suite.tolerance.metrics import pairs_of, verdict
 from scenario_runner.suite.tolerance.tosa import judge
-from scenario_runner.text import close_names, counted, did_you_mean, distinct
+from scenario_runner.text import close_names, counted, did_you_mean, distinct, share_of
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.requirements import lacks_capability, lacks_feature
@@ -364,8 +364,8 @@ def check_output(bound: Bound, actual: memoryview) -> OutputCheck:
 def _sentence(bound: Bound, mismatch: Mismatch, allowed: int) -> str:
     """The sentence about the wrong elements of an output."""
     count = mismatch.total - mismatch.ignored
-    elements = counted(count, "compared element" if mismatch.ignored else "element")
-    text = f"{mismatch.wrong} of {elements} ({100 * mismatch.wrong / count:.3g} %) are wrong"
+    noun = "compared element" if mismatch.ignored else "element"
+    text = f"{share_of(mismatch.wrong, count, noun)} wrong"
     if allowed:
         key = "allowed_count" if bound.expected.allowed_share is None else "allowed_share"
         text += f", {allowed} may be{_origin(bound, key)}"

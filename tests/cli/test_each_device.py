@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from scenario_runner.suite.reports.matrix import Column
+from scenario_runner.suite.reports.text import SuiteInfo
 from tests.cli.long_run import slow_scenario, wait_until
 from tests.devices import NARROW, WIDE
 from tests.program import COMMAND, Program
@@ -138,3 +140,9 @@ def test_a_device_that_is_not_there(suite: Path, program: Program) -> None:
     ended = program("test", "same", "--each-device", "--devices", "0,nothing")
     assert (ended.code, ended.out) == (8, "")
     assert ended.err.startswith("error: no device has the index, name or UUID 'nothing'; devices: 0: ")
+
+
+def test_a_reason_of_several_lines() -> None:
+    """Its first line stands in the table: few tools are lacking with more, so no run has it."""
+    info = SuiteInfo("gpu", incomplete="1 item did not run: it lacks\n  6 | a line")
+    assert Column("gpu", "gpu", {}, info).summary() == "1 item did not run: it lacks"

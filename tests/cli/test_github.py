@@ -50,7 +50,7 @@ def test_a_suite(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
     first, second = sorted(annotations(ended.err))
     assert first == (
         "::error file=suite/100 %25%2C a%3Ab|c/wrong.check.json,line=3,title=Fail suite/100 %25%2C a%3Ab|c/wrong.json"
-        "::x: 1 of 4 elements (25 %25) are wrong at [3]: 6 (0x00000006), expected 7 (0x00000007)"
+        "::x: 1 of 4 elements (25 %25) is wrong at [3]: 6 (0x00000006), expected 7 (0x00000007)"
     )
     assert second == (
         "::error file=suite/good.check.json,line=3,title=Fail suite/good.json"

@@ -149,9 +149,9 @@ def test_a_wrong_result(program: Program, scene: Scene, without_tool: dict[str, 
     assert (ended.code, ended.err) == (0, "")
     reduced = scenario(scene.folder / "out")
     assert [command["dispatch_compute"]["shader_ref"] for command in reduced["commands"]] == ["add", "bad"]
-    assert "fails in each run: b1: 1 of 8 elements (12.5 %) are wrong at [5]: 4 " in ended.out
+    assert "fails in each run: b1: 1 of 8 elements (12.5 %) is wrong at [5]: 4 " in ended.out
     repeated = program("test", "out/scenario.json", "--retries", "0")
-    assert "Fail out/scenario.json: b1: 1 of 8 elements (12.5 %) are wrong at [5]: 4 " in repeated.out
+    assert "Fail out/scenario.json: b1: 1 of 8 elements (12.5 %) is wrong at [5]: 4 " in repeated.out
 
 
 @pytest.mark.heavy

@@ -119,6 +119,14 @@ def test_an_empty_suite_is_not_green(suite: Path, program: Program, arguments: s
     assert program("test", *arguments.split(), "--list").code == 2
 
 
+@pytest.mark.parametrize("path, code", [("suite/good.json[4", "SR-SUITE-017"), ("@none.txt", "SR-SUITE-006")])
+def test_a_path_that_leads_nowhere(suite: Path, program: Program, path: str, code: str) -> None:
+    """One error says so, and not another one that there are no items; the reports have a failure."""
+    ended = program("test", path, "--junit", "j.xml")
+    assert (ended.code, ended.out, ended.err.count("error: "), f"[{code}]" in ended.err) == (2, "", 1, True)
+    assert len(ElementTree.parse(suite.parent / "j.xml").findall(".//testcase/error")) == 1
+
+
 def test_the_code_of_an_empty_suite(tmp_path: Path) -> None:
     """An empty suite is an error of its own."""
     with pytest.raises(UsageError) as caught:

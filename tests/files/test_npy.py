@@ -131,7 +131,7 @@ def good_but(old: str, new: str) -> bytes:
         (good_but("'<f4'", "'|O'"),
          "holds items of the type '|O': Python objects (the file would need pickle, which can run any code)"),
         (good_but("'<f4'", "[('a', '<f4')]"),
-         f"{ENTRIES}, found \"'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2...\" at character 2"),
+         "holds records, expected items of one type"),
         (good_but("<f4", "<f3"),
          "holds items of the type '<f3': no type of NumPy's plain kinds"
          " (bool, integer, float, complex, raw bytes (V), text or time)"),
@@ -154,7 +154,7 @@ def test_a_wrong_file_is_one_clear_error(tmp_path: Path, content: bytes, message
     with pytest.raises(FileError) as caught:
         read_header(path)
     assert str(caught.value) == f"{path}: {message}"
-    is_sound = message.startswith(("holds items", "has the .npy version", "has a .npy header of"))
+    is_sound = message.startswith(("holds items", "holds records", "has the .npy version", "has a .npy header of"))
     assert caught.value.problems[0].code == ("SR-FILE-008" if is_sound else "SR-FILE-007")
 
 

@@ -25,7 +25,7 @@ def test_a_wrong_picture(scene: Scene, run: Run) -> None:
     picture[0, 5, 6, 1] = 200
     scene.npy("expected/i.npy", picture)
     outcome = run()
-    assert outcome.reason == "i: 1 of 768 elements (0.13 %) are wrong at [5, 6, 1]: 0 (0x00), expected 200 (0xc8)"
+    assert outcome.reason == "i: 1 of 768 elements (0.13 %) is wrong at [5, 6, 1]: 0 (0x00), expected 200 (0xc8)"
     (output,) = outcome.outputs
     assert output.files == {
         "actual_array": "suite/item/i.actual.npy",
@@ -64,7 +64,7 @@ def test_the_pictures_show_the_level_that_is_wrong(levels: Scene, run: Run) -> N
     path = levels.file("expected/i.dds", b"")
     write_dds(path, format_named("VK_FORMAT_R8G8B8A8_UNORM"), 16, 12, expected)
     outcome = run()
-    assert outcome.reason.startswith("i: 1 of 1008 elements (0.0992 %) are wrong at level 1 [2, 3, 1]")
+    assert outcome.reason.startswith("i: 1 of 1008 elements (0.0992 %) is wrong at level 1 [2, 3, 1]")
     with Image.open(levels.folder / "results" / outcome.outputs[0].files["error"]) as picture:
         assert picture.size == (8, 6)
         assert picture.getpixel((3, 2)) == (255, 255, 255)

@@ -267,6 +267,22 @@ def test_wrong_parameters(tmp_path: Path, runners: Runners, keys: Any, message: 
         assert run_item(item, runners).status == "Missing"
 
 
+def test_a_misspelt_name(tmp_path: Path, program: Program) -> None:
+    """In expectations it is an error with a close match; a text that is meant as it is has two dollar signs. A message
+    about the scenario itself has its name once."""
+    check = {"parameters": {"n": [4], "type": ["int"], "factor": [3]}}
+    write(tmp_path, SCENARIO, check | {"outputs": {"data": {"file": "expected/${tpye}_${n}.npy", "dtype": "$${n}"}}})
+    broken = {"resources": [{"raw_data": {"uid": "r"}}], "commands": []}
+    write(tmp_path, broken, {"outputs": {}}, "b")
+    ended = program("test", "a.json", "b.json")
+    assert "the parameter 'tpye' is not set (did you mean 'type'?) [SR-JSON-011]" in ended.err
+    assert ended.err.count("SR-JSON-011") == 1
+    assert "'n' is not set" not in ended.err
+    assert "help: it can use " in ended.err
+    assert f"b.json: {tmp_path}" not in ended.out
+    assert "Fail b.json:4:" in ended.out
+
+
 def test_parameters_of_a_scenario_itself(tmp_path: Path) -> None:
     """The key `expect` cannot have them: a search for items reads no scenarios."""
     path = write(tmp_path, {**EMPTY, "expect": {"parameters": {"n": [1]}}}, None)

@@ -93,7 +93,7 @@ def test_expected_files_in_the_folder(scene: Scene, write: Write, runners: Runne
     """They need no entry; the message says where the tolerance comes from."""
     scene.npy("expected/x.npy", numpy.float32([2.01, 4, 6, 9]))
     assert run(write(TOLERANT), runners).reason == (
-        "x: 1 of 4 elements (25 %) are wrong, the greatest error is 1 at [3]: 8.0 (0x41000000), expected 9.0"
+        "x: 1 of 4 elements (25 %) is wrong, the greatest error is 1 at [3]: 8.0 (0x41000000), expected 9.0"
         " (0x41100000); allowed: atol 0.1 (suite.json)"
     )
 

@@ -69,7 +69,7 @@ def test_the_worst_element(scene: Scene, run: Run) -> None:
     outputs = rule(scene, np.array([1.0, 2.5, 3.0]), "PRECOMPUTED", np.array([0.0, 0.25, 2.0]))
     outcome = run(outputs=outputs)
     assert outcome.reason == (
-        "t: 1 of 3 elements (33.3 %) are wrong by TOSA's mode PRECOMPUTED, the worst at [1]: 2.0 (0x40000000), "
+        "t: 1 of 3 elements (33.3 %) is wrong by TOSA's mode PRECOMPUTED, the worst at [1]: 2.0 (0x40000000), "
         "expected 2.5; allowed: 2.25 to 2.75, exceeded by 0.25"
     )
     (output,) = outcome.outputs

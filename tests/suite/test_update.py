@@ -81,7 +81,7 @@ def test_a_changed_file(scene: Scene, changed: Update) -> None:
         "expected/x.npy",
         "x",
         "changed",
-        "1 of 4 elements (25 %) are wrong, the greatest error is 1 at [3]: 8.0 (0x41000000), expected 9.0 (0x41100000);"
+        "1 of 4 elements (25 %) is wrong, the greatest error is 1 at [3]: 8.0 (0x41000000), expected 9.0 (0x41100000);"
         " allowed: atol 0.5",
     )
     assert np.load(scene.folder / "expected" / "x.npy").tolist() == [2, 4, 6, 8]

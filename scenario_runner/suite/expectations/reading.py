@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from scenario_runner.diagnostics import Diagnostic, escape
-from scenario_runner.errors import ExpectationError, ScenarioRunnerError, error_class
+from scenario_runner.errors import ExpectationError, ScenarioError, ScenarioRunnerError, error_class
 from scenario_runner.files.codec import is_known
 from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, is_model, reason_of
 from scenario_runner.scenario.model_base import findings
-from scenario_runner.scenario.parameters import replaced, with_parameters
+from scenario_runner.scenario.parameters import replaced, unset, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, scan
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
@@ -210,7 +210,11 @@ def _load(item: Item) -> Expectations:
     if inside is not None:
         message, help = "the scenario has expectations of its own under the key 'expect'", "keep one of the two"
         raise ExpectationError(Diagnostic("SR-EXPECT-006", "error", None, message, help, path=item.expectations))
-    return of_text(_text(item.expectations), item.expectations, folder, expected, "", item.parameters)
+    text = _text(item.expectations)
+    if item.parameters and (missing := list(unset(text, item.expectations, item.parameters))):
+        help = f"it can use {', '.join(item.parameters)}; $${{name}} stands for the text itself"
+        raise ScenarioError(limited([problem._replace(help=help) for problem in missing]))
+    return of_text(text, item.expectations, folder, expected, "", item.parameters)
 
 
 def of_text(

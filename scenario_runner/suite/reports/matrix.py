@@ -38,9 +38,9 @@ class Column(NamedTuple):
         return sum(result.is_bad for result in self.results.values())
 
     def summary(self) -> str:
-        """The counts of the verdicts, and why not all items have one."""
+        """The counts of the verdicts, and the first line of why not all items have one."""
         counts = Counter(result.verdict for result in self.results.values()).most_common()
-        parts = [", ".join(f"{count} {verdict}" for verdict, count in counts), self.info.incomplete]
+        parts = [", ".join(f"{count} {verdict}" for verdict, count in counts), self.info.incomplete.partition("\n")[0]]
         return "; ".join(filter(None, parts))
 
     def test_suite(self) -> tuple[Collection[Result], SuiteInfo]:

@@ -165,7 +165,11 @@ _EVERYTHING: Final = _Limits(64, 1000, 1000, 1000, 1000)
 def headline(result: Result) -> str:
     """The verdict, the item and the first line of the reason: 'Fail a/scenario.json: 3 of 16 elements differ'."""
     reason = "" if result.last is None else result.last.reason.partition("\n")[0]
-    return one_line(f"{result.verdict} {result.item.id}" + (f": {reason}" if reason else ""), 2000)
+    reason = f": {reason}" if reason else ""
+    about_item = f": {result.item.path}:"  # whose name comes first already
+    if reason.startswith(about_item):
+        reason = reason[len(about_item) - 1 :]
+    return one_line(f"{result.verdict} {result.item.id}{reason}", 2000)
 
 
 def details(result: Result) -> list[str]:

@@ -43,7 +43,7 @@ from scenario_runner.diagnostics import Diagnostic, escape
 from scenario_runner.elements import ELEMENTS, Array, Element
 from scenario_runner.errors import MetricPackageError
 from scenario_runner.scenario.model_base import close_match, listed
-from scenario_runner.text import counted
+from scenario_runner.text import share_of
 
 PACKAGE: Final = "tosa-tools"
 INSTALL: Final = f"pip install {PACKAGE}"
@@ -199,10 +199,10 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
     texts = [f"{r[at]:.17g}" if element.is_float else str(int(r[at])) for at in order]
     places = [str([int(place) for place in numpy.unravel_index(at, actual.shape)]) for at in order]
     worst = tuple((places[n], texts[n], element.text(raw[at : at + 1])) for n, at in enumerate(order))
-    share = f"{wrong.size} of {counted(raw.size, 'element')} ({100 * wrong.size / raw.size:.3g} %)"
+    share = share_of(wrong.size, raw.size, "element")
     got = f"the worst at {places[0]}: {worst[0][2]}, expected {texts[0]}"
     allowed = f"{low[order[0]]:.17g} to {high[order[0]]:.17g}, exceeded by {over[order[0]]:.6g}"
-    return Judgement(False, f"{share} are wrong by TOSA's mode {rule.mode}, {got}; allowed: {allowed}", worst, over)
+    return Judgement(False, f"{share} wrong by TOSA's mode {rule.mode}, {got}; allowed: {allowed}", worst, over)
 
 
 def limits(raw: Array, element: Element, rule: TosaRule) -> tuple[Array, Array, Array, Array]:

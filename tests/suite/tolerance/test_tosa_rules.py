@@ -88,7 +88,7 @@ def test_limits_are_those_of_the_verifier(mode: str, data_type: str, parameters:
             assert not judgement.passed, (at, limit)
             assert [index for index, _, _ in judgement.worst] == [place]
             assert judgement.message.startswith(
-                f"1 of 24 elements (4.17 %) are wrong by TOSA's mode {mode}, the worst at "
+                f"1 of 24 elements (4.17 %) is wrong by TOSA's mode {mode}, the worst at "
             )
             checked += 1
         for damage in (np.nan, -expected.reshape(-1)[at] * 2 - 1):
