@@ -58,7 +58,7 @@ def test_types(scene: Scene, run: Run, format: str, content: Any, expected: Any,
     outcome = run(outputs=rule(scene, damaged, **keys))
     assert outcome.status == "Fail"
     assert (
-        f"are wrong by TOSA's mode EXACT, the worst at {'[0, 1]' if expected.ndim == 2 else '[1]'}: " in outcome.reason
+        f"is wrong by TOSA's mode EXACT, the worst at {'[0, 1]' if expected.ndim == 2 else '[1]'}: " in outcome.reason
     )
     assert set(outcome.outputs[0].files) >= {"expected", "actual", "error"}
 
