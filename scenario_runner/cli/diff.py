@@ -16,7 +16,7 @@ from scenario_runner.cli.test import given
 from scenario_runner.cli.view import error_text, show_difference, show_errors
 from scenario_runner.errors import UsageError
 from scenario_runner.files.output import check_destination
-from scenario_runner.files.source import is_model
+from scenario_runner.files.source import is_model, is_stream
 from scenario_runner.run.dump_index import DumpEntry, DumpIndex, read_index
 from scenario_runner.suite.device_dumps import DeviceDump, dump_on
 from scenario_runner.suite.discovery import scenario_with
@@ -47,6 +47,8 @@ def _of_devices(options: argparse.Namespace) -> int:
     """Run a scenario on two devices, and compare the dumps. Where the run failed on both, the exit code is its own."""
     if len(options.paths) != 1 or is_model(options.paths[0]):
         raise UsageError("--devices takes one scenario file", help=_HELP)
+    if is_stream(options.paths[0]) and not os.path.isdir(options.paths[0]):
+        raise UsageError(f"{options.paths[0]} can be read only once, expected a file", help="write it to a file")
     scenario = scenario_with(options.paths[0], dict(options.set))
     arguments = shared_arguments(options)
     kept = nullcontext(options.output) if options.output else temporary_folder()

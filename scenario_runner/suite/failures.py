@@ -47,6 +47,11 @@ class Failure(NamedTuple):
     output: str = ""
     content: tuple[Any, ...] = ()
 
+    @property
+    def is_of_expectations(self) -> bool:
+        """Return whether the expectations are wrong in themselves."""
+        return any(code.startswith("SR-EXPECT-") for code in self.codes)
+
     def is_like(self, first: Failure) -> bool:
         """Return whether it is the failure that a scenario had ``first``."""
         if self.status != first.status or self.crash != first.crash or self.output != first.output:

@@ -122,7 +122,7 @@ class Reduction:
             self._expect_only("")
         self._write(self.tree)
         self.first = self.failure = self._trial.first(self.path, self.tree)
-        if self.failure is not None and self._trial.has_expectations:
+        if self.failure is not None and self._trial.has_expectations and not self.failure.is_of_expectations:
             self._expect_only(self.failure.output)
         return self.failure
 

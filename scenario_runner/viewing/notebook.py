@@ -145,7 +145,8 @@ def _channels(arrays: Arrays, plan: Plan, uid: str) -> tuple[Channel, ...]:
     if resource.kind == "buffer":
         seen = Accesses(plan).elements().get(uid)
         names = (seen,) if seen in ELEMENTS else _BUFFER
-        elements = [ELEMENTS[name] for name in names if data.size >= ELEMENTS[name].size_bytes or name == "uint8"]
+        elements = [ELEMENTS[name] for name in names if data.size >= ELEMENTS[name].size_bytes]
+        elements = elements or [ELEMENTS["uint8"]]
         whole = [data.size // element.size_bytes * element.size_bytes for element in elements]
         pairs = zip(elements, whole, strict=True)
         return tuple(Channel(element.name, data[:size].view(element.dtype), element) for element, size in pairs)

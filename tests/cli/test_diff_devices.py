@@ -102,6 +102,7 @@ def test_parameters_and_the_validation_layer(scene: Scene, program: Program) -> 
         ("--devices 0 0", 2, "--devices takes one scenario file"),
         ("--devices 0 0 a.json b.json", 2, "--devices takes one scenario file"),
         ("--devices 0 0 model.vgf", 2, "--devices takes one scenario file"),
+        ("--devices 0 0 /dev/stdin", 2, "/dev/stdin can be read only once, expected a file"),
         ("--devices 0", 2, "argument --devices: expected 2 arguments"),
         ("--devices 77 0 scenario.json", 8, "there is no device 77; devices: 0: "),
         ("--devices 0 0 nothing.json", 4, "nothing.json: cannot read the scenario: no such file or directory"),

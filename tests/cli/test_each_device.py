@@ -143,6 +143,6 @@ def test_a_device_that_is_not_there(suite: Path, program: Program) -> None:
 
 
 def test_a_reason_of_several_lines() -> None:
-    """Its first line stands in the table: few tools are lacking with more, so no run has it."""
+    """The line of a device has the first of them."""
     info = SuiteInfo("gpu", incomplete="1 item did not run: it lacks\n  6 | a line")
     assert Column("gpu", "gpu", {}, info).summary() == "1 item did not run: it lacks"

@@ -171,6 +171,17 @@ def test_a_wrong_frame(program: Program, scene: Scene, without_tool: dict[str, s
     assert "Fail out/scenario.json: frame_1/b1: 4 of 4 elements (100 %) are wrong at [0]: 2 " in repeated.out
 
 
+def test_expectations_that_are_wrong(program: Program, scene: Scene, without_tool: dict[str, str]) -> None:
+    """Wrong expectations stay: without them the scenario passes."""
+    scene.buffer("b", size=16).buffer("x", size=16).write()
+    (scene.folder / "check.json").write_text('{"outputs": {"c": {"values": [1], "dtype": "uint32"}}}')
+    ended = program("reduce", "scenario.json", "--output", "out", env=without_tool)
+    assert (ended.code, ended.err) == (0, "")
+    assert "fails in each run: /outputs/c: 'c' is no output of the scenario" in ended.out
+    assert len(scenario(scene.folder / "out")["resources"]) < 2
+    assert "'c' is no output of the scenario" in program("test", "out", "--retries", "0").out
+
+
 def hazard(scene: Scene) -> Scene:
     """Three commands on one buffer, of which the first has no barrier."""
     module(scene, "add", ADD).buffer("x", numpy.zeros(4, numpy.uint32))
