@@ -178,6 +178,7 @@ class _Suite:
         self._folder = folder
         self._display = display
         self._problems = problems
+        self._discovery = Discovery(options.root, problems)
         self._kept = kept
         self._clock_start_s = time.perf_counter()
         self._total: int | None = None  # of the items, once it is known
@@ -203,7 +204,6 @@ class _Suite:
         )
         self._devices: tuple[tuple[str, str], ...] = ()
         self._drivers: dict[str, None] = {}
-        self._is_explained = False  # that there are no items, by an error that is shown already
         self._lacking = ""  # what the first item needs that is not supported
         self._without_tool: list[Result] = []
 
@@ -224,9 +224,9 @@ class _Suite:
             empty = [problem.message for problem in error.problems if problem.code == _EMPTY]
             if empty and not options.list:  # reports say so
                 write_reports(options.reports, (), self._info._replace(incomplete=empty[0]), self._problems)
-            if empty and self._is_explained:
-                return error.exit_code
-            raise
+            if not (empty and self._discovery.has_refused):  # which is shown already
+                raise
+            return error.exit_code
         if not (options.list or options.update):
             return self._run(ahead, items, earlier)
         chosen = (item for item in chain(ahead, items) if not self._lists.skips.match(item.id))
@@ -258,12 +258,11 @@ class _Suite:
         options = self._options
         results = earlier.results if options.failed_first and earlier is not None else {}
         first = {id for id, result in results.items() if result.is_bad}
-        discovery = Discovery(options.root, self._problems)
         included = 0  # items that --include-tests lets through, of which --fraction takes a share
 
         def counting() -> Iterator[Item]:
             nonlocal included
-            for item in self._lists.included(discovery.items(options.paths)):
+            for item in self._lists.included(self._discovery.items(options.paths)):
                 included += 1
                 yield item
 
@@ -271,16 +270,14 @@ class _Suite:
         for item in Selection(options.fraction, options.fraction_start, options.shuffle, first).items(counting()):
             is_empty = is_empty and self._lists.skips.match(item.id)
             yield item
-        if not discovery.ids:
-            self._is_explained = discovery.has_refused
-            names = ", ".join(map(repr, options.paths))
+        if not self._discovery.ids:
+            message = f"no scenario was found in {', '.join(map(repr, options.paths))}"
             help = 'name scenarios or models, or folders with .json files that have "commands" or "resources"'
-            refuse(_EMPTY, None, f"no scenario was found in {names}", help)
-        reason = f"of {counted(len(discovery.ids), 'scenario')} none is selected"
-        if not included:
-            refuse(_EMPTY, None, f"{reason} by --include-tests", "--list without it prints all names")
-        if is_empty and options.fraction == 1:
-            refuse(_EMPTY, None, f"{reason}: --skips matches all", "--list without it prints all names")
+            refuse(_EMPTY, None, message, help)
+        reason = f"of {counted(len(self._discovery.ids), 'scenario')} none is selected"
+        if not included or (is_empty and options.fraction == 1):
+            reason += ": --skips matches all" if included else " by --include-tests"
+            refuse(_EMPTY, None, reason, "--list without it prints all names")
         if is_empty:
             self._display.note("note", f"nothing runs in this share of {counted(included, 'scenario')}")
 
@@ -449,6 +446,5 @@ class _Suite:
 
     def _report_unmatched(self) -> None:
         for entry, place in self._lists.unmatched():
-            where = "--include-tests" if place.path is None else place.path
-            message = f"{entry!r} matches no scenario of the suite"
-            self._problems.found("SR-SUITE-004", where, message, line=place.line, severity="warning")
+            path, message = place.path or "--include-tests", f"{entry!r} matches no scenario of the suite"
+            self._problems.found("SR-SUITE-004", path, message, line=place.line, severity="warning")
