@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,10 +36,16 @@ def squares(scene: Scene) -> Path:
     return scene.dispatch("square", ["b"], [2]).dispatch("square", ["b"], [1]).write()
 
 
-def in_own_process(function: Callable[..., Any], *arguments: object) -> Any:
-    """Call a function where no Runner of another test has loaded the layer, which keeps the first one's settings."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
+def own_process() -> ProcessPoolExecutor:
+    """A process where no Runner of another test has loaded the layer, which keeps the first one's settings."""
+    return ProcessPoolExecutor(1, get_context("spawn"))
+
+
+@pytest.fixture(scope="module")
+def in_printing_process() -> Iterator[Callable[..., Any]]:
+    """Call a function in a process of the tests that print with default settings."""
+    with own_process() as pool:
+        yield lambda function, *arguments: pool.submit(function, *arguments).result()
 
 
 def printed_by(path: Path) -> tuple[Printed, ...]:
@@ -47,10 +53,10 @@ def printed_by(path: Path) -> tuple[Printed, ...]:
         return runner.run(path, write_files=False).printed
 
 
-def test_messages_have_their_places(squares: Path) -> None:
+def test_messages_have_their_places(squares: Path, in_printing_process: Callable[..., Any]) -> None:
     """Each message has the command, the shader, the stage and the invocation, in the order of the commands; results are
     those of a run without printing, and the next run has its own messages."""
-    in_own_process(check_places, squares)
+    in_printing_process(check_places, squares)
 
 
 def check_places(squares: Path) -> None:
@@ -82,7 +88,7 @@ def test_command_line_shows_messages(squares: Path, program: Program) -> None:
     assert (plain.code, plain.err) == (0, "")
 
 
-def test_text_is_kept_as_printed(scene: Scene) -> None:
+def test_text_is_kept_as_printed(scene: Scene, in_printing_process: Callable[..., Any]) -> None:
     """Text with the separators of the layer, lines and spaces stays whole; of two shaders with the same content each
     has its own uid; a shader in HLSL prints by printf."""
     body = 'debugPrintfEXT(" a | b\\nStage = Compute.  c "); b[0] = 1u;'
@@ -94,13 +100,13 @@ def test_text_is_kept_as_printed(scene: Scene) -> None:
     scene.resource("shader", uid="three", src="three.hlsl", type="HLSL")
     for shader in ("one", "two", "three"):
         scene.dispatch(shader, ["b"])
-    printed = in_own_process(printed_by, scene.write())
+    printed = in_printing_process(printed_by, scene.write())
     text = " a | b\nStage = Compute.  c "
     assert [(each.shader, each.text) for each in printed] == [("one", text), ("two", text), ("three", "-7")]
     assert str(printed[2]) == "/commands/2: three (0, 0, 0): -7"
 
 
-def test_draws_name_vertices_and_fragments(scene: Scene) -> None:
+def test_draws_name_vertices_and_fragments(scene: Scene, in_printing_process: Callable[..., Any]) -> None:
     """Vertex shaders name the vertex, fragment shaders the texel: of a triangle over all of 2 x 2 texels."""
     extension = "#version 450\n#extension GL_EXT_debug_printf : enable\n"
     corners = "vec2 p = vec2(gl_VertexIndex & 1, gl_VertexIndex >> 1) * 4.0 - 1.0; gl_Position = vec4(p, 0, 1);"
@@ -112,21 +118,21 @@ def test_draws_name_vertices_and_fragments(scene: Scene) -> None:
     scene.image("target", "R8G8B8A8_UNORM", size=(2, 2), color_attachment=True, dst="out.png")
     references = {"vertex_shader_ref": "v", "fragment_shader_ref": "f", "color_attachment_refs": ["target"]}
     scene.command("dispatch_fragment", bindings=[], **references)
-    printed = in_own_process(printed_by, scene.write())
+    printed = in_printing_process(printed_by, scene.write())
     corners_seen = {(each.shader, each.stage, each.invocation) for each in printed if each.text == "corner"}
     assert corners_seen == {("v", "vertex", (index, 0)) for index in range(3)}
     texels = sorted((each.shader, each.stage, each.invocation) for each in printed if each.text == "texel")
     assert texels == sorted(("f", "fragment", (x + 0.5, y + 0.5)) for x in range(2) for y in range(2))
 
 
-def test_tensors_print_through_the_emulation_layers(scene: Scene) -> None:
+def test_tensors_print_through_the_emulation_layers(scene: Scene, in_printing_process: Callable[..., Any]) -> None:
     """A shader that reads a tensor prints, where its command comes after another one."""
     declared = "#extension GL_ARM_tensors : require\n#extension GL_EXT_debug_printf : enable\n"
     declared += "layout(set = 0, binding = 0) uniform tensorARM<float, 1> t;\n"
     body = 'float x; tensorReadARM(t, uint[](1u), x); debugPrintfEXT("%f", x); tensorWriteARM(t, uint[](0u), x);'
     scene.shader("read", glsl(body, declared).replace("450", "460")).tensor("t", np.array([1, 2.5], np.float32))
     scene.dispatch("read", ["t"]).dispatch("read", ["t"])
-    printed = in_own_process(printed_by, scene.write())
+    printed = in_printing_process(printed_by, scene.write())
     assert [(each.command, each.shader, each.text) for each in printed] == [(n, "read", "2.500000") for n in range(2)]
 
 
@@ -164,7 +170,8 @@ def test_settings_of_the_user_are_respected(squares: Path, monkeypatch: pytest.M
     file = squares.with_name("vk_layer_settings.txt")
     file.write_text("khronos_validation.printf_verbose = false\nkhronos_validation.printf_buffer_size = 128\n")
     monkeypatch.setenv("VK_LAYER_SETTINGS_PATH", str(file.parent))
-    in_own_process(check_settings, squares)
+    with own_process() as pool:
+        pool.submit(check_settings, squares).result()
 
 
 def check_settings(squares: Path) -> None:
