@@ -35,7 +35,7 @@ def test_readme_quotes_the_medians(checkout: Path) -> None:
 def test_a_machine_without_the_converter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot run is left out with the reason; the rest is recorded with the machine, the date and the commit."""
+    """A workload that cannot run is left out with the reason; others are recorded with machine, date and commit."""
     monkeypatch.setitem(sys.modules, "model_converter", None)  # as where the package is not installed
     monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
     target = tmp_path / "records" / "this.json"

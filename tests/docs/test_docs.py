@@ -104,7 +104,7 @@ def page(
 
 
 def printed(step: Step, folder: Path, environment: dict[str, str]) -> tuple[str, int]:
-    """What a command or program prints, and its exit code."""
+    """Run a command or a program; return its output and its exit code."""
     if step.kind == "console" and (call := CALL.fullmatch(step.command)) and FORKS.can_fork(environment, ""):
         code, out, _ = FORKS.run(shlex.split(call[1]), folder, environment, "", TIMEOUT_S, merged=True)
         return out.decode() + (f"exit code {code}\n" if call[2] else ""), code

@@ -81,7 +81,7 @@ def mistakes(folder: Path) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path, device_name: str) -> list[str]:
-    """What each process prints."""
+    """The messages that processes print."""
     folder = tmp_path_factory.mktemp("troubles")
     scene(folder, "fine").buffer("data", numpy.float32(1)).write("blur.json")
     scene(folder, "tensors", shader=TENSORS).tensor("data", numpy.int32([1])).write("blur.json")

@@ -102,13 +102,13 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool}
 
 
 def accepts(schema: dict[str, Any], value: Any) -> bool:
-    """Whether a JSON Schema accepts a value: the keywords that ours uses, and no others."""
+    """Return whether a JSON Schema accepts a value: the keywords that ours uses, and no others."""
     assert schema.keys() <= KEYWORDS
     return all(checks(schema, value))
 
 
 def checks(schema: dict[str, Any], value: Any) -> Iterator[bool]:
-    """What each keyword says; those that look into the value come last."""
+    """Yield the result of each keyword; the keywords that look into the value come last."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if "type" in schema:
         type = schema["type"]
