@@ -9,7 +9,7 @@ import multiprocessing.connection  # noqa: F401
 import os
 import select
 import selectors
-import shutil  # noqa: F401
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,6 +52,7 @@ def reduce_system() -> None:
     for name in MODULES:
         sys.modules.pop(name, None)
     subprocess.signal = SimpleNamespace(**vars(signal))  # type: ignore[attr-defined]  # it kills with SIGKILL here
+    shutil._use_fd_functions = False  # type: ignore[attr-defined]  # they need O_NONBLOCK from Python 3.13 on
     selectors.DefaultSelector = selectors.SelectSelector  # type: ignore[assignment, misc]
     removed = ((os, FUNCTIONS), (signal, SIGNALS), (_signal, SIGNALS), (select, ("epoll",)))
     for module, names in removed:
