@@ -121,6 +121,17 @@ def test_a_suite(items: Folder) -> None:
 
 
 @pytest.mark.heavy
+def test_two_suites(items: Folder) -> None:
+    """A crash is repeated in a new process of two, and the next run keeps the journal of the one before."""
+    options = "--jobs", 2, "--results", items.path / "results"
+    for paths in (("good",), ("good", "crash")):
+        done = called("test", *paths, *options, cwd=items.path)
+        assert (done.returncode, done.stderr) == (int(len(paths) > 1), "")
+    assert [attempt["status"] for attempt in verdicts(items.path / "results")["crash"][1]] == ["Crash", "Crash"]
+    assert (items.path / "results" / "journal.previous.jsonl").exists()
+
+
+@pytest.mark.heavy
 def test_crashes_and_hangs_of_files(items: Folder) -> None:
     """Files after a crash still run, and --isolate ends a process that hangs."""
     paths = [f"{name}/scenario.json" for name in ("good", "crash", "wrong")]
