@@ -30,6 +30,7 @@ OLD = '#!/bin/sh\ncase $* in *version_info*) exit 1 ;; *) echo "asked an old int
 
 
 REAL = f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n"
+NEWER = f"#!/bin/sh\nexec '{sys.executable}' -c \"import sys; sys.version_info = (3, 99, 0, 'final', 0)\n$2\"\n"
 WITHOUT_VENV = f"#!/bin/sh\ncase $* in *ensurepip*) exit 1 ;; *) exec '{sys.executable}' \"$@\" ;; esac\n"
 
 
@@ -165,9 +166,17 @@ def test_a_failed_set_up_ends_the_start(copy):
     [
         ({"python3": OLD, "python3.13": SHIM, "python3.12": SHIM, "python3.11": REAL}, "python3.11"),
         ({"python3": REAL, "python3.13": REAL, "python3.12": REAL}, "python3"),
+        ({"python3": NEWER, "python3.13": REAL}, "python3"),
+        ({"python3": OLD, "python3.15": REAL, "python3.11": REAL}, "python3.15"),
         ({"python3": WITHOUT_VENV, "python3.12": REAL}, "python3.12"),
     ],
-    ids=["shims that fail and old ones are passed over", "python3 comes first", "without venv is the last choice"],
+    ids=[
+        "shims that fail and old ones are passed over",
+        "python3 comes first",
+        "no version is too new",
+        "the newest replaces an old one",
+        "without venv is the last choice",
+    ],
 )
 def test_which_interpreter_is_taken(copy, programs, expected):
     """The first one that works, is supported and can make environments."""
@@ -197,7 +206,7 @@ def test_a_named_interpreter_is_the_only_one_tried(copy):
     assert done.returncode == 1
     assert done.stderr == (
         f"scenario-runner: SCENARIO_RUNNER_PYTHON={copy.programs / 'mine'} "
-        "is not a working CPython 3.11, 3.12 or 3.13: correct or unset it\n"
+        "is not a working CPython 3.11 or later: correct or unset it\n"
     )
 
 

@@ -59,7 +59,7 @@ class Environment:
             return False
         program = (
             "import sys, pip; from os.path import samefile;"
-            "sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13) and samefile(sys.prefix, sys.argv[1])))"
+            "sys.exit(not (sys.version_info >= (3, 11) and samefile(sys.prefix, sys.argv[1])))"
         )
         command = [str(self.python), "-I", "-c", program, str(self.folder)]
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0

@@ -9,6 +9,7 @@
 # SCENARIO_RUNNER_PYTHON names the interpreter to make .venv with (delete .venv to change your mind).
 
 venv=$root/.venv
+others='python3.15 python3.14 python3.13 python3.12 python3.11' # where python3 is unsuitable
 unset PYTHONHOME PYTHONPATH # they would lead the environment's interpreter to other people's packages
 
 say() {
@@ -44,8 +45,8 @@ find_python() {
         return
     fi
     without_venv=
-    for candidate in python3 python3.13 python3.12 python3.11 \
-        "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3.1[123].*/bin/python3 /usr/bin/python3 /usr/local/bin/python3; do
+    for candidate in python3 $others \
+        "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3.1[1-9].*/bin/python3 /usr/bin/python3 /usr/local/bin/python3; do
         fits "$candidate" || continue
         if "$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 </dev/null; then
             printf '%s\n' "$candidate"
@@ -59,7 +60,7 @@ find_python() {
 fits() {
     command -v -- "$1" >/dev/null 2>&1 && "$1" -c '
 import sys
-sys.exit(sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1 </dev/null
+sys.exit(sys.implementation.name != "cpython" or sys.version_info < (3, 11))' >/dev/null 2>&1 </dev/null
 }
 
 # No interpreter: take the system's where we may, else say what to do. Prints the interpreter.
@@ -67,25 +68,25 @@ sys.exit(sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info
 # that it is typed once. A test keeps the names equal to those in scenario_runner/system_packages.toml.
 install_python() {
     if [ -n "${SCENARIO_RUNNER_PYTHON:-}" ]; then
-        say "SCENARIO_RUNNER_PYTHON=$SCENARIO_RUNNER_PYTHON is not a working CPython 3.11, 3.12 or 3.13: correct or unset it"
+        say "SCENARIO_RUNNER_PYTHON=$SCENARIO_RUNNER_PYTHON is not a working CPython 3.11 or later: correct or unset it"
         return 1
     fi
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         say "installing Python from the system's packages"
         log=$(apt-get update -q 2>&1 </dev/null) || true
-        for version in 3 3.13 3.12 3.11; do # the system's own may be older or newer than what we support
+        for python in python3 $others; do # the system's own may be older than what we support
             log=$(DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
-                "python$version" "python$version-venv" 2>&1 </dev/null) || continue
+                "$python" "$python-venv" 2>&1 </dev/null) || continue
             find_python && return 0
         done
         printf '%s\n' "$log" | tail -n 5 >&2
     fi
-    say "no working CPython 3.11, 3.12 or 3.13 was found. Install one and run this again:"
+    say "no working CPython 3.11 or later was found. Install one and run this again:"
     packages="python3 python3-venv libvulkan1 mesa-vulkan-drivers glslang-tools glslc spirv-tools"
     [ "$1" = run ] || packages="$packages vulkan-tools gcc libc6-dev vulkan-validationlayers"
     say "  Debian, Ubuntu   sudo apt-get update && sudo apt-get install $packages"
-    say "  Fedora           sudo dnf install python3.13"
-    say "  macOS            brew install python@3.13"
+    say "  Fedora           sudo dnf install python3"
+    say "  macOS            brew install python"
     say "  or name one:     SCENARIO_RUNNER_PYTHON=/path/to/python3"
     return 1
 }
