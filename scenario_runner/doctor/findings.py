@@ -15,7 +15,7 @@ from scenario_runner.conversion import converter
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, LAYERS
 from scenario_runner.mixed_packages import FIX
 from scenario_runner.shaders.compilers import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
-from scenario_runner.shaders.spirv_val import VARIABLE as SPIRV_VAL_VARIABLE
+from scenario_runner.shaders.discovery import VALIDATOR_VARIABLE
 from scenario_runner.system_packages import install_here
 from scenario_runner.vulkan.layers import PACKAGE
 
@@ -204,7 +204,7 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
     validator = compilers["spirv_val"]
     if validator["problem"]:
         message = f"spirv-val is not used: {validator['problem']}"
-        yield "note", "spirv-val-missing", message, f"unset {SPIRV_VAL_VARIABLE}, or correct it"
+        yield "note", "spirv-val-missing", message, f"unset {VALIDATOR_VARIABLE}, or correct it"
     elif validator["path"] is None:
         message = "spirv-val was not found: SPIR-V files are checked by simpler rules only before a driver sees them"
         yield "note", "spirv-val-missing", message, install_here("spirv_tools")

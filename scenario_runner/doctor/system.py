@@ -14,8 +14,8 @@ from scenario_runner.content_cache import KINDS, kept_files
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.mixed_packages import problem
 from scenario_runner.shaders.compilers import GLSLANG_VARIABLE, Compiler
-from scenario_runner.shaders.discovery import find_compilers
-from scenario_runner.shaders.spirv_val import OFF, VARIABLE, find_validator, validator_version
+from scenario_runner.shaders.discovery import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
+from scenario_runner.shaders.spirv_val import validator_version
 from scenario_runner.system_packages import family_here
 
 PACKAGES = (
@@ -116,8 +116,8 @@ def _spirv_val() -> dict[str, Any]:
     except ScenarioRunnerError as error:
         return {"path": None, "version": None, "problem": str(error)}
     if validator is None:
-        off = os.environ.get(VARIABLE) == OFF
-        return {"path": None, "version": None, "problem": f"{VARIABLE} is {OFF!r}" if off else None}
+        off = os.environ.get(VALIDATOR_VARIABLE) == OFF
+        return {"path": None, "version": None, "problem": f"{VALIDATOR_VARIABLE} is {OFF!r}" if off else None}
     return {"path": validator.path, "version": validator_version(validator), "problem": None}
 
 

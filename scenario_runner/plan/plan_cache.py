@@ -23,6 +23,7 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import ArraySource, NpySource, content_of
 from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.shaders.discovery import find_validator
 
 if TYPE_CHECKING:
     from scenario_runner.plan.commands import CommandContext
@@ -158,7 +159,8 @@ class PlanCache:
                 if file.size_bytes > _LARGEST_TEXT_BYTES:
                     return None
                 self.text = file.read(file.size_bytes)
-            settings = repr((self._settings, os.getcwd(), sys.version, program_version())).encode()
+            checked_by = find_validator()
+            settings = repr((self._settings, os.getcwd(), sys.version, program_version(), checked_by)).encode()
         except (ScenarioRunnerError, OSError):
             return None  # loading the scenario says what is wrong
         self._key = settings + b"\0" + self.text

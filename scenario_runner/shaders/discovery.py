@@ -1,4 +1,4 @@
-"""The shader compilers of this machine, with versions; which of them can compile a shader; the cache of modules.
+"""The shader compilers of this machine, with versions; which of them can compile a shader; the validator of SPIR-V.
 
 A compiler's version is kept by path, modification time and size, so that a warm run starts no process to ask.
 """
@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scenario_runner.arm_glslc import install_line
 from scenario_runner.content_cache import ContentCache
@@ -217,3 +217,35 @@ def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Comp
                 help=f"leave 'entry' out, or {install_here('glslang')}",
             )
     return able
+
+
+VALIDATOR_VARIABLE = "SCENARIO_RUNNER_SPIRV_VAL"
+OFF = "off"
+
+
+class Validator(NamedTuple):
+    """The program; ``identity`` tells two builds apart."""
+
+    path: str
+    identity: str
+
+
+def find_validator() -> Validator | None:
+    """The one that SCENARIO_RUNNER_SPIRV_VAL names (``off``: none), else spirv-val on PATH; None where there is none.
+
+    Raises UsageError where the variable names no program.
+    """
+    named = os.environ.get(VALIDATOR_VARIABLE)
+    if named == OFF:
+        return None
+    for path in [named] if named else on_path("spirv-val"):
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
+            return Validator(path, f"{path} {status.st_size} {status.st_mtime_ns}")
+    if named:
+        help = f"name spirv-val by its path, unset the variable, or set it to {OFF!r}"
+        raise UsageError(f"{VALIDATOR_VARIABLE} names {named!r}, which is not a program", help=help)
+    return None

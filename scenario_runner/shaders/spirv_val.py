@@ -7,22 +7,18 @@ program are not checked.
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
-from scenario_runner.content_cache import ContentCache
+from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import LimitError, SpirvError, UsageError
+from scenario_runner.errors import LimitError, SpirvError
 from scenario_runner.program import Processes, work_off
-from scenario_runner.shaders.compilers import on_path
+from scenario_runner.shaders.discovery import OFF, VALIDATOR_VARIABLE, Validator, find_validator
 from scenario_runner.spirv import Module, read_module
 from scenario_runner.temporary import temporary_folder
 
-VARIABLE = "SCENARIO_RUNNER_SPIRV_VAL"
-OFF = "off"
 TIMEOUT_S = 30.0
 # The newest environment that all versions since 2022 know: it takes every version of SPIR-V that Vulkan has. What a
 # device must have for a layout or an execution mode is checked against the device, so everything is allowed here.
@@ -38,34 +34,6 @@ _LIFTED = re.compile(r"\[VUID-StandaloneSpirv-(?:Base-04781|Offset-04663|Offset-
 # Numbers that the version does not know: of a newer extension, or of none.
 _UNKNOWN = re.compile(r"Invalid (?P<what>opcode|[\w ]+ operand): \d")
 _ERROR = re.compile(r"^error: (?:line \d+: )?(.+)", re.M)
-
-
-class Validator(NamedTuple):
-    """The program; ``identity`` tells two builds apart."""
-
-    path: str
-    identity: str
-
-
-def find_validator() -> Validator | None:
-    """The one that SCENARIO_RUNNER_SPIRV_VAL names (``off``: none), else spirv-val on PATH; None where there is none.
-
-    Raises UsageError where the variable names no program.
-    """
-    named = os.environ.get(VARIABLE)
-    if named == OFF:
-        return None
-    for path in [named] if named else on_path("spirv-val"):
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):
-            continue
-        if stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
-            return Validator(path, f"{path} {status.st_size} {status.st_mtime_ns}")
-    if named:
-        help = f"name spirv-val by its path, unset the variable, or set it to {OFF!r}"
-        raise UsageError(f"{VARIABLE} names {named!r}, which is not a program", help=help)
-    return None
 
 
 def validator_version(validator: Validator) -> str | None:
@@ -101,10 +69,9 @@ def complaint(validator: Validator, code: bytes, processes: Processes, folder: s
     return " ".join(match[1].split())
 
 
-_FORMAT = 1  # part of every key; raise it when a check is added
 _GOOD = b"\0"
 _CODE = "SR-SHADER-013"
-_HELP = f"generate the module again (spirv-val found the error; {VARIABLE}={OFF} turns it off)"
+_HELP = f"generate the module again (spirv-val found the error; {VALIDATOR_VARIABLE}={OFF} turns it off)"
 
 
 def check_modules(
@@ -118,7 +85,8 @@ def check_modules(
     """
     cache = ContentCache(cache_dir, "checked") if use_cache else None
     validator = find_validator()
-    identity = repr((_FORMAT, validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
+    # the version of this program stands for the options and for our own rules
+    identity = repr((program_version(), validator and validator.identity)).encode("utf-8", "backslashreplace") + b"\n"
     complaints: dict[str, SpirvError] = {}
     verdicts: dict[bytes, str] = {}  # what the validator said of a module: empty for a valid one
     extended: dict[bytes, bool] = {}  # those that it is to be asked about, and whether they have extensions

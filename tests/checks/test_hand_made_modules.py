@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.shaders.spirv_val import OFF, VARIABLE
+from scenario_runner.shaders.discovery import OFF
+from scenario_runner.shaders.discovery import VALIDATOR_VARIABLE as VARIABLE
 from scenario_runner.spirv import read_module
 from scenario_runner.validation import validate_file
 from tests.scenes import Scene, assemble, glsl, kernel

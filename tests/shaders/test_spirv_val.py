@@ -8,7 +8,9 @@ import pytest
 
 from scenario_runner.errors import UsageError
 from scenario_runner.program import Processes
-from scenario_runner.shaders.spirv_val import VARIABLE, Validator, complaint, find_validator
+from scenario_runner.shaders.discovery import VALIDATOR_VARIABLE as VARIABLE
+from scenario_runner.shaders.discovery import Validator, find_validator
+from scenario_runner.shaders.spirv_val import complaint
 from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel
 
@@ -110,6 +112,15 @@ def test_off(scene: Scene, program: Program, counting: Path) -> None:
     path = scene_of(scene, assemble(WRONG))
     assert program("validate", path, env={VARIABLE: "off"}).code == 0
     assert counting.read_text() == ""
+
+
+def test_off_once_is_not_off_for_ever(scene: Scene, program: Program, counting: Path) -> None:
+    """What passed while the validator was off is refused as soon as it is on again, though plan and module are kept."""
+    path = scene_of(scene, assemble(RIGHT.replace("%zero =", "%twice = OpTypeFloat 32\n%zero =")))
+    assert [program(path, env={VARIABLE: "off"}).code for _ in range(2)] == [0, 0]
+    assert counting.read_text() == ""
+    assert [program(path).code for _ in range(2)] == [5, 5]
+    assert counting.read_text() == "called\n"
 
 
 def test_without_the_validator(scene: Scene, program: Program, tmp_path: Path) -> None:
