@@ -1,7 +1,7 @@
 """One shader of a scenario: its entry point and workgroup size, specialization constants, block layouts and features.
 
-Features are those that a module uses without declaring a capability for them. DXC leaves the capabilities of storage
-out of modules that can calculate with types of 8 and 16 bits.
+Features are those that a module uses without declaring a capability for them. Compilers leave out capabilities of
+storage that others imply in SPIR-V.
 
 Source: Vulkan specification, "Shader Interfaces", section "Offset and Stride Assignment"; "Shaders" (LocalSizeId:
 maintenance4; Workgroup variables with an initializer: shaderZeroInitializeWorkgroupMemory; writes in the stages of a
@@ -9,14 +9,18 @@ drawing: vertexPipelineStoresAndAtomics, fragmentStoresAndAtomics); "Features", 
 it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import SpirvError
 from scenario_runner.scenario import SpecializationConstant
 from scenario_runner.spirv import EntryPoint, Interface, Module
-from scenario_runner.spirv.access import WORKGROUP
+from scenario_runner.spirv._generated import opcodes as op
+from scenario_runner.spirv.access import PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM, WORKGROUP
+from scenario_runner.spirv.declarations import Declarations
+from scenario_runner.spirv.interface import variable_type
 from scenario_runner.spirv.layout import BASE, SCALAR, check_layout
+from scenario_runner.spirv.stage_interface import INPUT, OUTPUT
 from scenario_runner.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
 
 Need = tuple[str, str, str]
@@ -117,8 +121,6 @@ def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Dia
     return findings, needs
 
 
-CALCULATING = frozenset({9, 22, 39})
-"""Float16, Int16 and Int8: without these, a module needs the capabilities of storage."""
 _VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
 _STORES = {"Vertex": "vertexPipelineStoresAndAtomics", "Fragment": "fragmentStoresAndAtomics"}
 _LOCAL_SIZE_ID = 38
@@ -126,12 +128,12 @@ _LOCAL_SIZE_ID = 38
 _BARE_VARIABLE = 4
 
 
-def module_features(entry: EntryPoint, uid: str) -> list[Need]:
+def module_features(entry: EntryPoint, interface: Interface, uid: str) -> list[Need]:
     """The features that the entry point of the shader ``uid`` takes besides those of its blocks' layouts."""
     index, words = entry.source, entry.source.words
     stores = _STORES.get(entry.execution_model)
     features = []
-    if stores is not None and any(binding.writes and binding.writable for binding in entry.interface.bindings):
+    if stores is not None and any(binding.writes and binding.writable for binding in interface.bindings):
         features.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))
     if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes(entry.function)):
         features.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
@@ -141,54 +143,60 @@ def module_features(entry: EntryPoint, uid: str) -> list[Need]:
             what = f"the initialized shared memory of shader {uid!r}"
             features.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
             break
-    if not CALCULATING.isdisjoint(index.capabilities):
-        features += small_type_features(entry, uid)
-    return features
+    return [*features, *small_type_features(interface.declarations, uid)]
 
 
 _STRUCTURES = {16: "VkPhysicalDeviceVulkan11Features", 8: "VkPhysicalDeviceVulkan12Features"}
-# (kind of variable, bits) → the member of the structure, and the capabilities that stand for it
-_FEATURES = {
-    ("storage_buffer", 16): ("storageBuffer16BitAccess", {4433, 4434}),
-    ("uniform_buffer", 16): ("uniformAndStorageBuffer16BitAccess", {4434}),
-    ("push_constants", 16): ("storagePushConstant16", {4435}),
-    ("storage_buffer", 8): ("storageBuffer8BitAccess", {4448, 4449}),
-    ("uniform_buffer", 8): ("uniformAndStorageBuffer8BitAccess", {4449}),
-    ("push_constants", 8): ("storagePushConstant8", {4450}),
+_PHYSICAL_STORAGE_BUFFER = 5349
+# The features for a storage class, with the bits of a type in them, and the class in words.
+_STORAGE = ("storageBuffer{}BitAccess", "storage buffer")
+_INTERFACE = ("storageInputOutput{}", "stage's input or output")
+_HOLDERS = {
+    STORAGE_BUFFER: _STORAGE,
+    _PHYSICAL_STORAGE_BUFFER: _STORAGE,
+    UNIFORM: ("uniformAndStorageBuffer{}BitAccess", "uniform buffer"),
+    PUSH_CONSTANT: ("storagePushConstant{}", "push constant"),
+    INPUT: _INTERFACE,
+    OUTPUT: _INTERFACE,
 }
 
 
-def small_type_features(entry: EntryPoint, uid: str) -> list[Need]:
-    """The features for types of 8 and 16 bits in the blocks of the shader ``uid``."""
-    interface = entry.interface
-    declared = set(entry.source.capabilities)
-    blocks = [
-        (binding.kind, binding.block) for binding in interface.bindings if binding.used and binding.block is not None
-    ]
-    if interface.push_constants is not None:
-        blocks.append(("push_constants", interface.push_constants))
+def small_type_features(declarations: Declarations, uid: str) -> list[Need]:
+    """Find the features for types of 8 and 16 bits in what the module of the shader ``uid`` shares with others.
+
+    They follow from types, not from capabilities: that for uniform buffers lets storage buffers hold such types as
+    well, while Vulkan has a feature for each.
+    """
+    index = declarations.index
+    words = index.words
+    held = [(words[index.definitions[id] + 3], variable_type(declarations, id)) for id in index.variables]
+    pointers = [at for at in index.offsets[op.TYPE_POINTER] if words[at + 2] == _PHYSICAL_STORAGE_BUFFER]
+    held += [(_PHYSICAL_STORAGE_BUFFER, declarations.type(words[at + 3], at)) for at in pointers]
     features = {}
-    for kind, block in blocks:
-        for bits in _widths(block):
-            member, capabilities = _FEATURES.get((kind, bits), ("", declared))
-            if member and capabilities.isdisjoint(declared):
-                words = kind.replace("_", " ").removesuffix("s")
-                features[_STRUCTURES[bits], member] = f"a type of {bits} bits in a {words} of shader {uid!r}"
+    for storage_class, type in held:
+        structs, bits = _parts(type)
+        is_storage = storage_class == UNIFORM and any(struct.block == "BufferBlock" for struct in structs)
+        feature, holder = _HOLDERS.get(STORAGE_BUFFER if is_storage else storage_class, ("", ""))
+        for width in bits & _STRUCTURES.keys():
+            if feature and (width, holder) != (8, _INTERFACE[1]):  # inputs and outputs have at least 16 bits
+                what = f"a type of {width} bits in a {holder} of shader {uid!r}"
+                features[_STRUCTURES[width], feature.format(width)] = what
     return [(structure, member, what) for (structure, member), what in features.items()]
 
 
-def _widths(struct: Struct) -> Iterator[int]:
-    """The bits of all scalars in a structure, some of them several times."""
-    types: list[Type] = [struct]
-    structs: set[int] = set()
+def _parts(type: Type | None) -> tuple[list[Struct], set[int]]:
+    """Return the structures in a type, and the bits of its scalars."""
+    types = [type]
+    structs: dict[int, Struct] = {}
+    bits = set()
     while types:
         type = types.pop()
         if isinstance(type, Array | RuntimeArray):
             types.append(type.element)
-        elif isinstance(type, Struct):
-            if type.id not in structs:
-                structs.add(type.id)
-                types += [member.type for member in type.members]
+        elif isinstance(type, Struct) and type.id not in structs:
+            structs[type.id] = type
+            types += [member.type for member in type.members]
         elif isinstance(type, Scalar | Vector | Matrix):
             vector = type.column if isinstance(type, Matrix) else type
-            yield (vector.component if isinstance(vector, Vector) else vector).width_bits
+            bits.add((vector.component if isinstance(vector, Vector) else vector).width_bits)
+    return list(structs.values()), bits

@@ -258,7 +258,7 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
     findings, needs = check_blocks(interface, shader.uid, pointer)
     if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
         return None
-    features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, shader.uid)))
+    features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, interface, shader.uid)))
     return LoadedShader(
         shader.uid,
         pointer,

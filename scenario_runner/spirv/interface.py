@@ -143,7 +143,7 @@ def read_interface(declarations: Declarations, function: int, listed: tuple[int,
     workgroup: list[Type] = []
     problems: list[str] = []
     for id in [*used, *dict.fromkeys(extra)]:
-        type, storage_class = _variable_type(declarations, id), access.storage_classes[id]
+        type, storage_class = variable_type(declarations, id), access.storage_classes[id]
         if storage_class not in (WORKGROUP, PUSH_CONSTANT):
             binding = _binding(index, id, storage_class, type, used.get(id), problems)
             bindings += [] if binding is None else [binding]
@@ -168,7 +168,7 @@ def read_interface(declarations: Declarations, function: int, listed: tuple[int,
     )
 
 
-def _variable_type(declarations: Declarations, id: int) -> Type | None:
+def variable_type(declarations: Declarations, id: int) -> Type | None:
     """Return the type that a variable holds; None for an untyped variable without a data type."""
     index = declarations.index
     at = index.definitions[id]

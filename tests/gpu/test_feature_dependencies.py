@@ -15,6 +15,7 @@ from scenario_runner.vulkan.device import Device, Instance
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
 from scenario_runner.vulkan.pipeline import behaviours
 from scenario_runner.vulkan.requirements import Enabled, dependent_extensions, enabled_for
+from tests.scenes import Scene, glsl
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 
@@ -118,3 +119,32 @@ def test_pipelines_ask_for_the_strictest_behaviour() -> None:
     assert of("pipelineRobustness", "robustBufferAccess") == (2, 0)
     assert of("pipelineRobustness", "robustBufferAccess", "robustImageAccess") == (2, 2)
     assert of("pipelineRobustness", "robustBufferAccess2", "robustImageAccess", "robustImageAccess2") == (3, 3)
+
+
+HLSL = """
+cbuffer Uniforms : register(b1) { half added; };
+struct Element { half part; float result; };
+RWStructuredBuffer<Element> elements : register(u0);
+[numthreads(1, 1, 1)] void main() { elements[0].result = (float)elements[0].part + (float)added; }
+"""
+GLSL = glsl(
+    "result = float(part) + float(added);",
+    "#extension GL_EXT_shader_explicit_arithmetic_types : require\n#extension GL_EXT_shader_16bit_storage : require\n"
+    "#extension GL_EXT_shader_8bit_storage : require\nlayout(binding = 1) uniform Uniforms { half added; };\n"
+    "layout(binding = 0, std430) buffer Element { half part; float result; };",
+)
+
+
+@pytest.mark.parametrize("language, text", [("HLSL", HLSL), ("GLSL", GLSL)])
+@pytest.mark.parametrize("type", ["float16_t", "int16_t", "uint16_t"])
+def test_small_types_in_uniform_and_storage_buffers(
+    runner: Runner, scene: Scene, language: str, text: str, type: str
+) -> None:
+    """Both features are enabled, although compilers declare one capability that stands for both buffers."""
+    scene.file("s.txt", text.replace("half", type))
+    scene.resource("shader", uid="s", src="s.txt", type=language)
+    dtype = {"float16_t": np.float16, "int16_t": np.int16, "uint16_t": np.uint16}[type]
+    scene.buffer("part", np.frombuffer(np.array([3, 0, 0, 0], dtype).tobytes(), np.uint8), dst="part.out.npy")
+    scene.buffer("added", np.frombuffer(np.array([4] + [0] * 7, dtype).tobytes(), np.uint8))
+    result = runner.run(scene.dispatch("s", ["part", "added"]).write(), outputs=["part"])["part"]
+    assert result.view(np.float32)[1] == 7
