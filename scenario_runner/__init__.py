@@ -4,12 +4,7 @@
 Names are imported when they are first used: a program that only wants one part does not pay for the others.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from scenario_runner.kinds import lazy_names
-
+TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
     from scenario_runner.conversion.convert import ConvertedModel as ConvertedModel
     from scenario_runner.conversion.convert import convert as convert
@@ -46,7 +41,15 @@ _HOME = {
 }
 
 __all__ = sorted(_HOME)
-__getattr__ = lazy_names(__name__, _HOME)
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:

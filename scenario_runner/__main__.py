@@ -1,11 +1,7 @@
 """``python -m scenario_runner`` and the ``scenario-runner`` command."""
 
-import gc
-import os
+import _signal  # type: ignore[import-not-found]  # see signals.py
 import sys
-from typing import Any
-
-from scenario_runner import signals
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
@@ -16,7 +12,13 @@ def console() -> None:
     The interpreter's own tear-down is skipped: every device object and file is closed by now, and freeing all modules
     one by one takes longer than a small scenario. Garbage is looked for seldom: what is imported stays in use.
     """
-    signals.handle(signals.END)  # Python's own handler would show a traceback of the imports that it struck
+    # Python's own handler would show a traceback of the imports that it struck
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    import gc
+    import os
+
+    from scenario_runner import signals
     from scenario_runner.cli import main, messages
     from scenario_runner.cli.supervisor import supervised
 
@@ -37,11 +39,11 @@ def console() -> None:
     os._exit(code)
 
 
-def resume(connection: None, *state: Any) -> None:
+def resume(connection: None, *state: object) -> None:
     """Run the command line in a child that was spawned."""
     from scenario_runner.cli import supervisor
 
-    supervisor.resume(*state)
+    supervisor.resume(*state)  # type: ignore[arg-type]
     console()
 
 

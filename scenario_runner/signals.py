@@ -19,8 +19,6 @@ INTERRUPTING: dict[int, str] = {
 }
 # The number of SIGKILL, also where there is none: Windows takes it for an exit code.
 KILL = getattr(_signal, "SIGKILL", 9)
-# The handler that ends the process, without a word.
-END = _signal.SIG_DFL
 # A shell's exit status for a process that a signal ended.
 EXIT_CODE_BASE = 128
 # One Ctrl-C comes twice, from the terminal and from the process that waits for this one.

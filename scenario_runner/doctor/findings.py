@@ -4,7 +4,6 @@
 only some scenarios need is missing.
 """
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -17,7 +16,7 @@ from scenario_runner.mixed_packages import FIX
 from scenario_runner.shaders.compilers import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
 from scenario_runner.shaders.discovery import VALIDATOR_VARIABLE
 from scenario_runner.system_packages import install_here
-from scenario_runner.vulkan.layers import PACKAGE
+from scenario_runner.vulkan.layers import LAYERS_VARIABLE, PACKAGE, unknown_layers
 
 _LEVELS = ("error", "warning", "note")
 _LOADER_VARIABLE = "SCENARIO_RUNNER_VULKAN_LOADER"
@@ -135,10 +134,9 @@ def _layers(report: Mapping[str, Any]) -> Iterator[_Finding]:
     layers, validation = report["layers"], report["layers"]["validation"]
     if not report["loader"]["found"]:
         return
-    named = filter(None, re.split("[:;]", report["environment"].get("VK_INSTANCE_LAYERS", "")))
-    unknown = [name for name in named if name not in {layer["name"] for layer in layers["available"]}]
-    if unknown and layers["available"]:
-        message = f"VK_INSTANCE_LAYERS names layers that are not there: {', '.join(unknown)}"
+    available = {layer["name"] for layer in layers["available"]}
+    message = unknown_layers(report["environment"].get(LAYERS_VARIABLE, ""), available)
+    if message and available:
         yield "warning", "layer-unknown", message, "correct VK_INSTANCE_LAYERS, or unset it"
     fix = install_here("validation")
     if not validation["found"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import wraps
@@ -16,7 +17,7 @@ from scenario_runner.plan.plan import Plan
 from scenario_runner.text import one_line
 from scenario_runner.vulkan.device import Checks, Device, Instance, InstanceStart
 from scenario_runner.vulkan.execute import DeviceObjects
-from scenario_runner.vulkan.layers import FRAME_BOUNDARY
+from scenario_runner.vulkan.layers import FRAME_BOUNDARY, LAYERS_VARIABLE, available_layers, unknown_layers
 from scenario_runner.vulkan.ml_emulation import Mode, needed_layers, reopen
 from scenario_runner.vulkan.physical_device import PhysicalDevice, choose
 from scenario_runner.vulkan.requirements import Enabled, enabled_for
@@ -178,6 +179,9 @@ class OpenedDevice:
                 instance = Instance(validation=self._validation, labels=self._options.labels, printer=printer)
             self._listen(instance)
             self._raised = 0
+            named = os.environ.get(LAYERS_VARIABLE)
+            if named and (message := unknown_layers(named, [name for name, _, _ in available_layers()])):
+                log.warning(__name__, "%s", message)  # the loader ignores them
             try:
                 self._opened = instance, choose(instance.physical_devices, self._options.device)
             except BaseException:

@@ -99,6 +99,12 @@ def present_layers() -> list[str]:
     return [name for name, _, _ in available_layers() if any(fnmatchcase(name, pattern) for pattern in names)]
 
 
+def unknown_layers(named: str, available: Collection[str]) -> str:
+    """Return a sentence about names in a value of VK_INSTANCE_LAYERS that no layer has, or "" if there are none."""
+    unknown = [name for name in re.split("[:;]", named) if name and name not in available]
+    return f"{LAYERS_VARIABLE} names layers that are not there: {', '.join(unknown)}" if unknown else ""
+
+
 def available_layers() -> list[tuple[str, str, str]]:
     """Name, implementation version and description of each layer that the loader finds."""
     loader.load()

@@ -146,3 +146,11 @@ def test_names_that_are_no_utf8(program: Program, scene: Scene, adding: Path) ->
 def test_debug_log(program: Program, adding: Path) -> None:
     """--log-level debug tells which device was opened, with what."""
     assert "debug: opened " in program(adding, "--log-level", "debug").err
+
+
+def test_a_layer_that_is_not_there(program: Program, adding: Path) -> None:
+    """The loader ignores a name in VK_INSTANCE_LAYERS that no layer has: the run warns of it once, and goes on."""
+    ended = program(adding, adding, env={"VK_INSTANCE_LAYERS": "VK_LAYER_TEST_missing"})
+    assert ended.code == 0
+    message = "VK_INSTANCE_LAYERS names layers that are not there: VK_LAYER_TEST_missing"
+    assert ended.err.count(f"warning: {message}\n") == 1
