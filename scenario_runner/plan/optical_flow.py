@@ -93,7 +93,8 @@ class OpticalFlows(CommandResolver):
         # Sets and ids of the scenario may be any numbers; nothing but the connections refers to them.
         numbered = [(number, images[name], name) for number, name in enumerate(filter(images.get, _CONNECTIONS))]
         descriptors = tuple(
-            Descriptor(0, number, image.kind, image.plan.uid, image.level) for number, image, _ in numbered
+            Descriptor(0, number, image.kind, image.plan.uid, image.level, "flow_input" in _USAGE[_CONNECTIONS[name]])
+            for number, image, name in numbered
         )
         connections = tuple(
             FlowConnection(0, number, _CONNECTIONS[name], image.plan.format.value, image.plan.uid, image.place)

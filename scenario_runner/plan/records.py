@@ -107,7 +107,7 @@ class PipelinePlan(NamedTuple):
 class Descriptor(NamedTuple):
     """The target of one binding of one set; of an image one mip ``level``, or all of them (None).
 
-    ``flow_input`` tells that an optical flow reads it.
+    ``flow_input`` tells that it is a picture of an optical flow.
     """
 
     set: int

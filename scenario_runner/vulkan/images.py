@@ -254,8 +254,8 @@ class Image(Resource):
         """The image that an optical flow reads in place of a mip level; None where it reads the level itself.
 
         The ML emulation layers sample the pictures with unnormalized coordinates. That is allowed with any view of a
-        single level, but where this is not the first level of its image, llvmpipe of Mesa 25 reads none of its texels
-        (seen with 25.0.7; 22.3.6 is right).
+        single level, but where this is not the first level of its image, llvmpipe of Mesa 25 and 26 reads none of its
+        texels (seen with 25.0.7 and 26.1; 22.3.6 is right).
         """
         device = self._device
         if not level or device.physical.vulkan12_properties.driverID != vk.DRIVER_ID_MESA_LLVMPIPE:

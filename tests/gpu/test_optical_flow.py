@@ -117,6 +117,9 @@ def test_every_binding_takes_a_mip_level(ml: Runner, scene: Scene) -> None:
     assert error(result.level("vectors", 2)) <= 0.25
     assert not inside(result.level("costs", 1)).any()
     assert not result.level("vectors", 0).any()
+    # Mesa 25 and 26 read such levels from copies (`Image.copy_for_flow`); the plan names them on every driver.
+    (bound_list,) = resolve(load(scene.write())).descriptor_lists
+    assert [each.uid for each in bound_list.descriptors if each.flow_input] == ["search", "template"]
 
 
 def test_dispatches_share_a_session(ml: Runner, scene: Scene) -> None:
