@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.bounds import Bound, ratio
 from benchmarks.turns import in_turns, judged, shown
-from scenario_runner.elements import ELEMENTS
+from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.plan.records import BufferPlan
 from scenario_runner.suite.evaluation import check_output
-from scenario_runner.suite.expectations.model import Check
-from scenario_runner.suite.expectations.model import Output as Expected
+from scenario_runner.suite.expectations.format import Check
+from scenario_runner.suite.expectations.format import Output as Expected
 from scenario_runner.suite.expectations.outputs import Output
 from scenario_runner.suite.expectations.reading import Expectations
 from scenario_runner.suite.expectations.validation import bind_output

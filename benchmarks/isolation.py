@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import numpy
 
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.system_limits import processors
+from scenario_runner.processes.worker import Runners
+from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.evaluation import run_item
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.worker import Runners
-from scenario_runner.suite.running.workers import Workers
-from scenario_runner.suite.verdicts import Rules
-from scenario_runner.system_limits import processors
+from scenario_runner.suite.outcomes import Item
+from scenario_runner.suite.retries import Rules
 
 _DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 _SHADERS = {

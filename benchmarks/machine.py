@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from scenario_runner.doctor import gather
-from scenario_runner.version import __version__
+from scenario_runner.doctor.machine_report import gather
+from scenario_runner.errors.version import __version__
 
 
 def describe() -> dict[str, str]:

@@ -23,7 +23,7 @@ from benchmarks.programs import CHECKOUT, ours, reference, version
 from benchmarks.report import mebibytes, ratio_text, seconds, spread_text
 from benchmarks.workloads import all_workloads
 from scenario_runner.errors import MissingToolError
-from scenario_runner.version import revision
+from scenario_runner.errors.version import revision
 
 RECORDS = CHECKOUT / "benchmarks" / "records"
 WORKLOADS = (

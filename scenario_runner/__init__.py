@@ -6,12 +6,11 @@ Names are imported when they are first used: a program that only wants one part 
 
 TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
-    from scenario_runner.conversion.convert import ConvertedModel as ConvertedModel
-    from scenario_runner.conversion.convert import convert as convert
-    from scenario_runner.diagnostics import Diagnostic as Diagnostic
     from scenario_runner.errors import ScenarioRunnerError as ScenarioRunnerError
+    from scenario_runner.errors.diagnostic import Diagnostic as Diagnostic
+    from scenario_runner.errors.version import __version__ as __version__
+    from scenario_runner.run.graph_reports import GraphReportFiles as GraphReportFiles
     from scenario_runner.run.pipeline_caching import PipelineCaching as PipelineCaching
-    from scenario_runner.run.report_files import GraphReportFiles as GraphReportFiles
     from scenario_runner.run.result import Frame as Frame
     from scenario_runner.run.result import Prepared as Prepared
     from scenario_runner.run.result import Result as Result
@@ -20,21 +19,22 @@ if TYPE_CHECKING:
     from scenario_runner.scenario import from_dict as from_dict
     from scenario_runner.scenario import load as load
     from scenario_runner.scenario import loads as loads
-    from scenario_runner.version import __version__ as __version__
+    from scenario_runner.tosa.conversion import ConvertedModel as ConvertedModel
+    from scenario_runner.tosa.conversion import convert as convert
 
 _HOME = {
-    "__version__": "version",
-    "ConvertedModel": "conversion.convert",
-    "Diagnostic": "diagnostics",
+    "__version__": "errors.version",
+    "ConvertedModel": "tosa.conversion",
+    "Diagnostic": "errors.diagnostic",
     "Frame": "run.result",
-    "GraphReportFiles": "run.report_files",
+    "GraphReportFiles": "run.graph_reports",
     "PipelineCaching": "run.pipeline_caching",
     "Prepared": "run.result",
     "Result": "run.result",
     "Runner": "runner",
     "Scenario": "scenario",
     "ScenarioRunnerError": "errors",
-    "convert": "conversion.convert",
+    "convert": "tosa.conversion",
     "from_dict": "scenario",
     "load": "scenario",
     "loads": "scenario",

@@ -18,9 +18,10 @@ def console() -> None:
     import gc
     import os
 
-    from scenario_runner import signals
-    from scenario_runner.cli import main, messages
+    from scenario_runner.cli import console as messages
+    from scenario_runner.cli import main
     from scenario_runner.cli.supervisor import supervised
+    from scenario_runner.processes import signals
 
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     messages.set_up_streams()

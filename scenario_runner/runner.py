@@ -1,7 +1,7 @@
 """The Runner: one device, many scenarios.
 
 A scenario becomes a plan (or the plan of an earlier run serves again), the device carries it out, and results go where
-they are wanted: into arrays, into files, or both. `run.session` opens and closes the device.
+they are wanted: into arrays, into files, or both. `run.opened_device` opens and closes the device.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from scenario_runner import log, progress
-from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
-from scenario_runner.files.source import ParameterizedFile, confined, is_model
+from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of, log
+from scenario_runner.files.input import ParameterizedFile, is_model
+from scenario_runner.files.sandbox import confined
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
+from scenario_runner.processes import progress
+from scenario_runner.run.opened_device import DeviceOptions, OpenedDevice, Validation, one_at_a_time
 from scenario_runner.run.output_files import FileWriter, Sink, share
-from scenario_runner.run.session import DeviceOptions, OpenedDevice, Validation, one_at_a_time
 from scenario_runner.vulkan.device import InstanceStart
 from scenario_runner.vulkan.execute import RunOptions, execute
 from scenario_runner.vulkan.ml_emulation import Mode
@@ -29,8 +30,8 @@ from scenario_runner.vulkan.transfer import Pieces
 if TYPE_CHECKING:
     from scenario_runner.run.capture_tools import RenderDocCaptures
     from scenario_runner.run.dump_files import DumpRequest
+    from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.pipeline_caching import PipelineCaching
-    from scenario_runner.run.report_files import GraphReportFiles, InstrumentationFile
     from scenario_runner.run.result import Prepared, Result
     from scenario_runner.run.timings import Timings
     from scenario_runner.scenario import Scenario
@@ -153,7 +154,7 @@ class Runner(OpenedDevice):
             raise UsageError(f"ml_emulation is {ml_emulation!r}, expected 'auto', 'on' or 'off'")
         disabled = checked_names(disabled_extensions or ())
         if isinstance(shader_instrumentation, str | os.PathLike):
-            from scenario_runner.run.report_files import InstrumentationFile
+            from scenario_runner.run.graph_reports import InstrumentationFile
 
             shader_instrumentation = InstrumentationFile(os.fspath(shader_instrumentation))
         self._measured = shader_instrumentation
@@ -239,7 +240,7 @@ class Runner(OpenedDevice):
         uids: Callable[[Inputs], Mapping[str, Any]] = by_uid
         own: Mapping[str, Any] = {}
         if is_model(scenario):
-            from scenario_runner.run.bare_model import BareModel
+            from scenario_runner.ml.model_scenario import BareModel
 
             model = BareModel(str(_path_of(scenario)))
             uids = model.by_uid

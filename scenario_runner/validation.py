@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from scenario_runner.checks.hazards import Barriers, Covered, Step, Use, Work, find_hazards
-from scenario_runner.diagnostics import Diagnostic, Severity, warnings_as_errors
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class, exit_code_of
-from scenario_runner.files.source import confined
+from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_errors
+from scenario_runner.files.sandbox import confined
 from scenario_runner.plan.accesses import Accesses, ResourceAccess
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.plan import AnyBarrier, Operation, Plan, ResourcePlan
@@ -26,8 +26,7 @@ from scenario_runner.plan.sources import ImageFileSource
 from scenario_runner.scenario import Scenario, load
 
 if TYPE_CHECKING:
-    from scenario_runner.reported_device import ReportedDevice
-
+    from scenario_runner.run.reported_device import ReportedDevice
 
 SCHEMA = 1
 """Version of the JSON that `as_json` gives; a key that changes its meaning raises it."""

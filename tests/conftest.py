@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from scenario_runner import Runner, log
+from scenario_runner import Runner
+from scenario_runner.errors import log
 from tests.devices import two_devices  # noqa: F401  (a fixture)
 from tests.layers import layer_from
 from tests.program import Program, run_program

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scenario_runner.reported_device import ReportedDevice
+from scenario_runner.run.reported_device import ReportedDevice
 from scenario_runner.validation import Options, validate_file
 from tests.scenes import Scene
 

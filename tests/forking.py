@@ -37,7 +37,7 @@ _LEFT_OUT = (
     "scenario_runner.__main__",
     "scenario_runner.suite.cluster",
     "scenario_runner.suite.pytest_plugin",
-    "scenario_runner.tosa_sut",
+    "scenario_runner.tosa.harness",
 )
 _WITH_WORKERS = frozenset({"diff", "reduce", "test"})  # commands
 _SPARES = 3  # a call that compares two devices starts as many interpreters

@@ -7,7 +7,7 @@ from os import PathLike
 from hypothesis import strategies as st
 
 from scenario_runner.files.codec import ImageHeader, codec_of, create_image, open_image
-from scenario_runner.formats import Format
+from scenario_runner.files.vk_formats import Format
 
 
 def write_image(path: str | PathLike[str], format: Format, width: int, height: int, planes: Iterable[bytes]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.system_packages import install_here
+from scenario_runner.errors.installation import install_here
 
 _FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type")
 

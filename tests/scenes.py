@@ -11,8 +11,8 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError
+from scenario_runner.errors.diagnostic import Diagnostic
 
 Binding = str | Mapping[str, Any]
 Bindings = Sequence[Binding] | Mapping[tuple[int, int], Binding]

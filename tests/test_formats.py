@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scenario_runner.errors import ScenarioError, UnsupportedError
-from scenario_runner.formats import (
+from scenario_runner.files.vk_formats import (
     all_formats,
     close_format_names,
     find_format,

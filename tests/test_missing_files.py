@@ -11,7 +11,7 @@ from scenario_runner import Runner, load
 from scenario_runner.errors import FileError, MissingFileError, ScenarioRunnerError
 from scenario_runner.files.dds import read_header as read_dds_header
 from scenario_runner.files.npy import read_header
-from scenario_runner.graphs.vgf_file import read_vgf
+from scenario_runner.ml.vgf_file import read_vgf
 from tests.robustness.test_unusual_paths import KINDS, add_resource
 from tests.scenes import Scene
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.program import Program
+from scenario_runner.processes.programs import Program
 
 COMMAND = [sys.executable, "-m", "scenario_runner"]
 SHADER = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"

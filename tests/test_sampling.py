@@ -5,15 +5,15 @@ from typing import get_args
 import pytest
 import vulkan
 
-from scenario_runner import formats
+from scenario_runner.files import vk_formats
 
 
 @pytest.mark.parametrize(
     "names, numbers, prefixes",
     [
-        (formats.Filter, formats.FILTERS, ("VK_FILTER_", "VK_SAMPLER_MIPMAP_MODE_")),
-        (formats.AddressMode, formats.ADDRESS_MODES, ("VK_SAMPLER_ADDRESS_MODE_",)),
-        (formats.BorderColor, formats.BORDER_COLORS, ("VK_BORDER_COLOR_",)),
+        (vk_formats.Filter, vk_formats.FILTERS, ("VK_FILTER_", "VK_SAMPLER_MIPMAP_MODE_")),
+        (vk_formats.AddressMode, vk_formats.ADDRESS_MODES, ("VK_SAMPLER_ADDRESS_MODE_",)),
+        (vk_formats.BorderColor, vk_formats.BORDER_COLORS, ("VK_BORDER_COLOR_",)),
     ],
     ids=["filters", "address modes", "border colors"],
 )
@@ -28,6 +28,6 @@ def test_numbers_are_those_of_vulkan(names: object, numbers: dict[str, int], pre
 
 def test_numbers_of_files_have_names() -> None:
     """A number of a VGF file has the name that has this number; custom colors stand in no file."""
-    assert formats.FILTER_NAMES == {0: "NEAREST", 1: "LINEAR"}
-    assert formats.ADDRESS_MODE_NAMES[2] == "CLAMP_EDGE"
-    assert sorted(formats.STANDARD_COLOR_NAMES) == list(range(6))
+    assert vk_formats.FILTER_NAMES == {0: "NEAREST", 1: "LINEAR"}
+    assert vk_formats.ADDRESS_MODE_NAMES[2] == "CLAMP_EDGE"
+    assert sorted(vk_formats.STANDARD_COLOR_NAMES) == list(range(6))

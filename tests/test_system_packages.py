@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner import system_packages
-from scenario_runner.system_packages import families, family_here, install_command, install_here, package_names
+from scenario_runner.errors import installation
+from scenario_runner.errors.installation import families, family_here, install_command, install_here, package_names
 
 
 @pytest.mark.parametrize("part", families()["elsewhere"])
@@ -15,7 +15,7 @@ def test_every_part_can_be_installed_everywhere(
     family: str | None, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each family has packages for each part, and a command with them; any other system gets words."""
-    monkeypatch.setattr(system_packages, "family_here", lambda: family)
+    monkeypatch.setattr(installation, "family_here", lambda: family)
     said = install_here(part)
     if family is None:
         assert said.startswith("install ")
@@ -39,7 +39,7 @@ def test_the_page_about_platforms_has_these_packages(family: str) -> None:
 
 def test_sudo_is_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command for this machine has sudo where this user needs it."""
-    monkeypatch.setattr(system_packages, "family_here", lambda: "fedora")
+    monkeypatch.setattr(installation, "family_here", lambda: "fedora")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert install_here("loader", "driver") == "dnf install vulkan-loader mesa-vulkan-drivers"
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.files.output import OutputFile
-from scenario_runner.temporary import owner, remove_stale
+from scenario_runner.processes.temporary import owner, remove_stale
 from tests.cli.long_run import state, usual_signals, wait_until
 from tests.program import COMMAND, Program
 from tests.scenes import ADD, Scene, glsl

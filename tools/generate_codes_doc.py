@@ -1,8 +1,8 @@
-"""Write docs/codes.md from scenario_runner/codes.toml: ``python tools/generate_codes_doc.py``."""
+"""Write docs/codes.md from scenario_runner/errors/codes.toml: ``python tools/generate_codes_doc.py``."""
 
 from pathlib import Path
 
-from scenario_runner.codes import CODES, FAMILIES
+from scenario_runner.errors.codes import CODES, FAMILIES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "codes.md"
 
@@ -14,7 +14,7 @@ def page() -> str:
         "",
         "Each entry has the title, the severity, the exit code of an error and the meaning, then what to do.",
         "`scenario-runner explain CODE` prints it with the section of the specification that has the rule.",
-        "This page is generated from `scenario_runner/codes.toml` by `python tools/generate_codes_doc.py`.",
+        "This page is generated from `scenario_runner/errors/codes.toml` by `python tools/generate_codes_doc.py`.",
     ]
     for family, about in FAMILIES.items():
         lines += ["", f"## {about}"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario import json_schema
-from scenario_runner.scenario.storage import SPELLINGS as VALUES
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
+from scenario_runner.scenario.resources import SPELLINGS as VALUES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "format.md"

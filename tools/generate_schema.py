@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scenario_runner.custom_shader.reading import json_schema as of_custom_shader
-from scenario_runner.formats import all_formats
+from scenario_runner.files.vk_formats import all_formats
 from scenario_runner.plan.tensors import is_format_of_tensors
 from scenario_runner.scenario import json_schema
-from scenario_runner.suite.expectations.model import json_schema as of_expectations
-from scenario_runner.suite.expectations.model import suite_schema
+from scenario_runner.suite.expectations.format import json_schema as of_expectations
+from scenario_runner.suite.expectations.format import suite_schema
+from scenario_runner.tosa.attribute_models import json_schema as of_custom_shader
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _FOLDER = _CHECKOUT / "scenario_runner" / "schemas"

@@ -1,4 +1,4 @@
-"""Writes the tables of opcodes and enumerants in scenario_runner/spirv/_generated from the SPIR-V grammar.
+"""Writes the tables of opcodes and enumerants in scenario_runner/shaders/spirv/_generated from the SPIR-V grammar.
 
     python tools/generate_spirv_tables.py [--check]
 

@@ -129,7 +129,7 @@ def _write_lookup(path: Path, shape: tuple[int, int]) -> None:
     """The model of ``lookup.vgf`` with tables of ``shape``: two numbers of its graph are changed."""
     import vgfpy
 
-    from scenario_runner.graphs.vgf_file import read_vgf
+    from scenario_runner.ml.vgf_file import read_vgf
 
     (module,) = read_vgf(LOOKUP).modules
     assert isinstance(module.code, bytes)

@@ -123,7 +123,7 @@ def _bindings(source: str, target: str) -> list[dict[str, Any]]:
 
 def _write_dds(path: Path, texels: np.ndarray) -> None:
     from scenario_runner.files.codec import create_image
-    from scenario_runner.formats import format_named
+    from scenario_runner.files.vk_formats import format_named
 
     with create_image(path, format_named(FORMAT), texels.shape[1], texels.shape[0], (texels.nbytes,)) as writer:
         writer.write(texels.tobytes())

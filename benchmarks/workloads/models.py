@@ -18,7 +18,7 @@ from benchmarks.programs import Program
 from benchmarks.workloads.graphs import Graph, dispatch_graph, model, tensor
 from benchmarks.workloads.workload import write_scenario
 from scenario_runner import convert
-from scenario_runner.conversion.converter import PACKAGE, find_converter
+from scenario_runner.tosa.model_converter import PACKAGE, find_converter
 from tools.make_models import Array, Model, Value
 
 Layers = Callable[["Network", Value, int], Value]

@@ -83,7 +83,8 @@ def shader(uid: str, source: str, **more: Any) -> dict[str, Any]:
 
 def compile_shader(source: str, stage: Literal["compute", "vertex", "fragment"] = "compute") -> bytes:
     """GLSL to SPIR-V, before anything is measured."""
-    from scenario_runner.shaders import CompileRequest, compile_all
+    from scenario_runner.shaders.compile import compile_all
+    from scenario_runner.shaders.source import CompileRequest
 
     (module,) = compile_all([CompileRequest(source=source, stage=stage)])
     return module

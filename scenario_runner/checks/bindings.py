@@ -7,10 +7,11 @@ Assignment" and "Push Constant Interface".
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from scenario_runner.checks.resources import described, named, words
-from scenario_runner.diagnostics import Diagnostic, error, warning
-from scenario_runner.spirv import DescriptorBinding, Interface
-from scenario_runner.spirv.index import SOURCE, Index
+from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format
+from scenario_runner.shaders.spirv import DescriptorBinding, Image, Interface, Scalar, Tensor
+from scenario_runner.shaders.spirv._generated.enumerants import IMAGE_FORMATS
+from scenario_runner.shaders.spirv.index import SOURCE, Index
 
 _HLSL = 5  # SPIR-V specification, "Source Language"
 
@@ -144,3 +145,144 @@ def declared_size(interface: Interface) -> int:
     """Bytes of the block that a shader declares, as a multiple of 4."""
     block = interface.push_constants
     return 0 if block is None else -(-block.size_bytes // 4) * 4
+
+
+# Images and tensors against the variables of shaders and graphs that they are bound to.
+#
+# Source: Vulkan specification, "Images", section "Image Format and Type Matching", and the table "SPIR-V and Vulkan
+# Image Format Compatibility"; SPV_ARM_tensors; VK_ARM_tensors, the formats of VkTensorDescriptionARM.
+
+# The letters after the bits of a SPIR-V image format, and what they are in a VkFormat.
+_SUFFIXES = {"": "UNORM", "Snorm": "SNORM", "f": "SFLOAT", "i": "SINT", "ui": "UINT"}
+_SPECIAL_FORMATS = {
+    "R11fG11fB10f": "VK_FORMAT_B10G11R11_UFLOAT_PACK32",
+    "Rgb10A2": "VK_FORMAT_A2B10G10R10_UNORM_PACK32",
+    "Rgb10a2ui": "VK_FORMAT_A2B10G10R10_UINT_PACK32",
+    "R64ui": "VK_FORMAT_R64_UINT",
+    "R64i": "VK_FORMAT_R64_SINT",
+}
+TEXEL_KINDS = {"uint": "uint", "sint": "int"}
+"""``numeric`` of a format → the kind of the scalars that shaders see; "float" for any other."""
+# In words, and as the types of GLSL begin.
+_TEXELS = {"uint": ("unsigned integers", "u"), "sint": ("signed integers", "i")}
+_WIDE = 64
+_MOST_CHARACTERS = 200
+
+
+def described(variable: DescriptorBinding) -> str:
+    """For messages: "storage buffer 'data' at set 0, binding 1"."""
+    return f"{words(variable.kind)}{named(variable)} at set {variable.set}, binding {variable.binding}"
+
+
+def words(kind: str) -> str:
+    """A kind of variable in a sentence."""
+    return kind.replace("_", " ")
+
+
+def named(variable: DescriptorBinding) -> str:
+    """The name of a variable behind its kind, where it has one; a module may hold names of any length."""
+    return f" {variable.name[:_MOST_CHARACTERS]!r}" if variable.name else ""
+
+
+def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Format, place: str) -> list[Diagnostic]:
+    """Find the problems of binding the image ``uid`` to a variable of ``shader``, at the pointer ``place``."""
+    declared = variable.image
+    if declared is None:  # a sampler alone
+        return []
+    what = f"{described(variable)}, in shader {shader!r}"
+    if declared.dim != "2D" or declared.arrayed or declared.multisampled:
+        shape = declared.dim + " array" * declared.arrayed + " multisampled" * declared.multisampled
+        message = f"{what} is declared as {shape}; image {uid!r} is 2D, as all images of a scenario are"
+        return [error("SR-IMAGE-001", place, message)]
+    findings = []
+    if declared.depth and variable.kind in ("sampled_image", "combined_image_sampler"):
+        message = f"{what} compares depths while it samples, which the samplers of a scenario do not"
+        help = "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader"
+        findings.append(error("SR-IMAGE-005", place, message, help))
+    if not _same_texels(declared, format):
+        texels, prefix = _TEXELS.get(format.numeric, ("floating-point or normalized values", ""))
+        type = {"storage_image": "image2D", "sampled_image": "texture2D"}.get(variable.kind, "sampler2D")
+        message = f"{what} has texels of {declared.sampled_type}; image {uid!r} of {format.name} has {texels}"
+        help = f"declare it as {prefix}{type}, or change the format"
+        findings.append(error("SR-IMAGE-002", place, message, help))
+    return findings
+
+
+def declared_otherwise(declared: Image, format: Format) -> bool:
+    """Return whether a storage image is declared with another format than ``format``, with texels of the same kind."""
+    expected = format_of(declared.format)
+    return expected is not None and expected is not format and _same_texels(declared, format)
+
+
+def name_of_format(format: Format) -> str:
+    """The name in SPIR-V of the format of a storage image; 'Unknown' where it has no name for it."""
+    return next((name for name in IMAGE_FORMATS.values() if format_of(name) is format), "Unknown")
+
+
+def _same_texels(declared: Image, format: Format) -> bool:
+    """Return whether texels are numbers of the same kind; those of 64 bits are a kind of their own."""
+    scalar = declared.sampled_type
+    if scalar is None:
+        return True
+    wide = format.name.startswith("VK_FORMAT_R64")
+    return scalar.kind == TEXEL_KINDS.get(format.numeric, "float") and (scalar.width_bits == _WIDE) == wide
+
+
+def format_of(name: str) -> Format | None:
+    """The VkFormat that a SPIR-V image format stands for: 'Rgba16f' is R16G16B16A16_SFLOAT; None for 'Unknown'."""
+    special = _SPECIAL_FORMATS.get(name)
+    if special is not None:
+        return find_format(special)
+    letters = name.rstrip("Snormfui0123456789")
+    rest = name[len(letters) :]
+    bits = rest.rstrip("Snormfui")
+    suffix = _SUFFIXES.get(rest[len(bits) :])
+    if not bits or suffix is None:
+        return None
+    channels = "".join(f"{letter.upper()}{bits}" for letter in letters)
+    return find_format(f"VK_FORMAT_{channels}_{suffix}")
+
+
+_WHOLE = frozenset({"int", "uint", "bool"})
+
+
+def check_tensor(
+    declared: Tensor, what: str, uid: str, shape: tuple[int, ...], format: Format, place: str
+) -> list[Diagnostic]:
+    """Find the problems of binding the tensor ``uid`` to ``what`` of the type ``declared``, at ``place``.
+
+    Dimensions of 0 or less are known only when the graph that writes the tensor is, so that they match any.
+    """
+    findings = []
+    dims = shape or (1,)  # a scalar is bound as a tensor of rank 1
+    if declared.rank is not None and declared.rank != len(dims):
+        rank = f"has the shape {list(shape)}, which is of rank {len(dims)}"
+        message = f"{what} has the rank {declared.rank}; tensor {uid!r} {rank}"
+        findings.append(error("SR-TENSOR-001", place, message))
+    elif declared.shape is not None and any(
+        size > 0 and size != expected_size for size, expected_size in zip(dims, declared.shape, strict=False)
+    ):
+        message = f"{what} has the shape {list(declared.shape)}; tensor {uid!r} has {list(shape)}"
+        findings.append(error("SR-TENSOR-003", place, message))
+    if not holds(format, declared.element):
+        message = f"{what} has elements of {declared.element}; tensor {uid!r} is of {format.name}"
+        findings.append(error("SR-TENSOR-002", place, message, "both must be the same type"))
+    return findings
+
+
+def holds(format: Format, element: Scalar) -> bool:
+    """Return whether elements of a tensor format are what a shader calls ``element``.
+
+    The sign of integers is left to the instructions: graphs of TOSA declare all integers without one.
+    """
+    if format.components != 1:
+        return True  # said where the tensor is
+    if element.kind == "bool":
+        return format.numeric == "bool" or (format.numeric in ("uint", "sint") and format.block_size_bytes == 1)
+    if format.block_size_bytes != element.size_bytes:
+        return False
+    if format.numeric in ("uint", "sint", "unorm", "snorm", "bool"):
+        return element.kind in _WHOLE
+    if element.kind != "float":
+        return False
+    return (format.numeric if format.numeric in ML_DTYPES else "") == element.encoding.replace("_", "")

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic, warning
+from scenario_runner.errors.diagnostic import Diagnostic, warning
 
 STAGES: Final = {
     "graph": frozenset({"graph"}),

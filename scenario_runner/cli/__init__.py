@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from scenario_runner import log, mixed_packages, progress, signals, temporary
-from scenario_runner.arm_glslc import pip_install
-from scenario_runner.cli.messages import show_error, write
+from scenario_runner.cli.console import show_error, write
 from scenario_runner.errors import (
     INTERNAL_ERROR_EXIT_CODE,
     MissingPackageError,
     OutOfMemoryError,
     ScenarioRunnerError,
     UsageError,
+    installation,
+    log,
 )
-from scenario_runner.text import close_names, did_you_mean
+from scenario_runner.errors.arm_glslc import pip_install
+from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.processes import progress, signals, temporary
 
 COMMANDS = {
     "run": "run scenarios (the default command)",
@@ -67,8 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from scenario_runner.cli.options import parse
 
         options = parse(name, arguments, COMMANDS)
-        if mixed_packages.are_mixed():
-            write("warning", mixed_packages.problem() or "", mixed_packages.FIX)
+        if installation.are_mixed():
+            write("warning", installation.problem() or "", installation.FIX)
         options.starting = starting
         module, function = options.work.split(":")
         work = getattr(import_module(f"scenario_runner.cli.{module}"), function)

@@ -10,10 +10,10 @@ from typing import Final
 
 from scenario_runner.cli import COMMANDS, DEPENDENCIES
 from scenario_runner.cli.options import KINDS_KEPT, parser_of
-from scenario_runner.codes import CODES, FAMILIES
-from scenario_runner.content_cache import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.text import close_names, counted, did_you_mean, size_in_units
+from scenario_runner.errors.codes import CODES, FAMILIES
+from scenario_runner.errors.text import close_names, counted, did_you_mean, size_in_units
+from scenario_runner.files.cache_folder import KINDS, LIMIT_VARIABLE, default_cache_dir, kept_files, limit_bytes, remove
 
 _BASH: Final = """\
 _scenario_runner() {{
@@ -59,7 +59,7 @@ def versions(options: argparse.Namespace) -> None:
     # The start of a shell, which completes, has no need of these.
     from importlib.metadata import PackageNotFoundError, version
 
-    from scenario_runner.version import __version__, revision
+    from scenario_runner.errors.version import __version__, revision
 
     installed: dict[str, str | None] = dict.fromkeys(DEPENDENCIES)
     for name in DEPENDENCIES:

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from scenario_runner.errors import UsageError
-from scenario_runner.system_limits import processors
-from scenario_runner.text import close_names, did_you_mean
+from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.processes.system_limits import processors
 
 REPEATED: Final[Mapping[str, Any]] = {"action": "append", "default": []}
 """Settings of an option that can be given several times."""
@@ -94,7 +94,7 @@ def printf_bytes(text: str) -> int:
 
 def _element(text: str) -> Any:
     """The `Element` of this name."""
-    from scenario_runner.elements import ELEMENTS  # which takes a third of the time of --help
+    from scenario_runner.files.elements import ELEMENTS  # which takes a third of the time of --help
 
     return _checked(ELEMENTS.get, bool, f"one of {', '.join(ELEMENTS)}")(text)
 

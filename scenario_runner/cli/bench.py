@@ -19,20 +19,21 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field, FiniteFloat, TypeAdapter
 
-from scenario_runner import progress
 from scenario_runner.cli.arguments import shared_arguments
-from scenario_runner.cli.messages import set_up_logging, show_error, show_table, terminal
+from scenario_runner.cli.console import set_up_logging, show_error, show_table, terminal
 from scenario_runner.cli.options import THRESHOLD_PERCENT
 from scenario_runner.errors import DeviceError, FileError, ScenarioRunnerError, UsageError
+from scenario_runner.errors.text import counted, one_line, reason_of
+from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, check_destination
-from scenario_runner.files.source import check_folder_to_write, read_file, reason_of
+from scenario_runner.files.sandbox import check_folder_to_write
 from scenario_runner.plan.plan import Plan
-from scenario_runner.progress import PHASES, Clock
+from scenario_runner.processes import progress
+from scenario_runner.processes.progress import PHASES, Clock
 from scenario_runner.run.timings import Timings
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
 from scenario_runner.suite.discovery import scenario_with
-from scenario_runner.text import counted, one_line
 
 SCHEMA: Final = 1
 """Version of the JSON; a key that changes its meaning raises it."""

@@ -11,18 +11,18 @@ from contextlib import nullcontext
 from typing import Any
 
 from scenario_runner.cli.arguments import shared_arguments
-from scenario_runner.cli.messages import show_first, show_table
+from scenario_runner.cli.console import show_first, show_table
 from scenario_runner.cli.test import given
 from scenario_runner.cli.view import error_text, show_difference, show_errors
+from scenario_runner.compare.differences import Compared, Difference, Scenarios, Tolerance, compared, scenarios
 from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.files.input import is_model, is_stream
 from scenario_runner.files.output import check_destination
-from scenario_runner.files.source import is_model, is_stream
-from scenario_runner.run.dump_index import DumpEntry, DumpIndex, read_index
-from scenario_runner.suite.device_dumps import DeviceDump, dump_on
+from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.reduce.device_dumps import DeviceDump, dump_on
+from scenario_runner.run.dump_files import DumpEntry, DumpIndex, read_index
 from scenario_runner.suite.discovery import scenario_with
-from scenario_runner.temporary import temporary_folder
-from scenario_runner.text import counted, one_line
-from scenario_runner.viewing.difference import Compared, Difference, Scenarios, Tolerance, compared, scenarios
 
 _MOST_SHOWN = 10
 _HELP = "scenario-runner diff DIR DIR, or scenario-runner diff --devices A B FILE"

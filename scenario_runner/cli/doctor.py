@@ -6,10 +6,10 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from scenario_runner.cli.messages import show, write
-from scenario_runner.doctor import gather
-from scenario_runner.program import Program
-from scenario_runner.shaders.discovery import search_again
+from scenario_runner.cli.console import show, write
+from scenario_runner.doctor.machine_report import gather
+from scenario_runner.processes.programs import Program
+from scenario_runner.shaders.compilers.search import search_again
 
 _FIX_TIMEOUT_S = 1800.0
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}

@@ -10,22 +10,22 @@ from itertools import islice
 from typing import Final
 
 from scenario_runner.cli import test
-from scenario_runner.cli.messages import set_up_logging, show_table, write, write_finding
+from scenario_runner.cli.console import set_up_logging, show_table, write, write_finding
 from scenario_runner.cli.report import report_paths
 from scenario_runner.cli.suite_display import verdict_line
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.source import is_stream
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.files.input import is_stream
+from scenario_runner.processes.jobs import Device, WorkerOptions
+from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.processes.workers import Workers
 from scenario_runner.run.capture_files import FileNames
 from scenario_runner.suite.journal import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.reports.ci import write_junit
+from scenario_runner.suite.reports.junit import write_junit
 from scenario_runner.suite.reports.matrix import Column, Matrix
-from scenario_runner.suite.reports.text import SuiteInfo
-from scenario_runner.suite.running.options import Device, WorkerOptions
-from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.reports.summary import SuiteInfo
 from scenario_runner.suite.verdicts import FAILURES_NAME
-from scenario_runner.temporary import temporary_folder
-from scenario_runner.text import counted, one_line
 
 _MOST_SHOWN: Final = 50
 _NOT_BEGUN: Final = "the suite has not run on this device"

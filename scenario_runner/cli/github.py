@@ -13,13 +13,12 @@ from collections import Counter
 from types import TracebackType
 from typing import Final
 
-from scenario_runner.cli.messages import write
-from scenario_runner.codes import CODES
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.cli.console import write
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.source import reason_of
-from scenario_runner.sarif import repository_path
-from scenario_runner.text import one_line, visible
+from scenario_runner.errors.codes import CODES
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.sarif import repository_path
+from scenario_runner.errors.text import one_line, reason_of, visible
 
 _KINDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _ANNOTATIONS_MAX: Final = 10  # of a kind, in a step

@@ -6,7 +6,7 @@ from typing import Final
 
 from scenario_runner.cli.run_files import RunFile
 from scenario_runner.errors import UsageError
-from scenario_runner.run.bare_model import BareModel, Kind, Place
+from scenario_runner.ml.model_scenario import BareModel, Kind, Place
 
 _OPTIONS: Final[dict[Kind, str]] = {"input": "--input", "shader": "--shader", "raw_data": "--push-constants"}
 

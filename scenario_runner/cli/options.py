@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from scenario_runner.cli import model_options as models
-from scenario_runner.cli import shared_options as shared
+from scenario_runner.cli import option_groups as models
+from scenario_runner.cli import option_groups as shared
 from scenario_runner.cli.arguments import REPEATED, SEVERAL, Parser, add, jobs, subcommand, whole_number
 
 GRAPH_REPORTS: Final = {

@@ -3,8 +3,8 @@
 import argparse
 import os
 
-from scenario_runner.suite.packing import pack, pack_archive
-from scenario_runner.text import counted, one_line, size_in_units
+from scenario_runner.errors.text import counted, one_line, size_in_units
+from scenario_runner.reduce.packing import pack, pack_archive
 
 
 def main(options: argparse.Namespace) -> None:

@@ -10,21 +10,22 @@ import sys
 import time
 from contextlib import nullcontext
 
-from scenario_runner import signals, version
 from scenario_runner.cli.arguments import shared_arguments
-from scenario_runner.cli.messages import live, set_up_logging, terminal, write
-from scenario_runner.cli.shared_options import REDUCE_TIMEOUT_S
+from scenario_runner.cli.console import live, set_up_logging, terminal, write
+from scenario_runner.cli.option_groups import REDUCE_TIMEOUT_S
 from scenario_runner.cli.test import given
-from scenario_runner.doctor import gather
-from scenario_runner.errors import UsageError
-from scenario_runner.files.source import confined, is_model
+from scenario_runner.doctor.machine_report import gather
+from scenario_runner.errors import UsageError, version
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.files.input import is_model
+from scenario_runner.files.sandbox import confined
+from scenario_runner.processes import signals
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.reduce.failures import FLAKY_RUNS, DevicesTrial, ScriptTrial, Trial
+from scenario_runner.reduce.packing import pack, pack_archive
+from scenario_runner.reduce.reduction import Reduction
 from scenario_runner.scenario.writing import free_name
-from scenario_runner.suite.failures import FLAKY_RUNS, DevicesTrial, ScriptTrial, Trial
-from scenario_runner.suite.packing import pack, pack_archive
-from scenario_runner.suite.reduction import Reduction
-from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.temporary import temporary_folder
-from scenario_runner.text import counted, one_line
 
 DOES_NOT_FAIL = 1
 """The exit code where there is nothing to reduce."""

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from scenario_runner.cli.messages import show_first, write_finding
+from scenario_runner.cli.console import show_first, write_finding
 from scenario_runner.cli.suite_display import verdict_line
 from scenario_runner.errors import FileError, ScenarioRunnerError
+from scenario_runner.errors.text import one_line
 from scenario_runner.files.output import check_destination
 from scenario_runner.suite.journal import MergedJournals
+from scenario_runner.suite.outcomes import Result, is_bad
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Result, is_bad
-from scenario_runner.suite.reports.ci import write_ctrf, write_junit
-from scenario_runner.suite.reports.findings import write_sarif
+from scenario_runner.suite.reports.ctrf import write_ctrf
 from scenario_runner.suite.reports.html import write_html
-from scenario_runner.suite.reports.text import SuiteInfo, headline, missing_tools, seconds_text
+from scenario_runner.suite.reports.junit import write_junit
+from scenario_runner.suite.reports.sarif import write_sarif
+from scenario_runner.suite.reports.summary import SuiteInfo, headline, missing_tools, seconds_text
 from scenario_runner.suite.verdicts import Row, write_tables
-from scenario_runner.text import one_line
 
 _MOST_SHOWN: Final = 50
 _NEW_FAILURES: Final = "new failures"

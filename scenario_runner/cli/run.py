@@ -8,23 +8,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from scenario_runner import log, progress
 from scenario_runner.cli import supervisor
 from scenario_runner.cli.arguments import shared_arguments, value_of
-from scenario_runner.cli.messages import set_up_logging, show_error, write
+from scenario_runner.cli.console import set_up_logging, show_error, write
 from scenario_runner.cli.options import GRAPH_REPORTS, TIMING_FILES
 from scenario_runner.cli.run_files import RunFile, refuse_collisions, run_files
-from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UnsupportedError, UsageError
-from scenario_runner.files.source import is_model
+from scenario_runner.errors import DeviceError, NoDeviceError, ScenarioRunnerError, UnsupportedError, UsageError, log
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.files.input import is_model
 from scenario_runner.plan.plan import Plan
+from scenario_runner.processes import progress
 from scenario_runner.runner import Runner
-from scenario_runner.text import counted, one_line
 from scenario_runner.vulkan.device import Instance
-from scenario_runner.vulkan.loader import version_text
 from scenario_runner.vulkan.physical_device import choose
+from scenario_runner.vulkan.vulkan_loader import version_text
 
 if TYPE_CHECKING:
-    from scenario_runner.run.crash import Crash
+    from scenario_runner.processes.crash import Crash
 
 # Greater than the number of files.
 _ENDLESS: Final = 0x7FFFFFFF

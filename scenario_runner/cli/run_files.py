@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
+from scenario_runner.errors.text import first_of, reason_of
+from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_stream, read_file
 from scenario_runner.files.output import marker_path
-from scenario_runner.files.source import MAX_SCENARIO_BYTES, ParameterizedFile, is_stream, read_file, reason_of
-from scenario_runner.text import first_of
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario

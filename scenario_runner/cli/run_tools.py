@@ -7,19 +7,19 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import Any
 
-from scenario_runner import progress
 from scenario_runner.cli.arguments import value_of
-from scenario_runner.cli.messages import show_table
+from scenario_runner.cli.console import show_table
 from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import one_line
 from scenario_runner.plan.dumps import DumpTarget
+from scenario_runner.processes import progress
 from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
+from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
 from scenario_runner.run.pipeline_caching import PipelineCaching
-from scenario_runner.run.report_files import GraphReportFiles, InstrumentationFile
 from scenario_runner.run.timings import Timings
 from scenario_runner.run.traces import WRITERS, TimingFiles
-from scenario_runner.text import one_line
 
 _MOST_ROWS = 20
 

@@ -7,14 +7,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scenario_runner.cli import messages
+from scenario_runner.cli import console
 from scenario_runner.cli.arguments import compiler_arguments
-from scenario_runner.files.source import SourceFile
-from scenario_runner.graphs.vgf_file import read_vgf
-from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.spirv import read_module
-from scenario_runner.spirv.describe import describe
-from scenario_runner.text import one_line
+from scenario_runner.errors.text import one_line
+from scenario_runner.files.input import SourceFile
+from scenario_runner.ml.vgf_file import read_vgf
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.source import CompileRequest
+from scenario_runner.shaders.spirv import read_module
+from scenario_runner.shaders.spirv.describe import describe
 
 _MOST_ROWS = 200  # of one table; the JSON form has them all
 _MOST_CHARACTERS = 100  # of a name or type; the JSON form has them all
@@ -71,7 +72,7 @@ def _modules_of_model(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _show_module(module: Mapping[str, Any]) -> None:
-    """Print what `spirv.describe.describe` says of a module."""
+    """Print what `shaders.spirv.describe.describe` says of a module."""
     if "note" in module:
         _show_title(f"{module['name']}: {module['note']}", 0)
         return
@@ -174,14 +175,14 @@ def _members(members: Sequence[Mapping[str, Any]], prefix: str, start: int) -> I
 
 
 def _show_title(text: str, depth: int) -> None:
-    messages.show("  " * depth, (text, "bold"))
+    console.show("  " * depth, (text, "bold"))
 
 
 def _show_rows(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], depth: int) -> None:
     """Print a table, if it has rows."""
     if rows:
         _show_title(title if len(rows) <= _MOST_ROWS else f"{title} (the first {_MOST_ROWS} of {len(rows)})", depth)
-        messages.show_table([headings, *(tuple(map(_cell, row)) for row in rows[:_MOST_ROWS])], indent=2 * (depth + 1))
+        console.show_table([headings, *(tuple(map(_cell, row)) for row in rows[:_MOST_ROWS])], indent=2 * (depth + 1))
 
 
 def _cell(value: object) -> str:

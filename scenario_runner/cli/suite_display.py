@@ -20,12 +20,12 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from scenario_runner.cli import messages
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.suite.records import Item, Result
-from scenario_runner.suite.reports.findings import findings_of
-from scenario_runner.suite.reports.text import details, headline, seconds_text
-from scenario_runner.text import Span, counted, one_line
+from scenario_runner.cli import console
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Span, counted, one_line
+from scenario_runner.suite.outcomes import Item, Result
+from scenario_runner.suite.reports.sarif import findings_of
+from scenario_runner.suite.reports.summary import details, headline, seconds_text
 
 if TYPE_CHECKING:
     from scenario_runner.cli.github import Annotations
@@ -71,7 +71,7 @@ class SuiteDisplay:
         self._stream = stream or sys.stdout
         self._verbose = verbose
         self._quiet = quiet
-        self._terminal = messages.terminal(self._stream)
+        self._terminal = console.terminal(self._stream)
         self._live: Any = None
         self._total: int | None = None
         self._counts: Counter[str] = Counter()  # by verdict
@@ -123,7 +123,7 @@ class SuiteDisplay:
     def note(self, label: str, text: str, help: str | None = None) -> None:
         """A message ('warning', 'error', 'info') while the suite runs."""
         if self._terminal is None:
-            messages.write(label, text, help)
+            console.write(label, text, help)
             return
         self._write(one_line(f"{label}: {text}"), style="yellow" if label == "warning" else "bold")
         if help:

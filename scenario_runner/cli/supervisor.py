@@ -19,17 +19,17 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from scenario_runner import progress, signals
 from scenario_runner.cli import COMMANDS
 from scenario_runner.errors import FenceTimeoutError
-from scenario_runner.files.source import is_model
-from scenario_runner.temporary import temporary_folder
-from scenario_runner.text import one_line
+from scenario_runner.errors.text import one_line
+from scenario_runner.files.input import is_model
+from scenario_runner.processes import progress, signals
+from scenario_runner.processes.temporary import temporary_folder
 
 if TYPE_CHECKING:
-    from scenario_runner.run.crash import Crash
-    from scenario_runner.run.isolated_process import IsolatedProcess
-    from scenario_runner.run.spawned_process import SpawnedProcess
+    from scenario_runner.processes.crash import Crash
+    from scenario_runner.processes.isolated_process import IsolatedProcess
+    from scenario_runner.processes.spawned_process import SpawnedProcess
 
 # Options whose argument is a file to write, whatever its name.
 _WRITING = frozenset({"--shader-instrumentation", "--profiling-dump-path", "--perf-counters-dump-path", "--trace"})
@@ -79,7 +79,7 @@ def supervised(main: Callable[[], int]) -> int:
     # an older layer that gets what shaders print waits for them where neither --timeout nor Ctrl-C reaches it
     is_isolated = any(argument in _ISOLATING or argument.startswith("--printf") for argument in argv)
     if (len(files) > 1 or (files and is_isolated)) and "--no-isolate" not in argv and not is_supervised:
-        from scenario_runner.run.isolated_process import FORKS
+        from scenario_runner.processes.isolated_process import FORKS
 
         if not FORKS:
             with temporary_folder() as folder:
@@ -182,7 +182,7 @@ class _Supervisor:
             number = self._signal or -code
             if number in signals.INTERRUPTING:
                 return signals.EXIT_CODE_BASE + number
-            from scenario_runner.run.crash import crash_of_child, native_stack
+            from scenario_runner.processes.crash import crash_of_child, native_stack
 
             child_crash = crash_of_child(number, hung_s, child.stack)
             if "--core-dumps" in sys.argv and not hung_s:
@@ -197,7 +197,7 @@ class _Supervisor:
     def _fork(self) -> IsolatedProcess | None:
         """Fork; None in the child, and if the system refuses a process. Signals are blocked until they can be passed
         on."""
-        from scenario_runner.run.isolated_process import IsolatedProcess
+        from scenario_runner.processes.isolated_process import IsolatedProcess
 
         global is_supervised
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, signals.INTERRUPTING)
@@ -216,7 +216,7 @@ class _Supervisor:
     def _spawn(self) -> SpawnedProcess | None:
         """Start an interpreter for the child, and pass on a signal that has come meanwhile; None if the system refuses
         a process."""
-        from scenario_runner.run.spawned_process import SpawnedProcess
+        from scenario_runner.processes.spawned_process import SpawnedProcess
 
         try:
             self._child = child = SpawnedProcess(self._folder, "scenario_runner.__main__:resume", sys.argv, crash)

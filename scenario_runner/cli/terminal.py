@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from scenario_runner.text import Span, visible
+from scenario_runner.errors.text import Span, visible
 
 
 class _Styled:

@@ -12,23 +12,25 @@ from itertools import chain, islice
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
-from scenario_runner import version
 from scenario_runner.cli import DEPENDENCIES
 from scenario_runner.cli.arguments import shared_arguments
-from scenario_runner.cli.messages import set_up_logging
+from scenario_runner.cli.console import set_up_logging
 from scenario_runner.cli.options import ITEM_TIMEOUT_S
 from scenario_runner.cli.report import report_paths, write_reports
 from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
-from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class
+from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class, version
+from scenario_runner.errors.text import counted
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.discovery import Discovery, listed
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, MergedJournals, header
+from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import EvaluationOptions, Item, Result
-from scenario_runner.suite.reports.text import Repeat, SuiteInfo, missing_tools
-from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.workers import Workers
-from scenario_runner.suite.session import (
+from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, missing_tools
+from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.suite_run import (
     Limits,
     Lists,
     Selection,
@@ -37,9 +39,7 @@ from scenario_runner.suite.session import (
     read_baselines,
     read_patterns,
 )
-from scenario_runner.suite.verdicts import Rules, not_run, write_tables
-from scenario_runner.temporary import temporary_folder
-from scenario_runner.text import counted
+from scenario_runner.suite.verdicts import not_run, write_tables
 
 if TYPE_CHECKING:
     from scenario_runner.suite.cluster_workers import ClusterWorkers
@@ -52,7 +52,7 @@ _LOOKED_AHEAD: Final = 1000
 # The arguments of Runner that a worker takes from its own options.
 _OF_WORKERS: Final = ("device", "timeout_s")
 _EMPTY: Final = "SR-SUITE-009"
-_DEMO: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo")
+_DEMO: Final = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "suite", "demo"))
 _OnResults = Callable[[MergedJournals, SuiteInfo, list[str]], object]
 
 

@@ -4,14 +4,14 @@ import argparse
 import os
 from collections.abc import Iterable, Iterator
 
-from scenario_runner.cli.messages import write
+from scenario_runner.cli.console import write
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.workers import Workers
+from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.retries import Rules
 from scenario_runner.suite.update import TASK, Change, changes_of, refused
-from scenario_runner.suite.verdicts import Rules
-from scenario_runner.text import counted, one_line
 
 
 def update(

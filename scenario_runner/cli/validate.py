@@ -8,19 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scenario_runner import version
 from scenario_runner.cli.arguments import compiler_arguments
-from scenario_runner.cli.messages import set_up_logging, write_finding
-from scenario_runner.errors import UsageError
+from scenario_runner.cli.console import set_up_logging, write_finding
+from scenario_runner.errors import UsageError, version
+from scenario_runner.errors.sarif import sarif
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.files.input import is_model
 from scenario_runner.files.output import check_destination
-from scenario_runner.files.source import is_model
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.sarif import sarif, write_file
 from scenario_runner.scenario import Scenario, load
+from scenario_runner.suite.combinations import variants
 from scenario_runner.suite.discovery import item_at, scenario_with
-from scenario_runner.suite.parameters import variants
-from scenario_runner.suite.records import Item
-from scenario_runner.text import counted, one_line
+from scenario_runner.suite.outcomes import Item
+from scenario_runner.suite.reports.sarif import write_file
 from scenario_runner.validation import SCHEMA, Options, Validation, validate_file
 
 _SCHEMAS = Path(__file__).parents[1] / "schemas"
@@ -63,7 +63,7 @@ def main(options: argparse.Namespace) -> int:
 def _validate(options: argparse.Namespace) -> int:
     device = None
     if options.against is not None:
-        from scenario_runner.reported_device import read_device  # which imports vulkan/
+        from scenario_runner.run.reported_device import read_device  # which imports vulkan/
 
         device = read_device(options.against, options.device)
     compiler = CompilerOptions(**compiler_arguments(options))
@@ -109,7 +109,7 @@ def _load(parameters: Mapping[str, Any], file: str) -> Scenario:
 
 
 def _load_model(file: str) -> Scenario:
-    from scenario_runner.suite.expectations.models import load_model
+    from scenario_runner.suite.expectations.outputs import load_model
 
     return load_model(file)
 

@@ -6,14 +6,15 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scenario_runner.cli.messages import show_table
+from scenario_runner.cli.console import show_table
+from scenario_runner.errors import file_error
+from scenario_runner.errors.text import counted, one_line, size_in_units
+from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import OutputFile
-from scenario_runner.files.source import SourceFile, file_error
-from scenario_runner.graphs.describe import describe
-from scenario_runner.graphs.executorch import is_program, read_program
-from scenario_runner.graphs.scenario_template import scenario_for
-from scenario_runner.graphs.vgf_file import read_vgf
-from scenario_runner.text import counted, one_line, size_in_units
+from scenario_runner.ml.executorch import is_program, read_program
+from scenario_runner.ml.model_scenario import scenario_for
+from scenario_runner.ml.vgf_file import read_vgf
+from scenario_runner.ml.vgf_model import describe
 
 _CHUNK_BYTES = 16 << 20
 

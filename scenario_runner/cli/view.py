@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy
 
-from scenario_runner.cli.messages import show_error, show_table, terminal
-from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.files.source import file_error
-from scenario_runner.text import counted, one_line
-from scenario_runner.viewing.content import Channel, Content, corner, statistics_of
-from scenario_runner.viewing.difference import Difference, Error, Tolerance, compare, error_map, folder_pairs
-from scenario_runner.viewing.picture import heat, picture_of, shown_channels, shrunk, value_range, write_picture
-from scenario_runner.viewing.reading import read_content
+from scenario_runner.cli.console import show_error, show_table, terminal
+from scenario_runner.compare.differences import Difference, Error, Tolerance, compare, error_map, folder_pairs
+from scenario_runner.errors import ScenarioRunnerError, UsageError, file_error
+from scenario_runner.errors.text import counted, one_line
+from scenario_runner.view.contents import Channel, Content, corner, read_content, statistics_of
+from scenario_runner.view.picture import heat, picture_of, shown_channels, shrunk, value_range, write_picture
 
 _TABLE_ROWS = 16
 _TEXEL_CHANNELS = 4

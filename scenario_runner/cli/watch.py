@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 from zlib import crc32
 
-from scenario_runner import progress
-from scenario_runner.arm_glslc import pip_install
-from scenario_runner.cli import messages
+from scenario_runner.cli import console as messages
 from scenario_runner.errors import LimitError, MissingPackageError, NoDeviceError, ScenarioRunnerError, UsageError
-from scenario_runner.files.source import is_stream
+from scenario_runner.errors.arm_glslc import pip_install
+from scenario_runner.errors.text import counted, first_of
+from scenario_runner.files.input import is_stream
+from scenario_runner.processes import progress
 from scenario_runner.suite.discovery import Discovery
 from scenario_runner.suite.hashes import dependencies, file_hash
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.text import counted, first_of
 
 if TYPE_CHECKING:
-    from scenario_runner.suite.running.workers import Workers
+    from scenario_runner.processes.workers import Workers
 
 _DEBOUNCE_MS, _STEP_MS = 50, 10  # changes so close to each other are one
 _FIRST_LOOK_MS = 500

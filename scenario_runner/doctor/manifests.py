@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner.files.source import read_file, reason_of
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.input import read_file
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
 # A manifest is a few kilobytes (the validation layer's 60 KB); whatever is much larger is something else.

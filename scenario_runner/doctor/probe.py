@@ -16,17 +16,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
-from scenario_runner.formats import all_formats
-from scenario_runner.vulkan import ffi, loader
+from scenario_runner.files.vk_formats import all_formats
+from scenario_runner.vulkan import ffi, vulkan_loader
 from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan.capabilities import reason_against
 from scenario_runner.vulkan.device import Instance
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER
-from scenario_runner.vulkan.loader import API_1_2, API_1_3, library_of, load, loader_version, version_text
 from scenario_runner.vulkan.measurements import capability_of, instrumentation_required
 from scenario_runner.vulkan.ml_emulation import open_layered
 from scenario_runner.vulkan.physical_device import CORE, PhysicalDevice, choose
-from scenario_runner.vulkan.requirements import reason_against
 from scenario_runner.vulkan.structs import enumerated, new
+from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, library_of, load, loader_version, version_text
 
 
 def main(argv: Sequence[str]) -> None:
@@ -69,7 +69,9 @@ def _ask(detail: str, send: Callable[[str, Any], None]) -> None:
             send("layer", layer)
         send("step", "vkEnumerateInstanceExtensionProperties")
         name = "vkEnumerateInstanceExtensionProperties"
-        extensions = enumerated("VkExtensionProperties", name, loader.instance_function(ffi.NULL, name), ffi.NULL)
+        extensions = enumerated(
+            "VkExtensionProperties", name, vulkan_loader.instance_function(ffi.NULL, name), ffi.NULL
+        )
         send("instance_extensions", {_text(extension.extensionName): extension.specVersion for extension in extensions})
     send("step", "vkCreateInstance")
     if detail == "ml":
@@ -100,7 +102,7 @@ def _layers() -> list[dict[str, Any]]:
             "implementation_version": layer.implementationVersion,
             "description": _text(layer.description),
         }
-        for layer in enumerated("VkLayerProperties", name, loader.instance_function(ffi.NULL, name))
+        for layer in enumerated("VkLayerProperties", name, vulkan_loader.instance_function(ffi.NULL, name))
     ]
 
 

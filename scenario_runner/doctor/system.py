@@ -10,13 +10,12 @@ from glob import glob
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from scenario_runner.content_cache import KINDS, kept_files
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.mixed_packages import problem
-from scenario_runner.shaders.compilers import GLSLANG_VARIABLE, Compiler
-from scenario_runner.shaders.discovery import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
+from scenario_runner.errors.installation import family_here, problem
+from scenario_runner.files.cache_folder import KINDS, kept_files
+from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
+from scenario_runner.shaders.compilers.table import GLSLANG_VARIABLE, Compiler
 from scenario_runner.shaders.spirv_val import validator_version
-from scenario_runner.system_packages import family_here
 
 PACKAGES = (
     "vulkan", "cffi", "numpy", "pydantic", "imageio", "rich", "ml_dtypes", "ai_ml_sdk_vgf_library",

@@ -11,10 +11,10 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, file_error
+from scenario_runner.files.input import SourceFile
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.source import SourceFile, file_error
-from scenario_runner.formats import Format
+from scenario_runner.files.vk_formats import Format
 
 
 class ImageHeader(NamedTuple):

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, file_error
 from scenario_runner.files import codec
+from scenario_runner.files.input import SourceFile, read_start
 from scenario_runner.files.output import CreateOutput
-from scenario_runner.files.source import SourceFile, file_error, read_start
-from scenario_runner.formats import Format, find_format, format_named, format_of_dxgi, full_mip_count
+from scenario_runner.files.vk_formats import Format, find_format, format_named, format_of_dxgi, full_mip_count
 
 MAGIC = b"DDS "
 _damaged = partial(file_error, code="SR-FILE-009")

@@ -1,7 +1,7 @@
 """NumPy's .npy files: buffers and tensors, and images of one level.
 
 An image has the shape [1, height, width, items] or [height, width, items], where items are those of
-`scenario_runner.formats.Format`; depth and stencil are in one item where it has room for both.
+`scenario_runner.files.vk_formats.Format`; depth and stencil are in one item where it has room for both.
 
 Bytes of C-order little-endian files go from the file into memory that somebody else owns (mapped device memory, say) by
 the read system call alone. Big-endian items are swapped on the way; Fortran order is the one case that imports NumPy,
@@ -21,10 +21,11 @@ from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scenario_runner.errors import file_error
 from scenario_runner.files import codec
+from scenario_runner.files.input import SourceFile, read_start
 from scenario_runner.files.output import CreateOutput, OutputFile
-from scenario_runner.files.source import SourceFile, file_error, read_start
-from scenario_runner.formats import Format
+from scenario_runner.files.vk_formats import Format
 
 if TYPE_CHECKING:
     import numpy

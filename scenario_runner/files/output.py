@@ -16,15 +16,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
-from scenario_runner import signals, temporary
-from scenario_runner.errors import FileError
-from scenario_runner.files.source import (
-    GUARDED_CHUNK_SIZE_BYTES,
-    check_opened,
-    check_path,
-    file_error,
-    reason_of,
-)
+from scenario_runner.errors import FileError, file_error
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.input import GUARDED_CHUNK_SIZE_BYTES
+from scenario_runner.files.sandbox import check_opened, check_path
+from scenario_runner.processes import signals, temporary
 
 _unwritable = partial(file_error, code="SR-FILE-015")
 _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C through several times a second

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, file_error
 from scenario_runner.files import codec
+from scenario_runner.files.input import SourceFile, read_start
 from scenario_runner.files.output import CreateOutput
-from scenario_runner.files.source import SourceFile, file_error, read_start
-from scenario_runner.formats import Format, format_named
+from scenario_runner.files.vk_formats import Format, format_named
 
 if TYPE_CHECKING:
     import numpy

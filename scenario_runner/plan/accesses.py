@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from scenario_runner.byte_data import overlap
+from scenario_runner.files.byte_data import overlap
 from scenario_runner.plan.plan import Plan, memory_groups, span_of
 from scenario_runner.plan.records import Descriptor
-from scenario_runner.plan.shaders import LoadedShader
-from scenario_runner.spirv import DescriptorBinding, read_module
-from scenario_runner.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
+from scenario_runner.plan.shader_modules import LoadedShader
+from scenario_runner.shaders.spirv import DescriptorBinding, read_module
+from scenario_runner.shaders.spirv.types import Array, RuntimeArray, Scalar, Struct, Vector
 
 _Variables = dict[tuple[int, int], list[DescriptorBinding]]
 

@@ -10,35 +10,41 @@ Interface".
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from math import prod
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.checks.bindings import MOST_BYTES, RESOURCE_OF, SAMPLED, Slot, Slots, slots_of
-from scenario_runner.checks.resources import check_image, check_tensor, described
+from scenario_runner.checks.bindings import (
+    MOST_BYTES,
+    RESOURCE_OF,
+    SAMPLED,
+    Slot,
+    Slots,
+    check_image,
+    check_tensor,
+    described,
+    slots_of,
+)
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.plan.plan import FramePlan, Operation, ResourcePlan
 from scenario_runner.plan.records import (
     Descriptor,
     DescriptorKind,
-    DescriptorList,
-    Dispatch,
     ImageLayout,
     LayoutBinding,
     NeededFeature,
     Source,
 )
-from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import content_of
-from scenario_runner.scenario import Binding, DispatchCompute, Scenario
+from scenario_runner.scenario import Binding, Scenario
 from scenario_runner.scenario.scenario import Problems
-from scenario_runner.spirv import Module
-from scenario_runner.spirv.interface import push_constants_read
+from scenario_runner.shaders.spirv import Module
+from scenario_runner.shaders.spirv.interface import push_constants_read
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.graph_models import GraphFiles
+    from scenario_runner.plan.graph_files import GraphFiles
+    from scenario_runner.plan.image_layouts import LayoutTracker
     from scenario_runner.plan.images import FittedShaders
-    from scenario_runner.plan.layouts import LayoutTracker
 
 _FAR_MORE = 4  # a few workgroups too many are what rounding up gives
 
@@ -338,72 +344,3 @@ def _check_binding(slot: Slot, binding: Binding, resource: Any, readonly: bool, 
 
 def _called(slot: Slot) -> str:
     return f"{described(slot.variable)} in shader {slot.shader!r}"
-
-
-class Dispatches(CommandResolver):
-    """Resolves dispatch_compute; equal dispatches share their pipelines, descriptors and push constants."""
-
-    def __init__(self, context: CommandContext) -> None:
-        super().__init__(context)
-        self._declared: dict[str, Declared] = {}
-        self._known: dict[Any, Dispatch | None] = {}
-
-    def resolve(self, command: DispatchCompute, index: int) -> tuple[Dispatch, ...]:
-        tables, images = self.context.tables, self.context.layouts
-        if images is not None:
-            images.check_bindings(command, index)
-        key = (command.shader_ref, command.push_data_ref, tuple(map(content_of_binding, command.bindings)))
-        if key not in self._known:
-            self._known[key] = self._dispatch(command, index)
-        known = self._known[key]
-        if known is None:
-            return ()
-        if tables.pipelines[known.pipeline].label != command.shader_ref:  # another shader has the same content
-            tables.names[index] = (command.shader_ref,)
-        x, y, z = (*command.rangeND, 1, 1)[:3]
-        if not (x and y and z) or images is not None:
-            self._check_count(command, index, (x, y, z))
-        return (known._replace(workgroup_count=(x, y, z), barrier_after=command.implicit_barrier, command=index),)
-
-    def _check_count(self, command: DispatchCompute, index: int, workgroups: tuple[int, int, int]) -> None:
-        """Warn of a dispatch that runs nothing, and of far more workgroups than anything that is bound has parts."""
-        context, shader = self.context, self.context.shaders[command.shader_ref]
-        place = f"{context.scenario.command_pointer(index)}/rangeND"
-        if not all(workgroups):
-            message = f"{' x '.join(map(str, workgroups))} workgroups run nothing of shader {shader.uid!r}"
-            help = "write at least 1 in each entry, or remove the command"
-            context.problems.warn("SR-DISPATCH-001", place, message, help)
-        bound = [(context.tables.resources.get(binding.resource_ref), binding.lod) for binding in command.bindings]
-        amounts = [(plan.extent(lod), plan) for plan, lod in bound if plan is not None]
-        images = [(amount, plan.uid) for amount, plan in amounts if plan.kind == "image"]
-        count = prod(workgroups)
-        if images and count > _FAR_MORE * max(amount for amount, _ in amounts):
-            amount, uid = max(images, key=itemgetter(0))
-            texels = f"{amount} texel{'' if amount == 1 else 's'}"
-            message = f"{count} workgroups of shader {shader.uid!r} run for image {uid!r}, which has {texels}"
-            size = " x ".join(map(str, shader.interface.local_size() or (1, 1, 1)))
-            help = f"rangeND counts workgroups, not invocations: a workgroup of this shader has {size} of them"
-            context.problems.warn("SR-DISPATCH-002", place, message, help)
-
-    def _dispatch(self, command: DispatchCompute, index: int) -> Dispatch | None:
-        """A dispatch unlike any before; None where something is wrong with it."""
-        scenario, problems, tables, shaders = self.context[:4]
-        shader = shaders.get(command.shader_ref)
-        if shader is None:
-            return None
-        pointer = scenario.command_pointer(index)
-        declared = self._declared.get(shader.uid)
-        if declared is None:
-            declared = self._declared[shader.uid] = declared_by([shader], shader.pointer, problems)
-        bindings, readonly = command.bindings, self.context.readonly
-        bound = descriptors(declared, bindings, tables.resources, pointer, problems, readonly)
-        place = f"{pointer}/push_data_ref"
-        push_constants = self.context.push_constants.of([shader], command.push_data_ref, pointer, place)
-        if declared.layouts is None:
-            return None
-        if self.context.fitted is not None:
-            shader = self.context.fitted.of(shader, bindings, pointer, problems)
-        pipeline = shader.pipeline(declared.layouts, shader.push_constants_size)
-        sets = DescriptorList(declared.layouts, bound)
-        indices = tables.pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
-        return Dispatch(*indices, (1, 1, 1), push_constants or b"", command.implicit_barrier, index)

@@ -6,8 +6,8 @@ What is there now decides, so this is asked before every run, of plans from the 
 import os
 from collections.abc import Iterator
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import FileError, SandboxError
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.output import check_destination, marker_path
 from scenario_runner.plan.plan import Plan

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.plan.accesses import Accesses
-from scenario_runner.plan.layouts import LevelLayouts
+from scenario_runner.plan.image_layouts import LevelLayouts
 from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.scenario import Scenario
-from scenario_runner.text import close_names, did_you_mean
 
 START = -1  # before the first command
 

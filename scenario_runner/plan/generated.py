@@ -52,7 +52,7 @@ class GeneratedSource(NamedTuple):
             done += len(part)
 
     def _compute(self, destination: memoryview, offset: int) -> None:
-        from scenario_runner.elements import ELEMENTS
+        from scenario_runner.files.elements import ELEMENTS
 
         item_size = ELEMENTS[self.element].size_bytes
         done = 0
@@ -70,7 +70,7 @@ class GeneratedSource(NamedTuple):
         """
         import numpy
 
-        from scenario_runner.elements import ELEMENTS
+        from scenario_runner.files.elements import ELEMENTS
 
         element = ELEMENTS[self.element]
         number = numpy.arange(first, first + count, dtype="<u8")

@@ -10,24 +10,24 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from scenario_runner.checks.resources import declared_otherwise, described, name_of_format
-from scenario_runner.diagnostics import Diagnostic, error, warning
+from scenario_runner.checks.bindings import declared_otherwise, described, name_of_format
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.files.codec import check_destination, stored_levels
-from scenario_runner.formats import Format, format_named, full_mip_count
-from scenario_runner.plan.contents import content_source
+from scenario_runner.files.vk_formats import Format, format_named, full_mip_count
 from scenario_runner.plan.generated import GeneratedSource
+from scenario_runner.plan.image_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
+from scenario_runner.plan.inline_contents import content_source
 from scenario_runner.plan.plan import FramePlan, ResourcePlan
 from scenario_runner.plan.records import DescriptorList, ImagePart, NeededFeature, image_parts
 from scenario_runner.plan.resources import ResourceContext, ResourceResolver
-from scenario_runner.plan.shaders import LoadedShader
+from scenario_runner.plan.shader_modules import LoadedShader
 from scenario_runner.plan.sources import ImageArraySource, ImageFileSource, ZeroSource, content_of
-from scenario_runner.plan.special_records import ImagePlan, ImageUsage, SamplerPlan, TexelAccess
 from scenario_runner.scenario import Image, MarkBoundary, Scenario
-from scenario_runner.scenario.contents import Content
+from scenario_runner.scenario.inline_contents import Content
 from scenario_runner.scenario.scenario import Problems
-from scenario_runner.spirv import DescriptorBinding
-from scenario_runner.spirv.image_formats import UNKNOWN, change_formats
+from scenario_runner.shaders.spirv import DescriptorBinding
+from scenario_runner.shaders.spirv.storage_image_formats import UNKNOWN, change_formats
 
 _INTEGERS = frozenset({"uint", "sint"})
 

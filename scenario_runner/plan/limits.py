@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
-from scenario_runner.diagnostics import Diagnostic, Severity
+from scenario_runner.errors.diagnostic import Diagnostic, Severity
 from scenario_runner.plan.plan import Plan, ResourcePlan
 from scenario_runner.plan.records import LayoutBinding
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import GraphicsPipelinePlan
+    from scenario_runner.plan.image_records import GraphicsPipelinePlan
 
 _SetLayouts = tuple[tuple[LayoutBinding, ...], ...]
 _Demand = tuple[str, int, str, str, int | None]

@@ -7,15 +7,9 @@ seen as one mip level each.
 from typing import Any, Final, NamedTuple, get_args
 
 from scenario_runner.plan.commands import CommandContext, CommandResolver
+from scenario_runner.plan.graph_records import Connection, FlowConnection, OpticalFlowDispatch, OpticalFlowPlan
+from scenario_runner.plan.image_records import ImagePlan, ImageUsage
 from scenario_runner.plan.records import Descriptor, DescriptorKind, DescriptorList, LayoutBinding
-from scenario_runner.plan.special_records import (
-    Connection,
-    FlowConnection,
-    ImagePlan,
-    ImageUsage,
-    OpticalFlowDispatch,
-    OpticalFlowPlan,
-)
 from scenario_runner.scenario import Binding, DispatchOpticalFlow
 
 # A vector of the flow belongs to a texel of the input and points into the reference.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from scenario_runner.byte_data import Span
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.byte_data import Span
 from scenario_runner.plan.records import (
     BufferBarrier,
     BufferPlan,
@@ -24,18 +24,15 @@ from scenario_runner.plan.records import (
     TensorBarrier,
 )
 
-if TYPE_CHECKING:  # the records that few scenarios need
-    from scenario_runner.plan.special_records import (
-        Draw,
+if TYPE_CHECKING:
+    from scenario_runner.plan.graph_records import (
         GraphDispatch,
-        GraphicsPipelinePlan,
         GraphPipelinePlan,
-        ImagePlan,
         OpticalFlowDispatch,
         OpticalFlowPlan,
         TensorPlan,
     )
-
+    from scenario_runner.plan.image_records import Draw, GraphicsPipelinePlan, ImagePlan
 
 ResourcePlan: TypeAlias = "BufferPlan | ImagePlan | TensorPlan"
 AnyBarrier: TypeAlias = "MemoryBarrier | BufferBarrier | ImageBarrier | TensorBarrier"

@@ -15,15 +15,17 @@ from _pickle import dumps, loads  # without the import of re that pickle itself 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner import progress
-from scenario_runner.content_cache import ContentCache, program_version
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.source import Identity, ParameterizedFile, SourceFile, file_identity
+from scenario_runner.errors.version import program_version
+from scenario_runner.files.cache_folder import ContentCache
+from scenario_runner.files.input import Identity, ParameterizedFile, SourceFile, file_identity
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import ArraySource, NpySource, content_of
-from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.shaders.discovery import find_validator
+from scenario_runner.processes import progress
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.compilers.search import find_validator
+from scenario_runner.shaders.source import CompileRequest
 
 if TYPE_CHECKING:
     from scenario_runner.plan.commands import CommandContext
@@ -83,7 +85,7 @@ def resolve_to_keep(
 
 def _facts(context: CommandContext, shaders: Iterable[Shader]) -> Facts | None:
     """The facts of a plan, from what was read while it was made; None when the plan cannot be kept."""
-    from scenario_runner.plan.shaders import compile_request
+    from scenario_runner.plan.shader_modules import compile_request
 
     scenario, loaded = context.scenario, context.shaders
     models = []

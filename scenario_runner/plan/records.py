@@ -8,7 +8,7 @@ are in `special_records`.
 from collections.abc import Hashable, Mapping
 from typing import Literal, NamedTuple, Protocol
 
-from scenario_runner.formats import Format
+from scenario_runner.files.vk_formats import Format
 
 DescriptorKind = Literal[
     "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"

@@ -7,16 +7,16 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
-from scenario_runner.files.source import check_path
-from scenario_runner.kinds import COMMANDS, load
+from scenario_runner.files.sandbox import check_path
 from scenario_runner.plan.commands import CommandContext, PushConstants, Tables
+from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
 from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements
 from scenario_runner.plan.resources import ResourceContext, resolve_resources
-from scenario_runner.plan.shaders import LoadedShader, load_shaders, used_shaders
-from scenario_runner.plan.special_records import GraphPipelinePlan, OpticalFlowPlan
+from scenario_runner.plan.shader_modules import LoadedShader, load_shaders, used_shaders
 from scenario_runner.scenario import Scenario, Shader
-from scenario_runner.scenario.contents import file_of
+from scenario_runner.scenario.inline_contents import file_of
+from scenario_runner.scenario.kinds import COMMANDS, load
 from scenario_runner.scenario.scenario import Problems
 
 StrPath = str | os.PathLike[str]
@@ -102,7 +102,7 @@ def resolve_with_context(
     shapes: Mapping[str, tuple[int, ...]] = {}
     deferred: frozenset[str] = frozenset()
     if not kinds.isdisjoint(("dispatch_graph", "dispatch_spirv_graph")):
-        from scenario_runner.plan.graph_models import GraphFiles
+        from scenario_runner.plan.graph_files import GraphFiles
 
         graphs = GraphFiles(scenario, inputs, problems)
         shapes, deferred = graphs.shapes, graphs.deferred
@@ -117,7 +117,7 @@ def resolve_with_context(
     layouts = fitted = None
     tables = Tables(resources)
     if "image" in kinds:
-        from scenario_runner.plan.layouts import LayoutTracker
+        from scenario_runner.plan.image_layouts import LayoutTracker
 
         layouts = LayoutTracker(resources, tables.lists, scenario, problems)
     if "image" in kinds or graphs is not None:

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from scenario_runner.byte_data import collisions, overlap
 from scenario_runner.errors import ScenarioRunnerError, UsageError
-from scenario_runner.kinds import RESOURCES, load
+from scenario_runner.files.byte_data import collisions, overlap
+from scenario_runner.plan.graph_records import TensorPlan
+from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import Plan, ResourcePlan, span_of
 from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource, content_of, source_of
-from scenario_runner.plan.special_records import ImagePlan, TensorPlan
 from scenario_runner.scenario import Buffer, RawData, Scenario
+from scenario_runner.scenario.kinds import RESOURCES, load
 from scenario_runner.scenario.scenario import Problems
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.byte_data import array_of, plain_bytes
 from scenario_runner.errors import FileError, UsageError
+from scenario_runner.files.byte_data import array_of, plain_bytes
 from scenario_runner.files.codec import codec_of, open_image
+from scenario_runner.files.input import Identity, SourceFile, file_identity, lease
 from scenario_runner.files.npy import NpyReader, read_header
-from scenario_runner.files.source import Identity, SourceFile, file_identity, lease
-from scenario_runner.formats import Format
+from scenario_runner.files.vk_formats import Format
 from scenario_runner.plan.records import ImagePart, Source, image_parts
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def source_of(
     if resource.data is not None:
         return ArraySource(resource.data, resource.uid)
     if resource.src is not None and not isinstance(resource.src, str):
-        from scenario_runner.plan.contents import content_source
+        from scenario_runner.plan.inline_contents import content_source
 
         return content_source(scenario, resource, shape, format)
     if resource.src is not None:

@@ -8,16 +8,14 @@ Source: SPV_ARM_graph, and the Vulkan specification's valid usage of VkDataGraph
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from scenario_runner.checks.resources import holds
+from scenario_runner.checks.bindings import holds
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.formats import Format, format_of_value
-from scenario_runner.graphs.module import GraphModule
-from scenario_runner.graphs.tosa import merged
+from scenario_runner.files.vk_formats import Format, format_of_value
+from scenario_runner.ml.graph_module import GraphModule
+from scenario_runner.ml.tosa_operators import merged
 from scenario_runner.plan.commands import CommandContext
-from scenario_runner.plan.graph_models import SpirvGraph
-from scenario_runner.plan.records import Descriptor, DescriptorList, LayoutBinding, Source
-from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, content_of, source_of
-from scenario_runner.plan.special_records import (
+from scenario_runner.plan.graph_files import SpirvGraph
+from scenario_runner.plan.graph_records import (
     GraphConstantPlan,
     GraphDispatch,
     GraphPipelinePlan,
@@ -25,10 +23,12 @@ from scenario_runner.plan.special_records import (
     TensorDescription,
     TensorPlan,
 )
+from scenario_runner.plan.records import Descriptor, DescriptorList, LayoutBinding, Source
+from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, content_of, source_of
 from scenario_runner.plan.tensors import check_content, tensor_format
 from scenario_runner.scenario import DispatchSpirvGraph, Scenario
 from scenario_runner.scenario.scenario import Problems
-from scenario_runner.spirv import GraphEntryPoint, Module, Scalar, Tensor
+from scenario_runner.shaders.spirv import GraphEntryPoint, Module, Scalar, Tensor
 
 Place = tuple[int, int]
 """Set and binding."""

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from typing import Any
 
-from scenario_runner.errors import FileError
+from scenario_runner.errors import FileError, file_error
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
+from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
-from scenario_runner.files.source import check_folder_to_write, file_error, read_file
+from scenario_runner.files.sandbox import check_folder_to_write
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan, frame_folder
 from scenario_runner.run.output_files import Receive, ResourceWriter, Sink, at_resource, create_resource_file, ignore
 

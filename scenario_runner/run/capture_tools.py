@@ -9,10 +9,10 @@ import struct
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from scenario_runner import log
-from scenario_runner.errors import UnsupportedError
+from scenario_runner.errors import UnsupportedError, file_error, log
+from scenario_runner.errors.text import reason_of
 from scenario_runner.files.output import check_destination
-from scenario_runner.files.source import check_folder_to_write, file_error, reason_of
+from scenario_runner.files.sandbox import check_folder_to_write
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan.frame_capture import FrameCapture, RenderDoc, capture_request
 from scenario_runner.vulkan.layers import LAYERS_VARIABLE, available_layers, tools

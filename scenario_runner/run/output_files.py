@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Self, TypeAlias
 
-from scenario_runner import log, progress
-from scenario_runner.errors import FileError, error_of
+from scenario_runner.errors import FileError, error_of, log
 from scenario_runner.files.codec import ContentWriter, codec_of, create_image
 from scenario_runner.files.output import CreateOutput, OutputSet
 from scenario_runner.plan.destinations import at_pointer, mixed_outputs, wrong_destinations
 from scenario_runner.plan.plan import FramePlan, Plan, ResourcePlan
+from scenario_runner.processes import progress
 
 # Takes the uid of a resource and its next piece, valid during the call; one resource comes after the other.
 Receive: TypeAlias = Callable[[str, memoryview], None]

@@ -18,12 +18,13 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from scenario_runner import log, progress
-from scenario_runner.content_cache import KINDS, bound, default_cache_dir, is_trusted, read_own, replace_own, touch
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError
-from scenario_runner.files.source import check_existing_folder, reason_of
+from scenario_runner.errors import DeviceError, FileError, PipelineCacheMissError, UnsupportedError, log
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.cache_folder import KINDS, bound, default_cache_dir, is_trusted, read_own, replace_own, touch
+from scenario_runner.files.sandbox import check_existing_folder
 from scenario_runner.plan.plan import Plan
+from scenario_runner.processes import progress
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.driver_cache import Creation, DriverCache, feedback_required
 from scenario_runner.vulkan.physical_device import PhysicalDevice

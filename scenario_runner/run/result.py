@@ -8,19 +8,18 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from scenario_runner import progress
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import close_match, counted, listed
 from scenario_runner.files.npy import composed
-from scenario_runner.formats import ML_DTYPES, Format, ml_dtype
-from scenario_runner.kinds import load
+from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.resources import with_inputs
+from scenario_runner.processes import progress
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
-from scenario_runner.scenario.model_base import close_match, listed
-from scenario_runner.text import counted
+from scenario_runner.scenario.kinds import load
 from scenario_runner.vulkan.execute import RunOptions
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     def _repr_html_(self) -> str:
         """Show the arrays in a notebook."""
-        return str(load("viewing.notebook:result_html")(self, self._plan))
+        return str(load("run.result_html:result_html")(self, self._plan))
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)

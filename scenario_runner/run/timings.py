@@ -5,10 +5,10 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
-from scenario_runner import log
-from scenario_runner.kinds import MEASURED
+from scenario_runner.errors import log
 from scenario_runner.plan.plan import Plan
-from scenario_runner.progress import PHASES, Clock
+from scenario_runner.processes.progress import PHASES, Clock
+from scenario_runner.scenario.kinds import MEASURED
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibration_required
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenario_runner.kinds import lazy_names
+from scenario_runner.scenario.kinds import lazy_names
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.commands import *  # noqa: F403
+    from scenario_runner.scenario.entries import *  # noqa: F403
     from scenario_runner.scenario.loader import *  # noqa: F403
-    from scenario_runner.scenario.model import *  # noqa: F403
+    from scenario_runner.scenario.resources import *  # noqa: F403
     from scenario_runner.scenario.scenario import *  # noqa: F403
     from scenario_runner.scenario.schema import *  # noqa: F403
     from scenario_runner.scenario.shaders import *  # noqa: F403
-    from scenario_runner.scenario.storage import *  # noqa: F403
 
 _NAMES = {
     "scenario": ("Scenario",),
     "loader": ("from_dict", "load", "loads"),
-    "model": ("Command", "Model", "Resource"),
-    "storage": (
+    "entries": ("Command", "Model", "Resource"),
+    "resources": (
         *("Buffer", "Image", "MemoryGroup", "RawData", "Tensor"),
         *("BufferBarrier", "ImageBarrier", "MemoryBarrier", "TensorBarrier", "SubresourceRange"),
     ),

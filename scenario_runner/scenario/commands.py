@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from scenario_runner.diagnostics import Diagnostic, error, warning
-from scenario_runner.scenario.model import (
+from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.scenario.entries import (
     STORAGE,
     U32,
     Command,
@@ -23,6 +23,7 @@ from scenario_runner.scenario.model import (
     resource_of_kind,
     wrong,
 )
+from scenario_runner.scenario.resources import Image
 from scenario_runner.scenario.shaders import (
     RAW_DATA,
     SHADER,
@@ -32,7 +33,6 @@ from scenario_runner.scenario.shaders import (
     target_contradictions,
     wrong_stage,
 )
-from scenario_runner.scenario.storage import Image
 
 DescriptorType = Literal[
     "VK_DESCRIPTOR_TYPE_AUTO",

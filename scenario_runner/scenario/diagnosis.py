@@ -14,23 +14,22 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from scenario_runner.diagnostics import Diagnostic, escape, warning
 from scenario_runner.errors import ScenarioError
-from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
-from scenario_runner.scenario.model import Model, model_of
-from scenario_runner.scenario.model_base import (
+from scenario_runner.errors.diagnostic import Diagnostic, escape, warning
+from scenario_runner.errors.text import close_match, listed
+from scenario_runner.scenario.entries import Model, model_of
+from scenario_runner.scenario.json_model import (
     OTHER_NAMES,
     ModelBase,
     at,
-    close_match,
     details_of,
     findings,
-    listed,
     name_of,
     part_of,
     shown,
     unknown_key,
 )
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, with_article
 
 _ROOT = ("resources", "commands")

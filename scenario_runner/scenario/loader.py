@@ -9,20 +9,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scenario_runner.diagnostics import Diagnostic, error, warning
-from scenario_runner.errors import ScenarioError, UsageError
-from scenario_runner.files.source import (
+from scenario_runner.errors import ScenarioError, UsageError, read_error
+from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.files.input import (
     LOWERING_HELP,
     MAX_SCENARIO_BYTES,
     MODEL_EXTENSIONS,
     ParameterizedFile,
     framework_file,
     is_stream,
-    read_error,
     read_file,
 )
-from scenario_runner.kinds import COMMANDS, RESOURCES, Kind
-from scenario_runner.scenario.model import model_of
+from scenario_runner.scenario.entries import model_of
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.parameters import is_value, replaced, unset, unused, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
 
@@ -169,7 +168,7 @@ class _Reading:
         entries = tree.get(name, [])
         models, keys, before = self.models[name], self.keys[name], len(self.problems)
         if not isinstance(entries, list):
-            from scenario_runner.scenario.model_base import at, shown
+            from scenario_runner.scenario.json_model import at, shown
 
             self.problems.append(at((name,), f"expected an array, got {shown(entries)}"))
             return

@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.text import close_names, did_you_mean
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import close_names, did_you_mean
 
 _USE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z_0-9]*)\}")
 # In JSON a quote inside of a string is escaped; a string before a colon is a key.

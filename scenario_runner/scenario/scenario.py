@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.diagnostics import Diagnostic, error, warning
 from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
-from scenario_runner.kinds import COMMANDS, RESOURCES, load
-from scenario_runner.scenario.model import Command, Resource
-from scenario_runner.scenario.model_base import close_match
+from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.errors.text import close_match
+from scenario_runner.scenario.entries import Command, Resource
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, load
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.syntax import Places
@@ -141,7 +141,7 @@ class Scenario:
 
     def _repr_html_(self) -> str:
         """Show the entries in a notebook."""
-        return str(load("viewing.notebook:scenario_html")(self))
+        return str(load("scenario.scenario_html:scenario_html")(self))
 
     def to_json(self) -> str:
         """The text of a file that says the same in the folder ``base_dir``.

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from scenario_runner.kinds import COMMANDS, RESOURCES, Kind, load
-from scenario_runner.scenario.model import Model
+from scenario_runner.scenario.entries import Model
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind, load
 
 _TEMPLATE = "#/$defs/{model}"
 _FURTHER = {"deprecated": True, "description": "No key of this object: it has no effect, or it is misspelt."}

@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.scenario.contents import RequiredContent, RequiredSource, ShaderText, finite_number
-from scenario_runner.scenario.model import (
+from scenario_runner.errors.diagnostic import Diagnostic, error
+from scenario_runner.scenario.entries import (
     U32,
     Model,
     Reference,
@@ -20,6 +19,7 @@ from scenario_runner.scenario.model import (
     repeated,
     resource_of_kind,
 )
+from scenario_runner.scenario.inline_contents import RequiredContent, RequiredSource, ShaderText, finite_number
 
 SHADER = frozenset({"shader"})
 RAW_DATA = frozenset({"raw_data"})

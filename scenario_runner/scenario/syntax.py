@@ -13,7 +13,7 @@ from functools import partial
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
 from typing import Any, NamedTuple, NoReturn
 
-from scenario_runner.diagnostics import Diagnostic, escape
+from scenario_runner.errors.diagnostic import Diagnostic, escape
 
 # Arrays and objects inside one another; a scenario needs fewer than ten.
 MAX_DEPTH = 64

@@ -10,16 +10,15 @@ from contextlib import ExitStack
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from scenario_runner.byte_data import array_of
 from scenario_runner.errors import ScenarioError
+from scenario_runner.files.byte_data import array_of
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
-from scenario_runner.formats import Format, find_format
-from scenario_runner.scenario.model import Model, Resource
+from scenario_runner.files.vk_formats import Format, find_format
+from scenario_runner.scenario.entries import Model, Resource
 
 if TYPE_CHECKING:
     import numpy
-
 
 _SHADER_EXTENSIONS = {"compute": ".comp", "vertex": ".vert", "fragment": ".frag"}
 

@@ -1,9 +1,1 @@
-"""Source to SPIR-V: GLSL and HLSL through external compilers, with a cache keyed by content.
-
-A run whose shaders are all in the cache starts no process, and imports nothing that could.
-"""
-
-from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
-from scenario_runner.shaders.source import CompileRequest
-
-__all__ = ["CompileRequest", "Compiled", "compile_all", "compile_each"]
+"""Shaders: GLSL and HLSL compiled to SPIR-V, with a cache keyed by content, and the reading of SPIR-V modules."""

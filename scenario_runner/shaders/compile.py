@@ -1,7 +1,8 @@
 """Compile many shaders at once: each different text once, none that the cache has, the others in parallel.
 
 Compilers run for many shaders in one process where they allow it, else for one each. A shader that a batch did not
-compile is compiled alone by the preferred compiler, whose messages become a problem (see `shaders.messages`).
+compile is compiled alone by the preferred compiler, whose messages become a problem
+(see `shaders.compilers.compile_problems`).
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from scenario_runner import system_limits, temporary
-from scenario_runner.arm_glslc import install_line
-from scenario_runner.content_cache import ContentCache
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError, error_of
-from scenario_runner.shaders.compilers import OUTPUT_NAME, SOURCE_NAME, Compiler, dxc_install_line
-from scenario_runner.shaders.discovery import able_compilers, check_request, find_compilers, names
+from scenario_runner.errors.arm_glslc import install_line
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.cache_folder import ContentCache
+from scenario_runner.processes import system_limits, temporary
+from scenario_runner.shaders.compilers.search import able_compilers, check_request, find_compilers, names
+from scenario_runner.shaders.compilers.table import OUTPUT_NAME, SOURCE_NAME, Compiler, dxc_install_line
 from scenario_runner.shaders.source import CompileRequest, ShaderSource, assemble, parse_build_options
 
 if TYPE_CHECKING:
-    from scenario_runner.program import Processes, ProgramResult
+    from scenario_runner.processes.programs import Processes, ProgramResult
 
 COMPILE_TIMEOUT_S = 60.0
 BATCH_TIMEOUT_S = 10.0  # a shader that needs longer is compiled alone, with a time limit of its own
@@ -158,7 +159,7 @@ def compile_missing(
     missing = [job for job in prepared if job.result is None]
     if not missing:
         return
-    from scenario_runner.program import Processes, work_off
+    from scenario_runner.processes.programs import Processes, work_off
 
     processes = Processes()
     count = processes_at_once or system_limits.processors()
@@ -253,7 +254,7 @@ def _compile_with(
 
 def _problem(job: Job, compiler: Compiler, output: str) -> Diagnostic:
     """The errors of which a compiler wrote."""
-    from scenario_runner.shaders.messages import compile_problem
+    from scenario_runner.shaders.compilers.compile_problems import compile_problem
 
     return compile_problem(job.source, output, compiler.style)
 
@@ -261,7 +262,7 @@ def _problem(job: Job, compiler: Compiler, output: str) -> Diagnostic:
 def _log_warnings(job: Job, compiler: Compiler, output: str) -> None:
     """Log the messages about a shader that was compiled, where there is a warning among them."""
     if "WARNING:" in output or "warning:" in output:
-        from scenario_runner.shaders.messages import log_warnings
+        from scenario_runner.shaders.compilers.compile_problems import log_warnings
 
         log_warnings(job.source, output, compiler.style)
 

@@ -15,9 +15,10 @@ import re
 import shlex
 from typing import Literal, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import FileError, SandboxError, ScenarioError, error_of
-from scenario_runner.files.source import CODE, SourceFile, check_path, file_error, is_confined
+from scenario_runner.errors import FileError, SandboxError, ScenarioError, error_of, file_error
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.input import SourceFile
+from scenario_runner.files.sandbox import CODE, check_path, is_confined
 
 _EXPECTED = "-DNAME, -DNAME=VALUE, -UNAME, -I DIR, -O, -O0 to -O3, -Os, -g or -g0"
 _LEVELS = {"-O": "s", "-O0": "0", "-O1": "1", "-O2": "2", "-O3": "3", "-Os": "s"}

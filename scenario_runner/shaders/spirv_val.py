@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from scenario_runner.content_cache import ContentCache, program_version
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import LimitError, SpirvError
-from scenario_runner.program import Processes, work_off
-from scenario_runner.shaders.discovery import OFF, VALIDATOR_VARIABLE, Validator, find_validator
-from scenario_runner.spirv import Module, read_module
-from scenario_runner.temporary import temporary_folder
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.version import program_version
+from scenario_runner.files.cache_folder import ContentCache
+from scenario_runner.processes.programs import Processes, work_off
+from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, Validator, find_validator
+from scenario_runner.shaders.spirv import Module, read_module
 
 TIMEOUT_S = 30.0
 # The newest environment that all versions since 2022 know: it takes every version of SPIR-V that Vulkan has. What a

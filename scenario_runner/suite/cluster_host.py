@@ -17,17 +17,16 @@ from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple, NoReturn
 
-from scenario_runner import version
-from scenario_runner.content_cache import bound, default_cache_dir, distrust, replace_own
-from scenario_runner.errors import NoDeviceError, ScenarioRunnerError
-from scenario_runner.files.source import reason_of
+from scenario_runner.errors import NoDeviceError, ScenarioRunnerError, version
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.cache_folder import bound, default_cache_dir, distrust, replace_own
+from scenario_runner.processes.jobs import Device, WorkerOptions
+from scenario_runner.processes.temporary import temporary_folder
+from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.hashes import file_hash, files_of, program_hash, texts_of
+from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.problems import refuse
-from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.running.options import Device, WorkerOptions
-from scenario_runner.suite.running.workers import Workers
 from scenario_runner.suite.verdicts import Expected
-from scenario_runner.temporary import temporary_folder
 
 KIND: Final = "contents"
 HOST_CANNOT_KEEP_FILES: Final = "SR-CLUSTER-008"

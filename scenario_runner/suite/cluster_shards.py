@@ -11,15 +11,14 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner import version
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors import ScenarioRunnerError, version
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.output import OutputFile
+from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.suite import cluster_host as host
 from scenario_runner.suite.cluster_host import SentItem, sent_item
+from scenario_runner.suite.outcomes import Item, Result
 from scenario_runner.suite.problems import refuse
-from scenario_runner.suite.records import Item, Result
-from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.verdicts import Expected
 
 if TYPE_CHECKING:

@@ -18,22 +18,21 @@ from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError, error_of
-from scenario_runner.files.source import read_file
-from scenario_runner.log import silence
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.log import silence
+from scenario_runner.files.input import read_file
+from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.suite import cluster_host as remote
 from scenario_runner.suite.cluster_host import HOST_CANNOT_KEEP_FILES
 from scenario_runner.suite.cluster_shards import MOST_LOSSES, Failure, Host, Message, Shards, Suite, next_size
 from scenario_runner.suite.hashes import program_hash
+from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.running.options import Device, WorkerOptions
 from scenario_runner.suite.verdicts import Expected
 
 if TYPE_CHECKING:
     from distributed import Client
-
 
 _LOCAL: Final = "local:"
 _CONNECT_S: Final = 20

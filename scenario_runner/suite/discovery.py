@@ -12,14 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import UsageError
-from scenario_runner.files.source import ParameterizedFile, is_model, is_stream, read_file, reason_of
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import close_files_help, reason_of
+from scenario_runner.files.input import ParameterizedFile, is_model, is_stream, read_file
 from scenario_runner.scenario.parameters import as_options
-from scenario_runner.suite.parameters import FILES_KEPT, file_text, values_of_scenario, variants
+from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
+from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.records import Item
-from scenario_runner.text import close_files_help
 
 SUITE_FILE: Final = "suite.json"
 """The name of a file with defaults for the items in its folder and below."""

@@ -19,7 +19,9 @@ from typing import Final
 
 import numpy
 
-from scenario_runner.elements import Array
+from scenario_runner.compare.metrics import pairs_of, verdict
+from scenario_runner.compare.tosa_rules import judge
+from scenario_runner.compare.wrong_elements import BITWISE, Mismatch, Rule, compare
 from scenario_runner.errors import (
     DeviceError,
     ExpectationError,
@@ -29,25 +31,22 @@ from scenario_runner.errors import (
     ScenarioRunnerError,
     UnsupportedError,
 )
+from scenario_runner.errors.text import close_names, counted, did_you_mean, distinct, share_of
+from scenario_runner.files.elements import Array
 from scenario_runner.plan.plan import FramePlan, Plan
+from scenario_runner.processes.worker import Runners
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import SUITE_FILE
-from scenario_runner.suite.expectations.model import METRICS, Needs
-from scenario_runner.suite.expectations.models import scenario_of
-from scenario_runner.suite.expectations.outputs import outputs_of_plan
+from scenario_runner.suite.expectations.format import METRICS, Needs
+from scenario_runner.suite.expectations.outputs import outputs_of_plan, scenario_of
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
-from scenario_runner.suite.records import BAD, EvaluationOptions, Item, Outcome, OutputCheck, Status
-from scenario_runner.suite.running.worker import Runners
-from scenario_runner.suite.tolerance.elements import BITWISE, Mismatch, Rule, compare
-from scenario_runner.suite.tolerance.metrics import pairs_of, verdict
-from scenario_runner.suite.tolerance.tosa import judge
-from scenario_runner.text import close_names, counted, did_you_mean, distinct, share_of
+from scenario_runner.suite.outcomes import BAD, EvaluationOptions, Item, Outcome, OutputCheck, Status
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
+from scenario_runner.vulkan.capabilities import lacks_capability, lacks_feature
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.requirements import lacks_capability, lacks_feature
 
 _MOST_PRINTED: Final = 1000
 
@@ -101,7 +100,7 @@ class ItemRun(Sink):
         """Convert a model for the errors of that. Raises ExpectationError without the model."""
         if not os.path.isfile(model):
             raise ExpectationError(self.expectations.problem("SR-EXPECT-007", "/convert", f"{model}: is no file"))
-        from scenario_runner.conversion.convert import convert  # a fifth of a worker's start, for few items
+        from scenario_runner.tosa.conversion import convert  # a fifth of a worker's start, for few items
 
         convert(model)
 

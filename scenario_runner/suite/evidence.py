@@ -12,17 +12,16 @@ from typing import Final
 
 import numpy
 
-from scenario_runner.elements import Array
+from scenario_runner.compare.differences import error_map
+from scenario_runner.compare.planes import Plane
+from scenario_runner.compare.wrong_elements import compare, element_errors
+from scenario_runner.files.elements import Array
 from scenario_runner.files.npy import write_npy
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.suite.expectations.outputs import extension_of, write_output
 from scenario_runner.suite.expectations.validation import Bound
-from scenario_runner.suite.tolerance.elements import compare, element_errors
-from scenario_runner.suite.tolerance.planes import Plane
-from scenario_runner.viewing.content import Content, has_colors
-from scenario_runner.viewing.difference import error_map
-from scenario_runner.viewing.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
-from scenario_runner.viewing.reading import is_decodable
+from scenario_runner.view.contents import Content, has_colors, is_decodable
+from scenario_runner.view.picture import IGNORED_COLOR, heat, picture_of, shrunk, value_range, write_picture
 
 _LONGEST_NAME: Final = 120
 _SHOWN: Final = ("expected", "actual", "error", "expected_array", "actual_array")  # in this order

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.files.source import is_model, read_file
+from scenario_runner.files.input import is_model, read_file
 from scenario_runner.scenario.parameters import replaced
 from scenario_runner.scenario.syntax import declared_files
 from scenario_runner.suite.discovery import MODEL_KEYS, expected_folder, inputs_folder
-from scenario_runner.suite.records import Hashes, Item
+from scenario_runner.suite.outcomes import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
 READ_KEYS: Final = ("mask", "expected", "bounds", "convert")

@@ -21,14 +21,13 @@ from functools import cache, partial
 from socket import gethostname
 from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple
 
-from scenario_runner import version
-from scenario_runner.errors import FileError
-from scenario_runner.files.source import MAX_BYTES, is_stream, reason_of
+from scenario_runner.errors import FileError, version
+from scenario_runner.errors.text import close_files_help, counted, reason_of
+from scenario_runner.files.input import MAX_BYTES, is_stream
+from scenario_runner.suite.outcomes import Outcome, Result
 from scenario_runner.suite.problems import SuiteProblems, refuse
-from scenario_runner.suite.records import Outcome, Result
-from scenario_runner.suite.reports.text import Repeat
+from scenario_runner.suite.reports.summary import Repeat
 from scenario_runner.suite.verdicts import Row, is_verdict, not_run
-from scenario_runner.text import close_files_help, counted
 
 try:
     import fcntl

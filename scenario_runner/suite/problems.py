@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
-from scenario_runner.diagnostics import Diagnostic, Severity
 from scenario_runner.errors import ScenarioRunnerError, error_of
+from scenario_runner.errors.diagnostic import Diagnostic, Severity
 
 
 class SuiteProblems:

@@ -8,20 +8,20 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.elements import ELEMENTS, Element, decoded
+from scenario_runner.compare.planes import planes_of
 from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioRunnerError, UnsupportedError, error_of
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.elements import ELEMENTS, Element, decoded
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.sources import ArraySource
+from scenario_runner.processes.worker import Runners
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import ItemRun, Refused, check_output, error_codes, of_error
 from scenario_runner.suite.expectations.outputs import Output, can_hold, extension_of, write_output
 from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import Bound, bind_output
 from scenario_runner.suite.hashes import inputs_of
-from scenario_runner.suite.records import Item, Outcome, OutputCheck
-from scenario_runner.suite.running.worker import Runners
-from scenario_runner.suite.tolerance.planes import planes_of
+from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck
 
 
 class Change(NamedTuple):

@@ -24,11 +24,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from scenario_runner import errors, log, system_limits
-from scenario_runner.system_packages import install_here
-from scenario_runner.vulkan import ffi, loader
+from scenario_runner import errors
+from scenario_runner.errors import log
+from scenario_runner.errors.installation import install_here
+from scenario_runner.processes import system_limits
+from scenario_runner.vulkan import ffi, vulkan_loader
 from scenario_runner.vulkan import layers as layer_list
 from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.layers import (
     OF_ML_LAYERS,
     VALIDATION_LAYER,
@@ -38,7 +41,9 @@ from scenario_runner.vulkan.layers import (
     validation_structs,
     with_place,
 )
-from scenario_runner.vulkan.loader import (
+from scenario_runner.vulkan.physical_device import PhysicalDevice, chain_of
+from scenario_runner.vulkan.structs import chain, enumerated, new
+from scenario_runner.vulkan.vulkan_loader import (
     API_1_2,
     API_1_4,
     Functions,
@@ -48,9 +53,6 @@ from scenario_runner.vulkan.loader import (
     type_source,
     version_text,
 )
-from scenario_runner.vulkan.physical_device import PhysicalDevice, chain_of
-from scenario_runner.vulkan.requirements import Enabled
-from scenario_runner.vulkan.structs import chain, enumerated, new
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.printf import Printer
@@ -97,9 +99,10 @@ class Instance:
         self.printer = printer
         self.layers = tuple(layers)
         self._stack = ExitStack()
-        if loader.loader_version() < API_1_2:
+        if vulkan_loader.loader_version() < API_1_2:
             raise errors.NoDeviceError(
-                f"the Vulkan loader supports version {version_text(loader.loader_version())}; 1.2 or newer is needed",
+                f"the Vulkan loader supports version {version_text(vulkan_loader.loader_version())}; "
+                "1.2 or newer is needed",
                 help="install a newer Vulkan loader",
             )
         names = list(layers)
@@ -120,7 +123,7 @@ class Instance:
             extensions.append(_PORTABILITY)
         messenger = self._messenger_info() if has_validation_layer else None
         self.handle: Any = self._create(names, extensions, messenger)
-        self.fn = Functions(loader.instance_function, self.handle)
+        self.fn = Functions(vulkan_loader.instance_function, self.handle)
         self._stack.callback(self.fn.vkDestroyInstance, self.handle, ffi.NULL)
         try:
             if messenger is not None:
@@ -155,7 +158,7 @@ class Instance:
             chain(info, *validation_structs(bool(self.validation), hazards=hazards, printf=printer is not None))
         handle = ffi.new("VkInstance*")
         with nullcontext() if printer is None else printer.settings():
-            code = loader.load().vkCreateInstance(info, ffi.NULL, handle)
+            code = vulkan_loader.load().vkCreateInstance(info, ffi.NULL, handle)
         if code < 0:
             raise (errors.NoDeviceError if code in (-3, -9) else error_class(code))(
                 f"vkCreateInstance failed with {result_name(code)}"
@@ -357,7 +360,7 @@ class Device:
             instance.fn.vkCreateDevice(physical.handle, info, ffi.NULL, handle), "vkCreateDevice", repr(physical.name)
         )
         self.handle: Any = handle[0]
-        self.fn = Functions(loader.device_function, self.handle)
+        self.fn = Functions(vulkan_loader.device_function, self.handle)
         self._stack.callback(self.fn.vkDestroyDevice, self.handle, ffi.NULL)
         queue = ffi.new("VkQueue*")
         self.fn.vkGetDeviceQueue(self.handle, family, 0, queue)

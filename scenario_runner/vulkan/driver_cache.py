@@ -19,14 +19,15 @@ from collections.abc import Callable, Collection, Hashable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from scenario_runner import errors, log
+from scenario_runner import errors
+from scenario_runner.errors import log
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.loader import API_1_3, check
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.requirements import Enabled
 from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 
 _FEEDBACK = "VK_EXT_pipeline_creation_feedback"
 

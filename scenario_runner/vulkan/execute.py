@@ -7,9 +7,11 @@ from contextlib import ExitStack, closing, nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner import errors, log, progress
-from scenario_runner.kinds import load
+from scenario_runner import errors
+from scenario_runner.errors import log
 from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.processes import progress
+from scenario_runner.scenario.kinds import load
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, Kept
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY

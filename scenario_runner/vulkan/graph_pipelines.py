@@ -16,20 +16,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar, Final, NamedTuple
 
-from scenario_runner import errors, system_limits
+from scenario_runner import errors
+from scenario_runner.errors.text import one_line
+from scenario_runner.plan.graph_records import GraphConstantPlan, GraphPipelinePlan
 from scenario_runner.plan.sources import in_memory
-from scenario_runner.plan.special_records import GraphConstantPlan, GraphPipelinePlan
-from scenario_runner.text import one_line
+from scenario_runner.processes import system_limits
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import Allocation, allocate, choose_type
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache, create_pipeline, create_shader_module
-from scenario_runner.vulkan.requirements import Enabled
 from scenario_runner.vulkan.structs import chain, enumerated, new
 from scenario_runner.vulkan.tensors import describe, settled
+from scenario_runner.vulkan.vulkan_loader import check
 
 NEURAL_EXTENSION: Final = "VK_ARM_data_graph_neural_accelerator_statistics"
 _NEURAL_FEATURE: Final = (

@@ -8,17 +8,17 @@ from contextlib import ExitStack
 from typing import Any, Literal, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.formats import format_of_value
+from scenario_runner.errors.diagnostic import Diagnostic, error
+from scenario_runner.files.vk_formats import format_of_value
+from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.records import ImageLayout
-from scenario_runner.plan.special_records import ImagePlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
-from scenario_runner.vulkan.loader import API_1_3, check
 from scenario_runner.vulkan.memory import Needs, allocate_local
 from scenario_runner.vulkan.physical_device import CORE
 from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.vulkan_loader import API_1_3, check
 
 Tiling = Literal["OPTIMAL", "LINEAR"]
 

@@ -9,12 +9,12 @@ from itertools import permutations
 from typing import Any
 
 from scenario_runner import errors
-from scenario_runner.byte_data import overlap
-from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.formats import ADDRESS_MODES, BORDER_COLORS, FILTERS
+from scenario_runner.errors.diagnostic import Diagnostic, error
+from scenario_runner.files.byte_data import overlap
+from scenario_runner.files.vk_formats import ADDRESS_MODES, BORDER_COLORS, FILTERS
+from scenario_runner.plan.image_records import ImagePlan, SamplerPlan
 from scenario_runner.plan.plan import memory_groups
 from scenario_runner.plan.records import Descriptor, ImageBarrier, ImageLayout, ImagePart
-from scenario_runner.plan.special_records import ImagePlan, SamplerPlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import EVERYTHING, Device
@@ -36,10 +36,10 @@ from scenario_runner.vulkan.image_support import (
     usage_flags,
 )
 from scenario_runner.vulkan.layers import GRAPH_LAYER
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import Allocation, align
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.vulkan_loader import check
 
 
 def create_images(

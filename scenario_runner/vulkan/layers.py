@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Any
 
-from scenario_runner.vulkan import ffi, loader
+from scenario_runner.vulkan import ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.structs import enumerated, new
 
@@ -107,9 +107,9 @@ def unknown_layers(named: str, available: Collection[str]) -> str:
 
 def available_layers() -> list[tuple[str, str, str]]:
     """Name, implementation version and description of each layer that the loader finds."""
-    loader.load()
+    vulkan_loader.load()
     name = "vkEnumerateInstanceLayerProperties"
-    layers = enumerated("VkLayerProperties", name, loader.instance_function(ffi.NULL, name))
+    layers = enumerated("VkLayerProperties", name, vulkan_loader.instance_function(ffi.NULL, name))
     return [
         (
             ffi.string(layer.layerName).decode(),
@@ -125,7 +125,7 @@ def has_instance_extension(name: str, layer: str | None = None) -> bool:
     does."""
     call = "vkEnumerateInstanceExtensionProperties"
     of = ffi.NULL if layer is None else ffi.new("char[]", layer.encode())
-    properties = enumerated("VkExtensionProperties", call, loader.instance_function(ffi.NULL, call), of)
+    properties = enumerated("VkExtensionProperties", call, vulkan_loader.instance_function(ffi.NULL, call), of)
     return any(ffi.string(extension.extensionName) == name.encode() for extension in properties)
 
 

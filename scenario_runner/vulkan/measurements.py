@@ -25,17 +25,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
-from scenario_runner import progress
 from scenario_runner.errors import DeviceError, UnsupportedError
-from scenario_runner.kinds import MEASURED
 from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.processes import progress
+from scenario_runner.scenario.kinds import MEASURED
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
+from scenario_runner.vulkan.capabilities import Enabled
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.requirements import Enabled
 from scenario_runner.vulkan.structs import enumerated, new
+from scenario_runner.vulkan.vulkan_loader import check
 
 _CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 # The clock of time.perf_counter_ns, where the system has clocks of POSIX.

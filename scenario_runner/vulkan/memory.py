@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.system_limits import control_groups
-from scenario_runner.text import size_in_units
+from scenario_runner.errors.text import size_in_units
+from scenario_runner.processes.system_limits import control_groups
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.loader import check, error_class, result_name
 from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.vulkan_loader import check, error_class, result_name
 
 _MEMINFO = "/proc/meminfo"
 _MADV_POPULATE_WRITE = 23  # Linux 5.14

@@ -14,7 +14,8 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Literal
 
 from scenario_runner import errors
-from scenario_runner.vulkan import ffi, loader
+from scenario_runner.vulkan import ffi, vulkan_loader
+from scenario_runner.vulkan.capabilities import reason_against
 from scenario_runner.vulkan.device import Checks, Instance
 from scenario_runner.vulkan.layers import (
     FILES,
@@ -26,9 +27,8 @@ from scenario_runner.vulkan.layers import (
     package_folder,
     with_environment,
 )
-from scenario_runner.vulkan.loader import API_1_3
 from scenario_runner.vulkan.physical_device import PhysicalDevice
-from scenario_runner.vulkan.requirements import reason_against
+from scenario_runner.vulkan.vulkan_loader import API_1_3
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.printf import Printer
@@ -104,7 +104,7 @@ def _search_path(deployed: str) -> Iterator[None]:
                 library = ffi.dlopen(os.path.join(deployed, "lib", f"lib{file}.so"))
                 stack.callback(ffi.dlclose, library)
         name, others = "VK_ADD_LAYER_PATH", os.environ.get("VK_ADD_LAYER_PATH")
-        if os.environ.get("VK_LAYER_PATH") or loader.loader_version() < _ADD_LAYER_PATH_SINCE:
+        if os.environ.get("VK_LAYER_PATH") or vulkan_loader.loader_version() < _ADD_LAYER_PATH_SINCE:
             standard = [os.path.join(base, "vulkan", "explicit_layer.d") for base in _STANDARD_FOLDERS]
             name, others = "VK_LAYER_PATH", os.environ.get("VK_LAYER_PATH") or os.pathsep.join(standard)
         folder = os.path.dirname(manifest_path(deployed, GRAPH_LAYER))

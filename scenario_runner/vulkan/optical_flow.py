@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic, error
-from scenario_runner.formats import all_formats, format_of_value
+from scenario_runner.errors.diagnostic import Diagnostic, error
+from scenario_runner.files.vk_formats import all_formats, format_of_value
+from scenario_runner.plan.graph_records import Connection, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.plan.plan import Plan
-from scenario_runner.plan.special_records import Connection, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.graph_pipelines import DataGraph
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache
 from scenario_runner.vulkan.structs import chain, enumerated, new
+from scenario_runner.vulkan.vulkan_loader import check
 
 IMAGE_USAGES: Final[dict[Connection, int]] = {
     "input": vk.DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_INPUT_BIT_ARM,

@@ -11,15 +11,15 @@ from typing import Any, Final, NamedTuple
 
 from scenario_runner import errors
 from scenario_runner.errors import UsageError
-from scenario_runner.system_packages import install_here
-from scenario_runner.text import close_names, did_you_mean
-from scenario_runner.vulkan import ffi, loader
+from scenario_runner.errors.installation import install_here
+from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.vulkan import ffi, vulkan_loader
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES, ROLLED_UP
 from scenario_runner.vulkan.layers import present_layers
-from scenario_runner.vulkan.loader import API_1_2, Functions, version_text
 from scenario_runner.vulkan.structs import chain, enumerated, new
+from scenario_runner.vulkan.vulkan_loader import API_1_2, Functions, version_text
 
 CORE = "VkPhysicalDeviceFeatures"
 _HEADER_WORDS = 4  # sType, padding, pNext
@@ -247,7 +247,7 @@ class PhysicalDevice:
     def library(self) -> str | None:
         """The file that its commands are in: of its driver, or of a layer that they go through. None where that is not
         known; so it is before a device of it has been opened."""
-        return None if self.command is None else loader.library_of(self.command)
+        return None if self.command is None else vulkan_loader.library_of(self.command)
 
     @cached_property
     def memory_heaps(self) -> list[int]:

@@ -15,18 +15,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from scenario_runner import errors, progress
+from scenario_runner import errors
 from scenario_runner.plan.records import DescriptorList, LayoutBinding, PipelinePlan
+from scenario_runner.processes import progress
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, Kept
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.physical_device import Feature
 from scenario_runner.vulkan.resources import Resource
 from scenario_runner.vulkan.structs import chain, new
+from scenario_runner.vulkan.vulkan_loader import check
 
 if TYPE_CHECKING:
-    from scenario_runner.plan.special_records import GraphicsPipelinePlan, ShaderStagePlan
+    from scenario_runner.plan.image_records import GraphicsPipelinePlan, ShaderStagePlan
 
 # A process that runs thousands of scenarios must not keep every pipeline it ever made.
 MAX_KEPT_PIPELINES = 512

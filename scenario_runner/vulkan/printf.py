@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from scenario_runner import log, temporary
-from scenario_runner.errors import FileError, UsageError
+from scenario_runner.errors import FileError, UsageError, log
+from scenario_runner.processes import temporary
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.layers import text_of, with_environment
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from scenario_runner.plan.graph_records import OpticalFlowDispatch
+from scenario_runner.plan.image_records import Draw, Target
 from scenario_runner.plan.plan import Barrier
-from scenario_runner.plan.special_records import Draw, OpticalFlowDispatch, Target
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import memory_barrier

@@ -13,16 +13,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.kinds import OPERATIONS, load
 from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.plan.records import Dispatch
+from scenario_runner.scenario.kinds import OPERATIONS, load
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, memory_barrier
 from scenario_runner.vulkan.layers import with_ml_emulation
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.pipeline import Pipeline
 from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.vulkan_loader import check
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.measurements import Timestamps

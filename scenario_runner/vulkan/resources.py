@@ -9,17 +9,17 @@ from math import prod
 from typing import Any
 
 from scenario_runner import errors
-from scenario_runner.diagnostics import error
-from scenario_runner.kinds import RESOURCES, load
+from scenario_runner.errors.diagnostic import error
 from scenario_runner.plan.limits import misaligned
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import BufferPlan, Descriptor
+from scenario_runner.scenario.kinds import RESOURCES, load
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import Allocation, MemoryBlocks, Needs, align, choose_type, readable_size
 from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.vulkan_loader import check
 
 
 class Resource:

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from scenario_runner.vulkan import NULL, ffi
 from scenario_runner.vulkan._generated.structures import SPELLINGS, STRUCTURES
-from scenario_runner.vulkan.loader import check, type_source
+from scenario_runner.vulkan.vulkan_loader import check, type_source
 
 _alive: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 """Objects that each structure points to; entries go with the structure."""

@@ -13,19 +13,19 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner import errors
-from scenario_runner.diagnostics import Diagnostic, error
+from scenario_runner.errors.diagnostic import Diagnostic, error
+from scenario_runner.errors.text import counted
+from scenario_runner.plan.graph_records import TensorDescription, TensorPlan
 from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import Descriptor
-from scenario_runner.plan.special_records import TensorDescription, TensorPlan
-from scenario_runner.text import counted
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
-from scenario_runner.vulkan.loader import check
 from scenario_runner.vulkan.memory import Allocation, Needs, align, allocate_local, readable_size
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.resources import WORD_SIZE_BYTES, Resource, Rows, bind_buffer, create_buffer
 from scenario_runner.vulkan.structs import new
+from scenario_runner.vulkan.vulkan_loader import check
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.images import Image

@@ -12,8 +12,9 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from scenario_runner import errors, system_limits
+from scenario_runner import errors
 from scenario_runner.plan.records import Source
+from scenario_runner.processes import system_limits
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.memory import Allocation, align, allocate, choose_type, populate

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from scenario_runner.kinds import COMMANDS, RESOURCES
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 

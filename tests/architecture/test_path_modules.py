@@ -29,27 +29,30 @@ def modules(packages: dict[str, str]) -> set[str]:
 # The modules of a small run whose plan is kept.
 RUN = modules(
     {
-        "": "arm_glslc byte_data content_cache diagnostics errors formats kinds log mixed_packages progress runner"
-        " signals system_limits system_packages temporary text",
-        "cli": "arguments messages model_options options run run_files shared_options supervisor",
-        "files": "codec npy output source",
+        "": "runner",
+        "cli": "arguments console option_groups options run run_files supervisor",
+        "errors": "arm_glslc diagnostic installation log text version",
+        "files": "byte_data cache_folder codec input npy output sandbox vk_formats",
         "plan": "destinations limits plan plan_cache records sources",
-        "run": "output_files session",
-        "shaders": "compile compilers discovery source",
-        "vulkan": "device execute layers loader memory ml_emulation physical_device pipeline recording requirements"
-        " resources structs transfer",
+        "processes": "progress signals system_limits temporary",
+        "run": "opened_device output_files",
+        "scenario": "kinds",
+        "shaders": "compile source",
+        "shaders.compilers": "search table",
+        "vulkan": "capabilities device execute layers memory ml_emulation physical_device pipeline recording"
+        " resources structs transfer vulkan_loader",
         "vulkan._generated": "constants extension_names features spirv_requirements structures",
     }
 )
 # The modules that planning and compiling need besides.
 PLANNING = modules(
     {
-        "": "program",
-        "checks": "bindings resources shaders",
-        "plan": "commands resolve resources shaders special_records",
-        "scenario": "commands contents loader model model_base parameters scenario shaders storage",
-        "spirv": "access constants declarations index interface layout module stage_interface types",
-        "spirv._generated": "enumerants opcodes",
+        "checks": "bindings entry_points",
+        "plan": "commands dispatches graph_records image_records resolve resources shader_modules",
+        "processes": "programs",
+        "scenario": "commands entries inline_contents json_model loader parameters resources scenario shaders",
+        "shaders.spirv": "access block_layout constants declarations index interface module stage_interface types",
+        "shaders.spirv._generated": "enumerants opcodes",
     }
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.content_cache import LIMIT_VARIABLE, bound, kept_files, limit_bytes
+from scenario_runner.files.cache_folder import LIMIT_VARIABLE, bound, kept_files, limit_bytes
 from tests.program import Ended, Program
 from tests.scenes import Scene, glsl
 

@@ -10,8 +10,8 @@ import pytest
 
 from scenario_runner import errors
 from scenario_runner.cli import main
-from scenario_runner.codes import CODES, FAMILIES
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, ShaderError, error_class
+from scenario_runner.errors.codes import CODES, FAMILIES
 
 PACKAGE = Path(__file__).resolve().parents[2] / "scenario_runner"
 

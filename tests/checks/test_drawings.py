@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.doctor import gather
+from scenario_runner.doctor.machine_report import gather
 from scenario_runner.plan.resolve import resolve
-from scenario_runner.reported_device import ReportedDevice
+from scenario_runner.run.reported_device import ReportedDevice
 from scenario_runner.scenario import load
-from scenario_runner.vulkan.requirements import enabled_for
+from scenario_runner.vulkan.capabilities import enabled_for
 from tests.drawings import COMMAND, FRAGMENT, VERTEX, drawing, found, image
 from tests.scenes import Scene, assemble, kernel
 

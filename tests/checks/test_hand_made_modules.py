@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.shaders.discovery import OFF
-from scenario_runner.shaders.discovery import VALIDATOR_VARIABLE as VARIABLE
-from scenario_runner.spirv import read_module
+from scenario_runner.shaders.compilers.search import OFF
+from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE as VARIABLE
+from scenario_runner.shaders.spirv import read_module
 from scenario_runner.validation import validate_file
 from tests.scenes import Scene, assemble, glsl, kernel
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy
 import pytest
 
-from scenario_runner.conversion.converter import find_converter
+from scenario_runner.tosa.model_converter import find_converter
 from tests.program import Program
 
 X = numpy.random.default_rng(1).uniform(-1, 1, (1, 4, 3, 8)).astype("f4")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from scenario_runner.run.dump_index import DumpEntry, GrowingIndex, read_index
+from scenario_runner.run.dump_files import DumpEntry, GrowingIndex, read_index
 from tests.cli.long_run import slow_scenario, wait_until
 from tests.program import COMMAND, Program
 from tests.scenes import Scene, glsl

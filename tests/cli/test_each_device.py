@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from scenario_runner.suite.reports.matrix import Column
-from scenario_runner.suite.reports.text import SuiteInfo
+from scenario_runner.suite.reports.summary import SuiteInfo
 from tests.cli.long_run import slow_scenario, wait_until
 from tests.devices import NARROW, WIDE
 from tests.program import COMMAND, Program

@@ -10,7 +10,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, ScenarioError, ScenarioRunnerError, UnsupportedError, UsageError
-from scenario_runner.graphs.vgf_file import read_vgf
+from scenario_runner.ml.vgf_file import read_vgf
 from tests.program import Program
 
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.source import CompileRequest
 from tests.cli.long_run import SLOW, wait_until
 from tests.crash import crash_shader
 from tests.devices import NARROW, WIDE

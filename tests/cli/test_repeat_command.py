@@ -10,8 +10,8 @@ import pytest
 
 from scenario_runner.cli.options import parse
 from scenario_runner.cli.test import settle
-from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.reports.text import Repeat
+from scenario_runner.suite.outcomes import Item, Outcome, Result
+from scenario_runner.suite.reports.summary import Repeat
 from tests.cli.test_test_command import doubled, item
 from tests.program import Program
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from scenario_runner.cli.suite_display import SuiteDisplay
-from scenario_runner.suite.records import Item, Outcome, OutputCheck, Result, Status
+from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck, Result, Status
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -7,8 +7,8 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
-from scenario_runner.graphs.describe import describe
-from scenario_runner.graphs.vgf_file import read_vgf
+from scenario_runner.ml.vgf_file import read_vgf
+from scenario_runner.ml.vgf_model import describe
 from tests.gpu.ml_scenes import MODELS
 from tests.graphs.vgf_samples import model_of_two_inputs, one_segment, row
 from tests.program import Ended, run_program

@@ -6,7 +6,7 @@ import imageio.v3
 import numpy
 import pytest
 
-from scenario_runner.formats import format_named
+from scenario_runner.files.vk_formats import format_named
 from tests.image_files import write_dds
 from tests.program import Program, on_terminal
 from tests.tables import cases

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.text import one_line, visible
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import one_line, visible
 from tests.program import Program, on_terminal
 from tests.scenes import Scene
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.doctor import gather
+from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import ScenarioRunnerError, error_class
-from scenario_runner.reported_device import read_device
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.run.reported_device import read_device
 from scenario_runner.validation import Options, validate_file
 from tests.program import Program
 from tests.scenes import Scene

@@ -8,7 +8,7 @@ import pytest
 
 from scenario_runner import Scenario, from_dict
 from scenario_runner.plan.records import CompilerOptions
-from scenario_runner.shaders import compilers
+from scenario_runner.shaders.compilers import table
 from scenario_runner.validation import Options
 from tests.codes.case import Case, Codes, Input
 from tests.gpu.ml_scenes import HEAD
@@ -213,7 +213,7 @@ def hlsl_by_glslang(case: Case) -> Codes:
     case.scene.file("s.hlsl", "[numthreads(1, 1, 1)] void main() {}")
     case.scene.resource("shader", uid="s", src="s.hlsl", type="HLSL").dispatch("s", [])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilers, "DXC_PLACE", "not-installed.so")
+        patch.setattr(table, "DXC_PLACE", "not-installed.so")
         return case.validated(Options(CompilerOptions("glslangValidator")))
 
 

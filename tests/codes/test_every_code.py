@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.codes import CODES
+from scenario_runner.errors.codes import CODES
 from tests.codes.case import Case
 from tests.program import Program
 from tests.scenes import Scene

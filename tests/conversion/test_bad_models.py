@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from scenario_runner import ScenarioRunnerError, convert
-from scenario_runner.conversion import converter
-from scenario_runner.conversion.converter import VARIABLE
-from scenario_runner.conversion.source import open_source
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
-from scenario_runner.graphs.vgf_file import parse_vgf
+from scenario_runner.ml.vgf_file import parse_vgf
+from scenario_runner.tosa import model_converter
+from scenario_runner.tosa.model_converter import VARIABLE
+from scenario_runner.tosa.model_files import open_source
 from tests.conversion.models import BRANCH, BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.conversion.test_reading_models import FIXTURES, flatbuffer
 
@@ -276,7 +276,7 @@ def test_a_converter_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Damaged bytecode can make the converter loop: it has a time limit."""
     damaged = bytearray((FIXTURES / "mixed.mlirbc").read_bytes())
     damaged[410] = 0x52
-    monkeypatch.setattr(converter, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(model_converter, "TIMEOUT_S", 1.0)
     with pytest.raises(UnsupportedError, match="<memory>: the converter did not finish within 1"):
         convert(bytes(damaged))
 
@@ -306,7 +306,7 @@ def test_no_room_for_the_converters_input(monkeypatch: pytest.MonkeyPatch) -> No
     def full() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(converter, "TemporaryFile", full)
+    monkeypatch.setattr(model_converter, "TemporaryFile", full)
     with pytest.raises(UnsupportedError, match="temporary file for the converter: no space left on device") as caught:
         convert(changed().encode().replace(b"custom", b"other"))
     assert (caught.value.problems[0].code, caught.value.exit_code) == ("SR-CUSTOM-039", 6)
@@ -334,7 +334,7 @@ def fake_converter(folder: Path, program: str) -> str:
 
 def test_without_the_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shader_cache: Path) -> None:
     """Models with nothing but shaders are converted; for all others the message says what to install."""
-    monkeypatch.setattr("scenario_runner.conversion.converter.find_spec", lambda name: None)
+    monkeypatch.setattr("scenario_runner.tosa.model_converter.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert convert(changed().encode(), check=False).content
     with pytest.raises(UnsupportedError) as caught:

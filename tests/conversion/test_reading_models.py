@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from scenario_runner import ScenarioRunnerError, convert
-from scenario_runner.conversion.converter import find_converter
-from scenario_runner.conversion.model import Model
-from scenario_runner.conversion.source import open_source, parse_model
-from scenario_runner.conversion.text_model import escaped
-from scenario_runner.flatbuffers import Tables
-from scenario_runner.formats import format_named
-from scenario_runner.graphs.vgf_file import parse_vgf
+from scenario_runner.files.vk_formats import format_named
+from scenario_runner.ml.flatbuffers import Tables
+from scenario_runner.ml.vgf_file import parse_vgf
+from scenario_runner.tosa.model import Model
+from scenario_runner.tosa.model_converter import find_converter
+from scenario_runner.tosa.model_files import open_source, parse_model
+from scenario_runner.tosa.text_model import escaped
 from tests.conversion.models import GRID, add, function, shader
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from scenario_runner import Runner, convert
-from scenario_runner.graphs.vgf_file import parse_vgf, read_vgf
+from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
 from tests.conversion.models import BUFFER, GRID, TENSOR, add, attributes, custom, function, linear, shader
 from tests.program import Program
 

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from scenario_runner.custom_shader.agreement import check_shaders
-from scenario_runner.custom_shader.parsing import examine_attributes
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.tosa.attribute_parsing import examine_attributes
+from scenario_runner.tosa.shader_agreement import check_shaders
 
 SOURCE = """#version 450
 layout(local_size_x = 4) in;

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.custom_shader.attributes import PushConstant
-from scenario_runner.custom_shader.parsing import examine_attributes, parse_attributes
 from scenario_runner.errors import ScenarioError
-from scenario_runner.graphs.model import Sampler
+from scenario_runner.ml.vgf_model import Sampler
+from scenario_runner.tosa.attribute_parsing import examine_attributes, parse_attributes
+from scenario_runner.tosa.attributes import PushConstant
 from tests.custom_shader.attributes import ATTRIBUTES, SOURCE, examined, messages, resource, text_of
 
 SPIRV = Path(__file__).resolve().parents[1] / "spirv"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.custom_shader.agreement import check_shaders
-from scenario_runner.custom_shader.attributes import ValueType
-from scenario_runner.custom_shader.parsing import parse_attributes
-from scenario_runner.custom_shader.variables import laid_out
+from scenario_runner.tosa.attribute_parsing import parse_attributes
+from scenario_runner.tosa.attributes import ValueType
+from scenario_runner.tosa.shader_agreement import check_shaders
+from scenario_runner.tosa.variables import laid_out
 from tests.custom_shader.attributes import SOURCE, examined, messages, resource, text_of
 from tests.scenes import assemble, kernel
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.custom_shader.agreement import check_shaders
-from scenario_runner.custom_shader.attributes import DOMAIN
-from scenario_runner.custom_shader.parsing import Examined, examine_document, parse_attributes
-from scenario_runner.custom_shader.reading import json_schema
-from scenario_runner.custom_shader.skeleton import attributes_of_shader
 from scenario_runner.errors import ScenarioRunnerError, ShaderError, UsageError
+from scenario_runner.tosa.attribute_models import json_schema
+from scenario_runner.tosa.attribute_parsing import Examined, examine_document, parse_attributes
+from scenario_runner.tosa.attribute_skeleton import attributes_of_shader
+from scenario_runner.tosa.attributes import DOMAIN
+from scenario_runner.tosa.shader_agreement import check_shaders
 from tests.custom_shader.attributes import ATTRIBUTES, SOURCE, text_of
 
 EVERY_KIND = """#version 450

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import scenario_runner
-from scenario_runner import doctor
-from scenario_runner.doctor import gather
-from scenario_runner.kinds import COMMANDS, RESOURCES, load
+from scenario_runner.doctor import machine_report
+from scenario_runner.doctor.machine_report import gather
 from scenario_runner.scenario import loads
-from scenario_runner.scenario.storage import SPELLINGS
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, load
+from scenario_runner.scenario.resources import SPELLINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "scenario_runner"
@@ -106,7 +106,7 @@ def test_every_key_of_a_device_is_documented(report: dict[str, Any]) -> None:
 
 def test_every_finding_is_documented() -> None:
     """The list of findings has every id that the source gives one."""
-    source = Path(doctor.__file__).with_name("findings.py").read_text(encoding="utf-8")
+    source = Path(machine_report.__file__).with_name("findings.py").read_text(encoding="utf-8")
     ids = set(re.findall(r'"((?:[a-z]+-)+[a-z]+)"', source))
     ids |= {f"{who}-{what}" for who in ("driver", "layer") for what in ("crash", "hang")}
     ids |= {f"{language}-compiler-unusable" for language in ("glsl", "hlsl")}

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from scenario_runner import arm_glslc, system_packages
-from scenario_runner.doctor import gather
-from scenario_runner.doctor.findings import findings
-from scenario_runner.shaders.compilers import has_dxc_wheels
+from scenario_runner.doctor.advice import findings
+from scenario_runner.doctor.machine_report import gather
+from scenario_runner.errors import arm_glslc, installation
+from scenario_runner.shaders.compilers.table import has_dxc_wheels
 
 NO_MORE = {"named": None, "spirv_val": {"path": None, "version": None, "problem": None}}
 
@@ -35,8 +35,8 @@ def bare(report: dict[str, Any], **changed: Any) -> dict[str, dict[str, Any]]:
 
 def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Loader with driver, compilers and ML packages: whoever obeys once is not sent for more afterwards."""
-    monkeypatch.setattr(system_packages, "family_here", lambda: "debian")
-    monkeypatch.setattr(system_packages, "has_package_lists", lambda family, root: False)
+    monkeypatch.setattr(installation, "family_here", lambda: "debian")
+    monkeypatch.setattr(installation, "has_package_lists", lambda family, root: False)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     found = bare(report)
     update = "sudo apt-get update && sudo apt-get install"
@@ -63,7 +63,7 @@ def test_only_commands_without_a_superuser_are_run(report: dict[str, Any]) -> No
 
 def test_a_driver_that_is_there_is_not_advised(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a usable driver's manifest is found, the loader alone is missing."""
-    monkeypatch.setattr(system_packages, "family_here", lambda: "fedora")
+    monkeypatch.setattr(installation, "family_here", lambda: "fedora")
     assert bare(report)["loader-missing"]["fix"].endswith("dnf install vulkan-loader mesa-vulkan-drivers")
     found = bare(report, drivers=report["drivers"])
     assert found["loader-missing"]["fix"].endswith("dnf install vulkan-loader")

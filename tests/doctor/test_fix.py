@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner import arm_glslc
 from scenario_runner.cli import main
-from scenario_runner.shaders import discovery
+from scenario_runner.errors import arm_glslc
+from scenario_runner.shaders.compilers import search
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -114,7 +114,7 @@ def test_the_report_after_a_fix_is_new(
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", f"{found.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", 60.0)
+    monkeypatch.setattr(search, "_SEARCHED_EVERY_S", 60.0)
     main(["doctor", "--fix"])
     assert f"glslang 99.1.0, {found}" in capsys.readouterr().out
 
@@ -124,7 +124,7 @@ def test_an_environment_without_pip(tmp_path: Path) -> None:
     uv = tmp_path / "uv"
     uv.touch(mode=0o755)
     venv.create(tmp_path / "venv", symlinks=True)
-    program = "from scenario_runner import arm_glslc; print(*arm_glslc.pip_install('x'))"
+    program = "from scenario_runner.errors import arm_glslc; print(*arm_glslc.pip_install('x'))"
     for path, command in ((str(tmp_path), f"{uv} pip install --python {{}} x"), ("", "{} -m pip install x")):
         python = str(tmp_path / "venv/bin/python")
         environ = {"PATH": path, "PYTHONPATH": str(CHECKOUT)}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.doctor.findings import ml_path
+from scenario_runner.doctor.advice import ml_path
 
 ML = {
     "extensions": {"VK_ARM_tensors": 2, "VK_ARM_data_graph": 1},

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from scenario_runner import content_cache, signals, temporary
-from scenario_runner.files import output
+from scenario_runner.files import cache_folder, output
+from scenario_runner.processes import signals, temporary
 
-WRITERS = {module.__file__ for module in (output, temporary, content_cache)}
+WRITERS = {module.__file__ for module in (output, temporary, cache_folder)}
 OLD = {"a": b"old"}
 NEW = {"a": b"new", "x/y/b": b"new"}
 
@@ -23,7 +23,7 @@ def write(folder: Path) -> None:
     """A set of two files, one of which exists, a temporary folder, and a file of a cache."""
     with temporary.temporary_folder() as work:
         Path(work, "inside").touch()
-    content_cache.replace_own(str(folder.parent / "kept"), b"kept")
+    cache_folder.replace_own(str(folder.parent / "kept"), b"kept")
     with output.OutputSet() as files:
         for name in NEW:
             with files.create(folder / name, 3) as file:

@@ -20,7 +20,7 @@ from scenario_runner.files.codec import (
     open_image,
     stored_levels,
 )
-from scenario_runner.formats import Format, format_named
+from scenario_runner.files.vk_formats import Format, format_named
 from tests.image_files import read_image_header, write_dds, write_image
 
 

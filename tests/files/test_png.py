@@ -14,7 +14,7 @@ from PIL import Image
 
 from scenario_runner.errors import FileError
 from scenario_runner.files.png import PngHeader, read_header
-from scenario_runner.formats import format_named
+from scenario_runner.files.vk_formats import format_named
 from tests.effort import calls_of
 from tests.image_files import mutated, read_texels, write_image
 

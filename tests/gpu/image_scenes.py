@@ -5,7 +5,7 @@ from typing import Any
 import numpy
 
 from scenario_runner import Runner
-from scenario_runner.formats import Format, format_named
+from scenario_runner.files.vk_formats import Format, format_named
 from tests.scenes import Scene, glsl
 
 # What an image2D of a kind of format is called in GLSL: prefix and layout qualifier.

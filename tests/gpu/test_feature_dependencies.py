@@ -11,10 +11,10 @@ from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.records import Requirements
 from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.capabilities import Enabled, dependent_extensions, enabled_for
 from scenario_runner.vulkan.device import Device, Instance
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
 from scenario_runner.vulkan.pipeline import behaviours
-from scenario_runner.vulkan.requirements import Enabled, dependent_extensions, enabled_for
 from tests.scenes import Scene, glsl
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"

@@ -9,8 +9,8 @@ import pytest
 
 from scenario_runner import GraphReportFiles, Runner
 from scenario_runner.errors import FileError, MissingFileError, UnsupportedError, UsageError
-from scenario_runner.graphs.vgf_file import read_vgf
-from scenario_runner.run.report_files import operator_times
+from scenario_runner.ml.vgf_file import read_vgf
+from scenario_runner.run.graph_reports import operator_times
 from tests.gpu.ml_scenes import random, three_graphs
 from tests.program import Program
 from tests.scenes import Scene

@@ -11,7 +11,7 @@ import pytest
 
 from scenario_runner import Runner, load
 from scenario_runner.errors import OutOfMemoryError, SpirvError, UnsupportedError, error_class
-from scenario_runner.graphs.vgf_file import read_vgf
+from scenario_runner.ml.vgf_file import read_vgf
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random
 from tests.graphs.graph_words import Graph
 from tests.scenes import Scene

@@ -11,10 +11,10 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import CompileError, FileError, ScenarioError, UnsupportedError, error_class
-from scenario_runner.formats import find_format
-from scenario_runner.graphs.model import STORAGE_BUFFER, UNIFORM_BUFFER, Slot, Vgf
-from scenario_runner.graphs.scenario_template import scenario_for
-from scenario_runner.graphs.vgf_file import parse_vgf
+from scenario_runner.files.vk_formats import find_format
+from scenario_runner.ml.model_scenario import scenario_for
+from scenario_runner.ml.vgf_file import parse_vgf
+from scenario_runner.ml.vgf_model import STORAGE_BUFFER, UNIFORM_BUFFER, Slot, Vgf
 from scenario_runner.validation import validate_file
 from tests.gpu.ml_scenes import MODELS, VGF, bindings, random
 from tests.graphs.vgf_samples import encoded, one_segment, row

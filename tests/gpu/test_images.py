@@ -7,7 +7,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
-from scenario_runner.formats import all_formats
+from scenario_runner.files.vk_formats import all_formats
 from tests.gpu.image_scenes import LAYOUTS, fetched, per_texel, storage, texels
 from tests.scenes import Scene, at_level
 

@@ -9,7 +9,7 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FenceTimeoutError
-from scenario_runner.system_limits import control_groups
+from scenario_runner.processes.system_limits import control_groups
 from scenario_runner.vulkan.memory import left_in, populate
 from tests.scenes import Scene, glsl
 

@@ -4,7 +4,7 @@ import random
 import struct
 from pathlib import Path
 
-from scenario_runner.graphs.tosa import OPERATORS
+from scenario_runner.ml.tosa_operators import OPERATORS
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXT_INST, CONSTANT, COMPOSITE, NULL, DECORATE, TENSOR, INPUT = 12, 43, 44, 46, 71, 4163, 4184

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from scenario_runner.graphs.vgf_file import read_vgf
+from scenario_runner.ml.vgf_file import read_vgf
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SPATIAL = "pad = array<i64: 1, 1, 1, 1>, stride = array<i64: 2, 1>, dilation = array<i64: 1, 2>"

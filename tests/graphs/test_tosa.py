@@ -11,10 +11,10 @@ import numpy
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.graphs.module import GraphBody, GraphModule
-from scenario_runner.graphs.tosa import OPERATORS, UNKNOWN, Shape, result_shapes
-from scenario_runner.graphs.vgf_file import read_vgf
-from scenario_runner.spirv import read_module
+from scenario_runner.ml.graph_module import GraphBody, GraphModule
+from scenario_runner.ml.tosa_operators import OPERATORS, UNKNOWN, Shape, result_shapes
+from scenario_runner.ml.vgf_file import read_vgf
+from scenario_runner.shaders.spirv import read_module
 from tests.graphs.graph_words import EXT_INST, FIXTURES, TENSOR, Graph, mutated
 
 

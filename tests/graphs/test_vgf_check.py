@@ -22,11 +22,10 @@ from vgf_samples import (
 )
 
 from scenario_runner.errors import FileError
-from scenario_runner.graphs.check import find_problems, unwritten_inputs
-from scenario_runner.graphs.describe import describe
-from scenario_runner.graphs.model import GraphConstant, Slot, Vgf
-from scenario_runner.graphs.scenario_template import scenario_for
-from scenario_runner.graphs.vgf_file import parse_vgf, read_vgf
+from scenario_runner.ml.model_scenario import scenario_for
+from scenario_runner.ml.vgf_check import find_problems, unwritten_inputs
+from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
+from scenario_runner.ml.vgf_model import GraphConstant, Slot, Vgf, describe
 
 SOUND = parse_vgf(everything())
 

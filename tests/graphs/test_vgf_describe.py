@@ -7,11 +7,10 @@ import pytest
 from vgf_samples import FIXTURES, SOUND_FILES, everything
 
 from scenario_runner.errors import FileError
-from scenario_runner.graphs.check import find_problems
-from scenario_runner.graphs.describe import describe
-from scenario_runner.graphs.model import Vgf, find_port
-from scenario_runner.graphs.scenario_template import scenario_for
-from scenario_runner.graphs.vgf_file import parse_vgf, read_vgf
+from scenario_runner.ml.model_scenario import scenario_for
+from scenario_runner.ml.vgf_check import find_problems
+from scenario_runner.ml.vgf_file import parse_vgf, read_vgf
+from scenario_runner.ml.vgf_model import Vgf, describe, find_port
 
 
 @pytest.mark.parametrize("name", SOUND_FILES)

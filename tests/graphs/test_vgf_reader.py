@@ -20,9 +20,9 @@ from vgf_samples import (
 )
 
 from scenario_runner.errors import FileError
-from scenario_runner.files.source import SourceFile
-from scenario_runner.graphs.model import GraphConstant, ModelResource
-from scenario_runner.graphs.vgf_file import parse_vgf, read_open_vgf, read_vgf
+from scenario_runner.files.input import SourceFile
+from scenario_runner.ml.vgf_file import parse_vgf, read_open_vgf, read_vgf
+from scenario_runner.ml.vgf_model import GraphConstant, ModelResource
 
 
 def refusal(content: bytes) -> str:
@@ -91,7 +91,7 @@ def test_large_constants_cost_no_memory(tmp_path: Path, size_mb: int) -> None:
     part = np.random.default_rng(1).bytes(1 << 20)
     path.write_bytes(with_constants([part * (size_mb // 4)] * 4))
     code = (
-        "import resource, sys, scenario_runner.graphs.vgf_file as vgf, vgfpy\n"
+        "import resource, sys, scenario_runner.ml.vgf_file as vgf, vgfpy\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak()\n"
         "file = vgf.read_vgf(sys.argv[1])\n"
@@ -219,7 +219,7 @@ def test_without_the_library_the_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['vgfpy'] = None\n"
         "from scenario_runner.errors import UnsupportedError\n"
-        "from scenario_runner.graphs.vgf_file import read_vgf\n"
+        "from scenario_runner.ml.vgf_file import read_vgf\n"
         "try: read_vgf(sys.argv[1])\n"
         "except UnsupportedError as error: print(error.problems[0].code, error, error.problems[0].help, sep='|')\n"
     )

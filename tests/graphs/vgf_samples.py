@@ -7,8 +7,8 @@ from pathlib import Path
 
 import vgfpy
 
-from scenario_runner.graphs.model import Category, DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
-from scenario_runner.graphs.vgf_file import vgf_parts
+from scenario_runner.ml.vgf_file import vgf_parts
+from scenario_runner.ml.vgf_model import Category, DescriptorSet, ModelResource, Module, Segment, Slot, Vgf
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SOUND_FILES = ("conv", "conv_0_4", "mixed", "placeholder", "ends", "unused", "image", "dynamic")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.files.source import file_identity
-from scenario_runner.graphs.model import Port
-from scenario_runner.graphs.vgf_file import read_vgf
+from scenario_runner.files.input import file_identity
+from scenario_runner.ml.vgf_file import read_vgf
+from scenario_runner.ml.vgf_model import Port
+from scenario_runner.plan.graph_records import GraphPipelinePlan
 from scenario_runner.plan.plan_cache import PlanCache, resolve_to_keep
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.plan.sources import in_memory
-from scenario_runner.plan.special_records import GraphPipelinePlan
 from scenario_runner.runner import Runner
 from scenario_runner.scenario import load
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings, random

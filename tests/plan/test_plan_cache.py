@@ -12,9 +12,10 @@ import numpy
 import pytest
 
 import scenario_runner
-from scenario_runner import Runner, content_cache
-from scenario_runner.content_cache import ContentCache, distrust
+from scenario_runner import Runner
 from scenario_runner.errors import FileError
+from scenario_runner.files import cache_folder
+from scenario_runner.files.cache_folder import ContentCache, distrust
 from scenario_runner.plan import plan_cache
 from tests.program import Program, python_path, run_program
 from tests.scenes import Scene, glsl
@@ -212,7 +213,7 @@ def test_large_plans_are_bounded_often(
     cache: Path, path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What must go is looked for after so many plans, or so many bytes of them, as the bounds allow for."""
-    monkeypatch.setitem(content_cache.KINDS, "plans", content_cache.KINDS["plans"]._replace(most_files=2))
+    monkeypatch.setitem(cache_folder.KINDS, "plans", cache_folder.KINDS["plans"]._replace(most_files=2))
     monkeypatch.setattr(plan_cache, "_BYTES_BETWEEN_LOOKS", 1)
     text = path.read_text()
     for spaces in range(5):

@@ -7,8 +7,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import FileError
+from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan_cache import PlanCache
-from scenario_runner.plan.special_records import ImagePlan
 from tests.gpu.fragment_scenes import WHOLE, draw, fragment, output, target, vertex
 from tests.gpu.image_scenes import format_of, per_texel, storage, texels
 from tests.image_files import write_dds

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.files.source import SourceFile, lease
+from scenario_runner.files.input import SourceFile, lease
 from scenario_runner.plan.sources import ArraySource, FilePart, NpySource, in_memory
 
 ARRAY = numpy.arange(24, dtype=numpy.int32).reshape(2, 3, 4)

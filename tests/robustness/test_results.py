@@ -4,7 +4,7 @@ import pytest
 
 from scenario_runner import errors
 from scenario_runner.vulkan._generated.results import RESULTS
-from scenario_runner.vulkan.loader import check, error_class, result_name
+from scenario_runner.vulkan.vulkan_loader import check, error_class, result_name
 
 NEGATIVE = {number: name for number, name in RESULTS.items() if number < 0}
 

@@ -11,7 +11,8 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import SandboxError, ScenarioRunnerError
-from scenario_runner.files.source import CODE, SourceFile, confined
+from scenario_runner.files.input import SourceFile
+from scenario_runner.files.sandbox import CODE, confined
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, VGF, bindings

@@ -10,10 +10,10 @@ import numpy
 import pytest
 
 from scenario_runner import Runner, Scenario, ScenarioRunnerError, from_dict, load, loads
-from scenario_runner.elements import ELEMENTS
-from scenario_runner.scenario.contents import STRUCT_CODES
+from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.scenario.inline_contents import STRUCT_CODES
 from scenario_runner.suite.hashes import files_of, item_hashes
-from scenario_runner.suite.records import Item
+from scenario_runner.suite.outcomes import Item
 from scenario_runner.validation import validate_file
 from tests.program import Program
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scenario_runner.errors import ScenarioError
-from scenario_runner.kinds import RESOURCES as KINDS_OF_RESOURCES
 from scenario_runner.scenario import Model, Scenario, loads
+from scenario_runner.scenario.kinds import RESOURCES as KINDS_OF_RESOURCES
 
 Body = dict[str, Any]
 

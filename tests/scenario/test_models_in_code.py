@@ -12,7 +12,7 @@ import pytest
 
 from scenario_runner import scenario
 from scenario_runner.scenario import Buffer, json_schema
-from scenario_runner.scenario.model import Model
+from scenario_runner.scenario.entries import Model
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MODELS = [
@@ -23,7 +23,7 @@ MODELS = [
 SIGNATURES = """
 import inspect, json
 from scenario_runner import scenario
-from scenario_runner.scenario.model import Model
+from scenario_runner.scenario.entries import Model
 found = {}
 for name in scenario.__all__:
     value = getattr(scenario, name)

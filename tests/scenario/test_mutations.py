@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioError
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.scenario import json_schema, loads
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "format_examples.json"

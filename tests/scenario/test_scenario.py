@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from scenario_runner import scenario as s
-from scenario_runner.diagnostics import error
 from scenario_runner.errors import ScenarioError
+from scenario_runner.errors.diagnostic import error
 
 BUFFER = s.Buffer(uid="a", size=4, shader_access="readwrite")
 SHADER = s.Shader(uid="s", source="void main() {}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.system_packages import install_here
+from scenario_runner.errors.installation import install_here
 from tools.bootstrap import machine
 from tools.bootstrap.machine import NEEDED, WELCOME, WORDS, examine, find, look
 from tools.bootstrap.steps import SetUpError

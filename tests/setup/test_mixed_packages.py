@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner import arm_glslc
+from scenario_runner.errors import arm_glslc
 
 # Without this checkout, whose editable install would be found in place of a package without __init__.py.
 START = """import os, sys

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.system_packages import package_names
+from scenario_runner.errors.installation import package_names
 from tools.bootstrap.machine import NEEDED, WELCOME
 
 # An interpreter that writes down what it is asked for. Questions about its version go to the real one, and the set-up
@@ -104,7 +104,7 @@ def test_the_first_start_sets_up_and_later_ones_do_not(copy):
     [
         lambda root: (root / "pyproject.toml").write_text("[project]\n", encoding="utf-8"),
         lambda root: (root / "tools/bootstrap/steps.py").write_text("", encoding="utf-8"),
-        lambda root: (root / "scenario_runner/system_packages.toml").write_text("", encoding="utf-8"),
+        lambda root: (root / "scenario_runner/errors/system_packages.toml").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/driver").unlink(),
         lambda root: (root / ".venv/ready-run").write_text("", encoding="utf-8"),
         lambda root: (root / ".venv/ready-run").unlink(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PRINT = "import scenario_runner.version as version; print(version.__version__, version.revision())"
+PRINT = "import scenario_runner.errors.version as version; print(version.__version__, version.revision())"
 
 
 @pytest.fixture

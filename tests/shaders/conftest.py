@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner import arm_glslc as arm_glslc_files
-from scenario_runner.shaders import CompileRequest, compile_all, compilers
+from scenario_runner.errors import arm_glslc as arm_glslc_files
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.compilers import table
+from scenario_runner.shaders.source import CompileRequest
 
 Compile = Callable[..., bytes]
 
@@ -26,14 +28,14 @@ def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_dxc_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the package with dxc's library were not installed."""
-    monkeypatch.setattr(compilers, "DXC_PLACE", "not-installed.so")
+    monkeypatch.setattr(table, "DXC_PLACE", "not-installed.so")
 
 
 @pytest.fixture
 def dxc() -> str:
     """The path of dxc's library, which the tests' environment has from the extra ``hlsl``."""
-    path = next(filter(os.path.isfile, compilers.DxcLibrary.candidates()), None)
-    assert path, f"these tests need dxc's library: pip install '{compilers.DXC_PACKAGE}'"
+    path = next(filter(os.path.isfile, table.DxcLibrary.candidates()), None)
+    assert path, f"these tests need dxc's library: pip install '{table.DXC_PACKAGE}'"
     return path
 
 

@@ -4,9 +4,10 @@ import struct
 
 import pytest
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import CompileError, ScenarioRunnerError
-from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.source import CompileRequest
 
 MINIMAL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from scenario_runner import arm_glslc
-from scenario_runner.errors import CompilerNotFoundError
-from scenario_runner.shaders import CompileRequest, compile_all, discovery
-from scenario_runner.shaders.discovery import find_compilers
-from scenario_runner.system_packages import install_here
+from scenario_runner.errors import CompilerNotFoundError, arm_glslc
+from scenario_runner.errors.installation import install_here
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.compilers import search
+from scenario_runner.shaders.compilers.search import find_compilers
+from scenario_runner.shaders.source import CompileRequest
 from tests.shaders.modules import MINIMAL, problem_of
 
 MakeProgram = Callable[[str, str], Path]
@@ -95,7 +96,7 @@ def test_order_of_choice(program: MakeProgram, tmp_path: Path, monkeypatch: pyte
 
 def test_compilers_that_come_and_change(program: MakeProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New, changed and removed compilers are noticed, after a second at the latest."""
-    monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", -1.0)
+    monkeypatch.setattr(search, "_SEARCHED_EVERY_S", -1.0)
     monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "ab"))
     first = program("b/glslang", "Glslang Version: 11:15.4.0")
     for _ in range(2):
@@ -116,7 +117,7 @@ def test_a_slow_search_is_used_for_a_second_after_it(
     path = program("a/glslang", "Glslang Version: 11:15.4.0")
     path.write_text(path.read_text() + "sleep 0.5\n")
     monkeypatch.setenv("PATH", str(path.parent) + os.pathsep + os.environ["PATH"])
-    monkeypatch.setattr(discovery, "_SEARCHED_EVERY_S", 0.4)
+    monkeypatch.setattr(search, "_SEARCHED_EVERY_S", 0.4)
     first = found(language="GLSL")
     path.unlink()
     assert str(path) in first == found(language="GLSL")
@@ -215,7 +216,7 @@ def test_versions_are_remembered(program: MakeProgram, tmp_path: Path) -> None:
     kept = tmp_path / "cache" / "compilers-2.tsv"
     for damage in (kept.read_bytes()[:-1], b"\xff\0\n\t\t\t\t\n", b""):
         kept.write_bytes(damage)
-        discovery._answers.clear()  # as in another process
+        search._answers.clear()  # as in another process
         assert find_compilers(str(path)) == first
     assert asked.read_text() == "x\n" * 4
     path.write_text(path.read_text().replace("15.4.0", "16.1.0"))

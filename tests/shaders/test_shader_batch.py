@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import CompileError, FileError, ScenarioError
-from scenario_runner.shaders import Compiled, CompileRequest, compile_all, compile_each
+from scenario_runner.shaders.compile import Compiled, compile_all, compile_each
+from scenario_runner.shaders.source import CompileRequest
 from tests.shaders.modules import holds, made_by, version
 
 SHADERC, GLSLANG = 13, 8  # the tools that made a module, by SPIR-V's registry of generators

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner import content_cache
-from scenario_runner.content_cache import ContentCache, default_cache_dir
-from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.files import cache_folder
+from scenario_runner.files.cache_folder import ContentCache, default_cache_dir
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.source import CompileRequest
 from tests.shaders.modules import MINIMAL
 
 MAGIC = b"\x03\x02\x23\x07"
@@ -104,7 +105,7 @@ def test_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCapture
 
 def test_eviction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound the entries used longest ago go, and so do temporary files of a process that died."""
-    monkeypatch.setitem(content_cache.KINDS, "shaders", content_cache.KINDS["shaders"]._replace(most_files=8))
+    monkeypatch.setitem(cache_folder.KINDS, "shaders", cache_folder.KINDS["shaders"]._replace(most_files=8))
     store = ContentCache(str(tmp_path), "shaders")
     now = time.time()
     for index in range(9):
@@ -133,7 +134,7 @@ def test_a_hit_counts_as_use(tmp_path: Path) -> None:
 
 PROGRAM = """
 import sys
-from scenario_runner.shaders import CompileRequest, compile_all
+from scenario_runner.shaders.source import CompileRequest; from scenario_runner.shaders.compile import compile_all
 source = "#version 450\\nlayout(local_size_x = %d) in;\\nvoid main() {}\\n"
 modules = compile_all([CompileRequest(source=source % size) for size in (1, 2, 3)], cache_dir=sys.argv[1])
 sys.stdout.buffer.write(b"".join(modules))

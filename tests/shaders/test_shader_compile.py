@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner import progress
 from scenario_runner.errors import CompileError, CompilerNotFoundError, MissingFileError, ScenarioError, UsageError
-from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.spirv import read_module
+from scenario_runner.processes import progress
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.source import CompileRequest
+from scenario_runner.shaders.spirv import read_module
 from tests.shaders.modules import MINIMAL, holds, problem_of, version
 
 TENSOR = (
@@ -205,7 +206,8 @@ def test_compilers_end_with_the_process_that_started_them(script: Callable[[str]
     """Also where that is killed, as a worker of a suite is whose time is over; so does what they started."""
     compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
     program = (
-        "from scenario_runner.shaders import CompileRequest, compile_all\n"
+        "from scenario_runner.shaders.compile import compile_all\n"
+        "from scenario_runner.shaders.source import CompileRequest\n"
         f"compile_all([CompileRequest(source='void main() {{}}')], compiler={compiler!r})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
@@ -222,7 +224,8 @@ def test_ctrl_c_kills_the_compilers(script: Callable[[str], str], tmp_path: Path
     """Ctrl-C during a compilation ends the compilers and what they started, and leaves no temporary files."""
     compiler = script(f'sleep 600 &\necho $$ $! > "{tmp_path}/pids"\nwait')
     program = (
-        "from scenario_runner.shaders import CompileRequest, compile_all\n"
+        "from scenario_runner.shaders.compile import compile_all\n"
+        "from scenario_runner.shaders.source import CompileRequest\n"
         f"try:\n    compile_all([CompileRequest(source='void main() {{}}')], compiler={compiler!r})\n"
         "except KeyboardInterrupt:\n    print('interrupted')\n"
     )

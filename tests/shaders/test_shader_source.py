@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scenario_runner.errors import FileError, ScenarioError
-from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.shaders.source import MAX_BYTES, BuildOptions, assemble, parse_build_options
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.source import MAX_BYTES, BuildOptions, CompileRequest, assemble, parse_build_options
 from tests.shaders.modules import holds, problem_of
 
 HEAD = "layout(local_size_x = 1) in;\nlayout(set = 0, binding = 0) buffer Out { float v[]; };\n"

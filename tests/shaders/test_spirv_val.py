@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import UsageError
-from scenario_runner.program import Processes
-from scenario_runner.shaders.discovery import VALIDATOR_VARIABLE as VARIABLE
-from scenario_runner.shaders.discovery import Validator, find_validator
+from scenario_runner.processes.programs import Processes
+from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE as VARIABLE
+from scenario_runner.shaders.compilers.search import Validator, find_validator
 from scenario_runner.shaders.spirv_val import complaint
 from tests.program import Program
 from tests.scenes import Scene, assemble, glsl, kernel

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.shaders import CompileRequest, compile_all
-from scenario_runner.spirv import DescriptorBinding, Module, read_module
-from scenario_runner.spirv.image_formats import ChangedFormats, change_formats
+from scenario_runner.shaders.compile import compile_all
+from scenario_runner.shaders.source import CompileRequest
+from scenario_runner.shaders.spirv import DescriptorBinding, Module, read_module
+from scenario_runner.shaders.spirv.storage_image_formats import ChangedFormats, change_formats
 from tests.scenes import assemble, kernel
 
 HEAD = "#version 450\nlayout(local_size_x = 1) in;\n"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import DescriptorBinding, Interface, read_module
+from scenario_runner.shaders.spirv import DescriptorBinding, Interface, read_module
 from tests.scenes import assemble, kernel
 
 Glsl = Callable[..., bytes]

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from scenario_runner.spirv import Scalar, Struct, Type, read_module
-from scenario_runner.spirv.layout import BASE, EXTENDED, SCALAR, check_layout
-from scenario_runner.spirv.types import Array, Matrix, Member, RuntimeArray, Vector, extent_bytes
+from scenario_runner.shaders.spirv import Scalar, Struct, Type, read_module
+from scenario_runner.shaders.spirv.block_layout import BASE, EXTENDED, SCALAR, check_layout
+from scenario_runner.shaders.spirv.types import Array, Matrix, Member, RuntimeArray, Vector, extent_bytes
 
 Glsl = Callable[..., bytes]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import DescriptorBinding, Interface, Scalar, Tensor, read_module
+from scenario_runner.shaders.spirv import DescriptorBinding, Interface, Scalar, Tensor, read_module
 from tests.scenes import assemble, kernel
 
 Glsl = Callable[..., bytes]

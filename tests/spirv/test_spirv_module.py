@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import read_module
-from scenario_runner.spirv.describe import describe
+from scenario_runner.shaders.spirv import read_module
+from scenario_runner.shaders.spirv.describe import describe
 from tests.scenes import assemble
 
 EMPTY = "OpCapability Shader\nOpMemoryModel Logical GLSL450\n"

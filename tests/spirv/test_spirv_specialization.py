@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from scenario_runner.errors import SpirvError
-from scenario_runner.spirv import read_module
-from scenario_runner.spirv.constants import decode
-from scenario_runner.spirv.module import SpecConstant
-from scenario_runner.spirv.types import Scalar
+from scenario_runner.shaders.spirv import read_module
+from scenario_runner.shaders.spirv.constants import decode
+from scenario_runner.shaders.spirv.module import SpecConstant
+from scenario_runner.shaders.spirv.types import Scalar
 from tests.scenes import assemble, kernel
 
 CONSTANTS = """

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scenario_runner.spirv import read_module
-from scenario_runner.spirv.stage_interface import StageInterface, StageVariable
+from scenario_runner.shaders.spirv import read_module
+from scenario_runner.shaders.spirv.stage_interface import StageInterface, StageVariable
 from tests.scenes import assemble, kernel
 
 Source = Callable[..., bytes]

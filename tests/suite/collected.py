@@ -1,6 +1,6 @@
 """Problems of suites, collected for the tests that look at them."""
 
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.suite.problems import SuiteProblems
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from scenario_runner.cli.report import changes
 from scenario_runner.errors import FileError
-from scenario_runner.suite.session import read_baselines
+from scenario_runner.suite.suite_run import read_baselines
 from scenario_runner.suite.verdicts import Row, write_tables
 from tests.suite.collected import Collected
 

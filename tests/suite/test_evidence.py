@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scenario_runner.formats import format_named
-from scenario_runner.suite.records import Outcome
-from scenario_runner.viewing.picture import IGNORED_COLOR
+from scenario_runner.files.vk_formats import format_named
+from scenario_runner.suite.outcomes import Outcome
+from scenario_runner.view.picture import IGNORED_COLOR
 from tests.image_files import write_dds
 from tests.scenes import Scene
 

@@ -12,7 +12,7 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Journal, MergedJournals, header
-from scenario_runner.suite.records import Hashes, Item, Outcome, OutputCheck, Result
+from scenario_runner.suite.outcomes import Hashes, Item, Outcome, OutputCheck, Result
 from tests.suite.collected import Collected
 
 

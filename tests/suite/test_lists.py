@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.suite.session import Lists, Patterns, given_patterns, read_baselines, read_patterns
+from scenario_runner.suite.suite_run import Lists, Patterns, given_patterns, read_baselines, read_patterns
 from tests.suite.collected import Collected
 from tests.tables import cases
 

@@ -13,18 +13,18 @@ import pytest
 
 from scenario_runner import Runner, load
 from scenario_runner.errors import ScenarioError, UsageError
-from scenario_runner.files.source import ParameterizedFile
+from scenario_runner.files.input import ParameterizedFile
 from scenario_runner.plan.plan_cache import PlanCache
+from scenario_runner.processes.worker import Runners
 from scenario_runner.scenario.parameters import replaced, uses
 from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
+from scenario_runner.suite.combinations import variants
 from scenario_runner.suite.discovery import Discovery, item_of
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import item_hashes
-from scenario_runner.suite.parameters import variants
-from scenario_runner.suite.records import Item, Result
-from scenario_runner.suite.reports.text import Repeat
-from scenario_runner.suite.running.worker import Runners
+from scenario_runner.suite.outcomes import Item, Result
+from scenario_runner.suite.reports.summary import Repeat
 from scenario_runner.suite.verdicts import Expected
 from tests.program import Program
 from tests.suite.collected import Collected

@@ -11,9 +11,10 @@ import pytest
 
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.journal import FILE_NAME, Journal, MergedJournals, header
-from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.session import Limits, Lists, Selection, Session, given_patterns
-from scenario_runner.suite.verdicts import Expected, Rules
+from scenario_runner.suite.outcomes import Item, Outcome, Result
+from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.suite_run import Limits, Lists, Selection, Session, given_patterns
+from scenario_runner.suite.verdicts import Expected
 from tests.suite.collected import Collected
 
 

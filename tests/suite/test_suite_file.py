@@ -9,14 +9,14 @@ from typing import Any
 import numpy
 import pytest
 
+from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
 from scenario_runner.suite.discovery import Discovery, item_of
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import item_hashes
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.worker import Runners
+from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.verdicts import Expected
 from tests.program import Program
 from tests.scenes import Scene, glsl

@@ -7,8 +7,8 @@ import numpy
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.suite.tosa_layers import judge_by_tosa
-from scenario_runner.viewing.layers import LayeredModel
+from scenario_runner.tosa.layer_comparison import LayeredModel
+from scenario_runner.tosa.layer_rules import judge_by_tosa
 from tests.program import Program
 
 SIZES = (("a", "4x8x8x3"), ("b", "4x8x8x6"), ("c", "4x4x4x6"), ("d", "4x1x4x6"), ("e", "4x2x8x6"))

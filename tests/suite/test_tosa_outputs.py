@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from scenario_runner.compare import tosa_rules
 from scenario_runner.errors import ExpectationError, MetricPackageError
+from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.hashes import inputs_of, item_hashes
-from scenario_runner.suite.records import Item, Outcome
-from scenario_runner.suite.running.worker import Runners
-from scenario_runner.suite.tolerance import tosa
+from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.update import update
 from tests.scenes import Scene
 
@@ -124,11 +124,11 @@ def test_a_machine_without_the_package(scene: Scene, run: Run, monkeypatch: pyte
     """The package is named before anything runs."""
     scene.tensor("t", np.float32([1, 2]))
     outputs = rule(scene, np.array([1.0, 2]))
-    monkeypatch.setattr(tosa, "find_spec", lambda name: None)
+    monkeypatch.setattr(tosa_rules, "find_spec", lambda name: None)
     outcome = run(outputs=outputs)
     assert outcome.status == "MissingTool"
     assert "/outputs/t/tosa: needs the package 'tosa-tools', which is not installed" in outcome.reason
     assert outcome.diagnostics[0]["help"] == "pip install tosa-tools"
-    tosa._library.cache_clear()
+    tosa_rules._library.cache_clear()
     with pytest.raises(MetricPackageError, match="the package 'tosa-tools' is not installed"):
-        tosa.judge(np.float32(1), tosa.TosaRule("EXACT", "FP32", np.array(1.0)))
+        tosa_rules.judge(np.float32(1), tosa_rules.TosaRule("EXACT", "FP32", np.array(1.0)))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.conversion.converter import VARIABLE
 from scenario_runner.errors import FileError, MissingPackageError, UnsupportedError
+from scenario_runner.tosa.model_converter import VARIABLE
 from tests.program import Program
 
 TESTS = Path(__file__).parent / "tosa"
@@ -295,7 +295,7 @@ def test_without_the_converter(program: Program, tests: Path, tmp_path: Path) ->
 
 def run_harness(folder: Path, **environment: str) -> str:
     """The last line of the harness for the folder ``tests``."""
-    command = [sys.executable, "-m", "runner.tosa_verif_run_tests", "--sut-module", "scenario_runner.tosa_sut"]
+    command = [sys.executable, "-m", "runner.tosa_verif_run_tests", "--sut-module", "scenario_runner.tosa.harness"]
     done = subprocess.run(
         [*command, "-r", "-t", "tests"],
         cwd=folder,
@@ -304,7 +304,7 @@ def run_harness(folder: Path, **environment: str) -> str:
         text=True,
         check=False,
     )
-    totals = "Totals (scenario_runner.tosa_sut): "
+    totals = "Totals (scenario_runner.tosa.harness): "
     return next((line for line in done.stdout.splitlines() if line.startswith(totals)), done.stderr)
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from scenario_runner.suite.records import Outcome
-from scenario_runner.suite.verdicts import Expected, Rules, expected_status, judged, listed
+from scenario_runner.suite.outcomes import Outcome
+from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.verdicts import Expected, expected_status, judged, listed
 from tests.tables import cases
 
 NOTHING: dict[str, str | None] = {"nothing": None, "flake": None}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from scenario_runner import Runner
-from scenario_runner.doctor import gather
+from scenario_runner.doctor.machine_report import gather
 from scenario_runner.validation import Options, validate_file
 from tests.scenes import Scene, glsl
 

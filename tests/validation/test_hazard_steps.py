@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.diagnostics import Diagnostic
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.validation import Options, validate_file
 from tests.gpu.ml_scenes import SPIRV, bindings, random
 from tests.scenes import Scene, glsl

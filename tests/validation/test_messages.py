@@ -6,8 +6,8 @@ import numpy
 import pytest
 
 from scenario_runner.cli import main
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load
 from scenario_runner.validation import validate_file

@@ -9,10 +9,10 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.cli import main
-from scenario_runner.codes import CODES
-from scenario_runner.doctor import gather
+from scenario_runner.doctor.machine_report import gather
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
-from scenario_runner.reported_device import read_device
+from scenario_runner.errors.codes import CODES
+from scenario_runner.run.reported_device import read_device
 from scenario_runner.validation import Options, validate_file
 from scenarios.generate import HERE, cases
 from tests.program import Program

@@ -7,11 +7,10 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.elements import ELEMENTS
 from scenario_runner.errors import FileError, UsageError
-from scenario_runner.formats import all_formats, format_named
-from scenario_runner.viewing.content import Content
-from scenario_runner.viewing.reading import read_content
+from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.files.vk_formats import all_formats, format_named
+from scenario_runner.view.contents import Content, read_content
 from tests.image_files import write_dds, write_image
 
 # Pillow, which decodes blocks, does not know these.

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenario_runner.viewing.content import Content
-from scenario_runner.viewing.difference import Difference, compare, error_map
-from scenario_runner.viewing.reading import read_content
+from scenario_runner.compare.differences import Difference, compare, error_map
+from scenario_runner.view.contents import Content, read_content
 
 
 def content(folder: Path, name: str, array: Any) -> Content:

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from scenario_runner.elements import ELEMENTS, element_of
+from scenario_runner.files.elements import ELEMENTS, element_of
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])

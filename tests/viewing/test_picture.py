@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy
 
-from scenario_runner.formats import format_named
-from scenario_runner.viewing.content import Content
-from scenario_runner.viewing.picture import NAN_COLOR, heat, picture_of, shrunk, value_range
-from scenario_runner.viewing.reading import read_content
+from scenario_runner.files.vk_formats import format_named
+from scenario_runner.view.contents import Content, read_content
+from scenario_runner.view.picture import NAN_COLOR, heat, picture_of, shrunk, value_range
 from tests.image_files import write_dds
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.vulkan import NULL, ffi, loader
+from scenario_runner.vulkan import NULL, ffi, vulkan_loader
 from scenario_runner.vulkan._generated.features import ALIASES, CORE_FEATURES, FEATURES
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.structs import new
@@ -34,15 +34,15 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def instance() -> Iterator[Any]:
     handle = ffi.new("VkInstance*")
     info = new("VkInstanceCreateInfo", pApplicationInfo=new("VkApplicationInfo", apiVersion=VERSION_1_3))
-    assert loader.load().vkCreateInstance(info, NULL, handle) == 0
+    assert vulkan_loader.load().vkCreateInstance(info, NULL, handle) == 0
     yield handle[0]
-    loader.instance_function(handle[0], "vkDestroyInstance")(handle[0], NULL)
+    vulkan_loader.instance_function(handle[0], "vkDestroyInstance")(handle[0], NULL)
 
 
 @pytest.fixture(scope="module")
 def physical_device(instance: Any) -> Any:
     count, devices = ffi.new("uint32_t*", 1), ffi.new("VkPhysicalDevice[1]")
-    assert loader.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, count, devices) >= 0
+    assert vulkan_loader.instance_function(instance, "vkEnumeratePhysicalDevices")(instance, count, devices) >= 0
     return devices[0]
 
 
@@ -52,7 +52,7 @@ def query(instance: Any, physical_device: Any, name: str) -> dict[str, bool]:
     words = ffi.new("uint32_t[]", 4 + len(members) + 1)
     words[0] = kind
     head = new("VkPhysicalDeviceFeatures2", pNext=ffi.cast("void*", words))
-    loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
+    vulkan_loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
     return {member: words[4 + index] == 1 for index, member in enumerate(members)}
 
 
@@ -77,7 +77,7 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
     """When the `vulkan` package is there first, its types are taken."""
     done = python(
         "import vulkan\n"
-        "from scenario_runner.vulkan.loader import arm_ffi\n"
+        "from scenario_runner.vulkan.vulkan_loader import arm_ffi\n"
         "from scenario_runner.vulkan import ffi\n"
         "print(vulkan.ffi is ffi, arm_ffi().typeof('VkDevice') is vulkan.ffi.typeof('VkDevice'))\n"
     )
@@ -87,7 +87,7 @@ def test_types_are_shared_with_an_earlier_import_of_the_package() -> None:
 def load_with(path: str) -> str:
     done = python(
         "from scenario_runner.errors import NoDeviceError\n"
-        "from scenario_runner.vulkan.loader import load\n"
+        "from scenario_runner.vulkan.vulkan_loader import load\n"
         "try:\n"
         "    print(bool(load().vkGetInstanceProcAddr))\n"
         "except NoDeviceError as error:\n"
@@ -128,7 +128,7 @@ def test_features_agree_with_vulkaninfo(instance: Any, physical_device: Any, tmp
     reported = json.loads(path.read_text("utf-8"))["capabilities"]["device"]["features"]
     core = reported.pop("VkPhysicalDeviceFeatures")
     head = new("VkPhysicalDeviceFeatures2")
-    loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
+    vulkan_loader.instance_function(instance, "vkGetPhysicalDeviceFeatures2")(physical_device, head)
     assert {member: getattr(head.features, member) == 1 for member in CORE_FEATURES} == core
     assert len(reported) > 40
     for name, members in reported.items():

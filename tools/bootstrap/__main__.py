@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scenario_runner import arm_glslc
-from scenario_runner.system_packages import package_names
+from scenario_runner.errors import arm_glslc
+from scenario_runner.errors.installation import package_names
 
 from .environment import Environment
 from .machine import Lack, can_install, examine, find, install, look

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from scenario_runner import arm_glslc
-from scenario_runner.system_packages import family_here, install_command
+from scenario_runner.errors import arm_glslc
+from scenario_runner.errors.installation import family_here, install_command
 
 from .machine import can_install, install
 from .steps import SetUpError, step

@@ -9,16 +9,11 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scenario_runner.system_packages import (
-    family_here,
-    has_package_lists,
-    install_command,
-    install_here,
-)
+from scenario_runner.errors.installation import family_here, has_package_lists, install_command, install_here
 
 from .steps import SetUpError, say, step
 
-# Keys of scenario_runner/system_packages.toml, in words.
+# Keys of scenario_runner/errors/system_packages.toml, in words.
 WORDS = {
     "loader": "the Vulkan loader (libvulkan.so.1)",
     "driver": "a Vulkan driver (your GPU's, or Mesa's lavapipe)",

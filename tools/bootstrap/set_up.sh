@@ -18,7 +18,7 @@ say() {
 
 set_up() {
     key=$(cat "$root/pyproject.toml" "$root"/tools/bootstrap/*.py \
-        "$root"/scenario_runner/system_packages.* "$root/scenario_runner/arm_glslc.py" | cksum)
+        "$root"/scenario_runner/errors/installation.py "$root"/scenario_runner/errors/system_packages.toml "$root/scenario_runner/errors/arm_glslc.py" | cksum)
     if ! is_current "$venv/ready-$1"; then
         python=$(find_python) || python=$(install_python "$1") || exit 1
         (cd -- "$root" && exec "$python" -s -m tools.bootstrap "$1" "$key") </dev/null || exit $?
@@ -65,7 +65,7 @@ sys.exit(sys.implementation.name != "cpython" or sys.version_info < (3, 11))' >/
 
 # No interpreter: take the system's where we may, else say what to do. Prints the interpreter.
 # Without Python nothing can look at what else is missing for $1, `run` or `test`: Debian's command names all of it, so
-# that it is typed once. A test keeps the names equal to those in scenario_runner/system_packages.toml.
+# that it is typed once. A test keeps the names equal to those in scenario_runner/errors/system_packages.toml.
 install_python() {
     if [ -n "${SCENARIO_RUNNER_PYTHON:-}" ]; then
         say "SCENARIO_RUNNER_PYTHON=$SCENARIO_RUNNER_PYTHON is not a working CPython 3.11 or later: correct or unset it"

@@ -15,27 +15,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from scenario_runner.diagnostics import Diagnostic, escape
+from scenario_runner.compare.tosa_rules import rule_problems
 from scenario_runner.errors import ExpectationError, ScenarioError, ScenarioRunnerError, error_class
+from scenario_runner.errors.diagnostic import Diagnostic, escape
+from scenario_runner.errors.text import reason_of
 from scenario_runner.files.codec import is_known
-from scenario_runner.files.source import MAX_SCENARIO_BYTES, SourceFile, is_model, reason_of
-from scenario_runner.scenario.model_base import findings
+from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
+from scenario_runner.scenario.json_model import findings
 from scenario_runner.scenario.parameters import replaced, unset, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
 from scenario_runner.scenario.syntax import Places, scan
+from scenario_runner.suite.combinations import problems_of
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
-from scenario_runner.suite.expectations.model import (
-    METRICS,
-    SOURCES,
-    Check,
-    Condition,
-    Output,
-    Suite,
-    Tolerances,
-)
-from scenario_runner.suite.parameters import problems_of
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.tolerance.tosa import rule_problems
+from scenario_runner.suite.expectations.format import METRICS, SOURCES, Check, Condition, Output, Suite, Tolerances
+from scenario_runner.suite.outcomes import Item
 
 if TYPE_CHECKING:
     from scenario_runner.vulkan.physical_device import PhysicalDevice

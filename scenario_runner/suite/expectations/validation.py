@@ -5,35 +5,34 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from scenario_runner.diagnostics import Diagnostic
-from scenario_runner.elements import ELEMENTS, Array, Element, element_of_format, encoded
+from scenario_runner.compare.planes import Plane, ignored_elements, planes_of
+from scenario_runner.compare.tosa_rules import DATA_TYPES, INSTALL, PACKAGE, TosaRule, judges, verifier_path
+from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import ExpectationError, FileError, ScenarioRunnerError, error_of
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import close_match, listed
 from scenario_runner.files.codec import all_codecs, is_known
+from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, encoded
+from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import read_array, read_header
-from scenario_runner.files.source import is_model
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import Source
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.loader import as_scenario
-from scenario_runner.scenario.model_base import close_match, listed
-from scenario_runner.suite.expectations.model import METRICS, SOURCES, Tosa
-from scenario_runner.suite.expectations.model import Output as Expected
-from scenario_runner.suite.expectations.models import scenario_of
+from scenario_runner.suite.expectations.format import METRICS, SOURCES, Tosa
+from scenario_runner.suite.expectations.format import Output as Expected
 from scenario_runner.suite.expectations.outputs import (
     MOST_CAPTURES,
     Output,
     Outputs,
     element_of_source,
     outputs_of_scenario,
+    scenario_of,
     source_of,
 )
 from scenario_runner.suite.expectations.reading import ALONE, Expectations, expected_files, load
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.tolerance.elements import Rule
-from scenario_runner.suite.tolerance.planes import Plane, ignored_elements, planes_of
-from scenario_runner.suite.tolerance.tosa import DATA_TYPES, INSTALL, PACKAGE, TosaRule, judges, verifier_path
-from scenario_runner.viewing.content import trimmed
-from scenario_runner.viewing.reading import has_numbers
+from scenario_runner.suite.outcomes import Item
+from scenario_runner.view.contents import has_numbers, trimmed
 
 _PLAIN = Expected()
 _IN_DOUBT = ""

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
+from scenario_runner.errors.text import one_line, visible
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.workers import Workers
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_item
+from scenario_runner.suite.outcomes import NOT_RUN, EvaluationOptions, Item, Result
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.records import NOT_RUN, EvaluationOptions, Item, Result
-from scenario_runner.suite.reports.text import Repeat, SuiteInfo, details, full_text, headline
-from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.workers import Workers
-from scenario_runner.suite.session import Lists, read_baselines, read_patterns
-from scenario_runner.suite.verdicts import Rules
-from scenario_runner.text import one_line, visible
+from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, details, full_text, headline
+from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.suite_run import Lists, read_baselines, read_patterns
 
 if TYPE_CHECKING:
     from scenario_runner.run.result import Result as RunResult

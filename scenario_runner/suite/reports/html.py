@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from scenario_runner.errors.text import one_line, visible
 from scenario_runner.files.output import OutputFile
-from scenario_runner.suite.records import Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.text import SuiteInfo, is_same, printable, seconds_text, shortened
-from scenario_runner.text import one_line, visible
+from scenario_runner.suite.outcomes import Outcome, OutputCheck, Result
+from scenario_runner.suite.reports.summary import SuiteInfo, is_same, printable, seconds_text, shortened
 
 # Limits that keep a page small enough to open, in bytes: one picture, all pictures, all details.
 PICTURE_MAX, PICTURES_MAX, DETAILS_MAX = 2 << 20, 32 << 20, 64 << 20

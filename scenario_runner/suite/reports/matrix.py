@@ -9,10 +9,10 @@ from html import escape
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from scenario_runner.errors.text import counted, one_line, visible
 from scenario_runner.files.output import OutputFile
-from scenario_runner.suite.records import Result
-from scenario_runner.suite.reports.text import SuiteInfo, kind_of
-from scenario_runner.text import counted, one_line, visible
+from scenario_runner.suite.outcomes import Result
+from scenario_runner.suite.reports.summary import SuiteInfo, kind_of
 
 MATRIX_NAME: Final = "matrix.csv"
 NO_RESULT: Final = "-"

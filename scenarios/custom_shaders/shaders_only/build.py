@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import scenario_runner
-from scenario_runner.custom_shader.skeleton import attributes_of_shader
+from scenario_runner.tosa.attribute_skeleton import attributes_of_shader
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE: dict[str, Any] = runpy.run_path(str(HERE / "expected.py"))

@@ -13,14 +13,14 @@ from types import ModuleType
 import numpy
 import pytest
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.suite import cluster_shards
 from scenario_runner.suite import cluster_workers as workers
 from scenario_runner.suite.cluster_workers import ClusterWorkers, connected, workers_of
+from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.records import EvaluationOptions, Item, Result
-from scenario_runner.suite.running.options import WorkerOptions
 from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene
 from tests.suite.cluster.hosts import Cluster, cluster_of

@@ -9,7 +9,7 @@ import pytest
 
 from scenario_runner.errors import FileError
 from scenario_runner.suite.cluster_host import Layout, check_store, kept_path, missing, receive, sent_item
-from scenario_runner.suite.records import Item, Outcome
+from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene
 

@@ -1,7 +1,7 @@
 """The items that a host gets, and those of a lost one."""
 
 from scenario_runner.suite.cluster_shards import MOST_LOSSES, Shards, next_size
-from scenario_runner.suite.records import Item
+from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.verdicts import Expected
 
 

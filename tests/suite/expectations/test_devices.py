@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from scenario_runner import Runner
 from scenario_runner.suite.evaluation import lacking
-from scenario_runner.suite.expectations.model import Condition, Needs
+from scenario_runner.suite.expectations.format import Condition, Needs
 from scenario_runner.suite.expectations.reading import driver_version, matches, of_text
 from tests.tables import cases
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenario_runner.diagnostics import Diagnostic
 from scenario_runner.errors import ExpectationError, FileError
+from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.suite.discovery import expectations_file, expected_folder, is_expectations_file
 from scenario_runner.suite.expectations.reading import Expectations, load, of_text
-from scenario_runner.suite.records import Item
+from scenario_runner.suite.outcomes import Item
 from tests.tables import cases
 
 

@@ -10,7 +10,7 @@ from scenario_runner.errors import ExpectationError, ScenarioError
 from scenario_runner.scenario import load, loads
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations import reading
-from scenario_runner.suite.records import Item
+from scenario_runner.suite.outcomes import Item
 from tests.scenes import Scene
 
 

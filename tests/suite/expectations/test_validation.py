@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scenario_runner.elements import ELEMENTS, decoded, encoded
-from scenario_runner.formats import format_named
+from scenario_runner.compare import metrics
+from scenario_runner.files.elements import ELEMENTS, decoded, encoded
+from scenario_runner.files.vk_formats import format_named
 from scenario_runner.plan.resolve import resolve
 from scenario_runner.scenario import load as load_scenario
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.expectations.outputs import outputs_of_plan, outputs_of_scenario
 from scenario_runner.suite.expectations.validation import check
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.tolerance import metrics
+from scenario_runner.suite.outcomes import Item
 from scenarios.generate import HERE
 from tests.image_files import write_dds
 from tests.scenes import Scene

@@ -5,8 +5,8 @@ from pathlib import Path
 import imageio.v3
 import numpy
 
-from scenario_runner.suite.records import Item, Outcome, OutputCheck, Result
-from scenario_runner.suite.reports.text import SuiteInfo
+from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck, Result
+from scenario_runner.suite.reports.summary import SuiteInfo
 
 DEVICES = (("uuid-0", "software device"), ("uuid-1", "fast device"))
 HOSTILE = "</script><script>alert(1)</script>\x1b[31m\x00 \ud800 & \u202e"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import ConfigDict, Field, create_model
 
-from scenario_runner.suite.reports.ci import write_ctrf
+from scenario_runner.suite.reports.ctrf import write_ctrf
 from tests.suite.reports.results import every_verdict, info
 
 Status = Literal["passed", "failed", "skipped", "pending", "other"]

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.suite.records import Item, Outcome, OutputCheck, Result
+from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck, Result
 from scenario_runner.suite.reports import html
-from scenario_runner.suite.reports.ci import write_ctrf, write_junit
+from scenario_runner.suite.reports.ctrf import write_ctrf
 from scenario_runner.suite.reports.html import write_html
-from scenario_runner.suite.reports.text import SuiteInfo
+from scenario_runner.suite.reports.junit import write_junit
+from scenario_runner.suite.reports.summary import SuiteInfo
 from tests.suite.reports.results import every_verdict, info, pictures
 
 

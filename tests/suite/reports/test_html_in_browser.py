@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from scenario_runner.suite.records import Item, Outcome, Result
+from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.reports.html import write_html
 from tests.browser import answer_of, needs_browser
 from tests.suite.reports.results import DEVICES, every_verdict, info

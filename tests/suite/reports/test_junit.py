@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from scenario_runner.errors import FileError
-from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.reports.ci import write_junit
-from scenario_runner.suite.reports.text import SuiteInfo
+from scenario_runner.suite.outcomes import Item, Outcome, Result
+from scenario_runner.suite.reports.junit import write_junit
+from scenario_runner.suite.reports.summary import SuiteInfo
 from tests.suite.reports.results import every_verdict, info
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.verdicts import Rules
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.suite.outcomes import Item
+from scenario_runner.suite.retries import Rules
 from tests.crash import crash_shader
 from tests.scenes import ADD, Scene, glsl
 

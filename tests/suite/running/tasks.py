@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from scenario_runner.errors import FenceTimeoutError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.suite.records import Item, Outcome, Status
-from scenario_runner.suite.running.worker import Runners
-from scenario_runner.vulkan.loader import known_types
+from scenario_runner.processes.worker import Runners
+from scenario_runner.suite.outcomes import Item, Outcome, Status
+from scenario_runner.vulkan.vulkan_loader import known_types
 
 
 def run(item: Item, runners: Runners, options: Any) -> Outcome:

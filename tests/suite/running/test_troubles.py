@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import DriverCrashError, LimitError
-from scenario_runner.suite.records import Item, Outcome, Result
-from scenario_runner.suite.running.workers import Workers
+from scenario_runner.processes.workers import Workers
+from scenario_runner.suite.outcomes import Item, Outcome, Result
 from tests.suite.running.conftest import TROUBLES, TWICE, Folder, options
 from tests.suite.running.test_workers import is_running
 

@@ -14,8 +14,8 @@ import pytest
 
 from scenario_runner.doctor.manifests import drivers
 from scenario_runner.errors import NoDeviceError
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.workers import Workers
+from scenario_runner.processes.workers import Workers
+from scenario_runner.suite.outcomes import Item
 from tests.suite.running.conftest import TWICE, Folder, options
 
 
@@ -139,9 +139,9 @@ def test_what_runs_is_ended_where_nobody_wants_it(folder: Folder) -> None:
 
 _SUPERVISOR = """
 import sys
-from scenario_runner.suite.records import Item
-from scenario_runner.suite.running.options import WorkerOptions
-from scenario_runner.suite.running.workers import Workers
+from scenario_runner.suite.outcomes import Item
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.workers import Workers
 with Workers(WorkerOptions(jobs=1, task="tests.suite.running.tasks:show_process")) as workers:
     for finished in workers.run([Item("a", sys.argv[1])]):
         print(finished)

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scenario_runner.elements import ELEMENTS
-from scenario_runner.formats import format_named
+from scenario_runner.compare.planes import Plane, ignored_elements, planes_of
+from scenario_runner.compare.wrong_elements import PIECE_BYTES, Mismatch, Rule, compare
+from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.files.vk_formats import format_named
+from scenario_runner.plan.graph_records import TensorPlan
+from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.records import BufferPlan, image_parts
 from scenario_runner.plan.sources import ArraySource
-from scenario_runner.plan.special_records import ImagePlan, TensorPlan
-from scenario_runner.suite.tolerance.elements import PIECE_BYTES, Mismatch, Rule, compare
-from scenario_runner.suite.tolerance.planes import Plane, ignored_elements, planes_of
 from tests.tables import cases
 
 

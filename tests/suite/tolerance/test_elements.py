@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenario_runner.elements import ELEMENTS
-from scenario_runner.suite.tolerance.elements import Rule, element_errors, wrong_elements
+from scenario_runner.compare.wrong_elements import Rule, element_errors, wrong_elements
+from scenario_runner.files.elements import ELEMENTS
 
 TYPES: dict[str, Any] = {
     "float8_e4m3": ml_dtypes.float8_e4m3fn,

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scenario_runner.elements import ELEMENTS
-from scenario_runner.formats import format_named
+from scenario_runner.compare.metrics import Pair, pairs_of, verdict
+from scenario_runner.compare.planes import planes_of
+from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.files.vk_formats import format_named
+from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.records import image_parts
-from scenario_runner.plan.special_records import ImagePlan
-from scenario_runner.suite.expectations.model import METRICS, Least, Most
-from scenario_runner.suite.tolerance.metrics import Pair, pairs_of, verdict
-from scenario_runner.suite.tolerance.planes import planes_of
+from scenario_runner.suite.expectations.format import METRICS, Least, Most
 from tests.tables import cases
 
 RANDOM = np.random.default_rng(13)

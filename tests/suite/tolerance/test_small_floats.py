@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenario_runner.elements import ELEMENTS
-from scenario_runner.suite.tolerance.elements import Rule, wrong_elements
+from scenario_runner.compare.wrong_elements import Rule, wrong_elements
+from scenario_runner.files.elements import ELEMENTS
 from tests.suite.tolerance.test_elements import TYPES as ALL_TYPES
 
 TYPES = {name: ALL_TYPES[name] for name in ("float8_e4m3", "float8_e5m2", "float16", "bfloat16")}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scenario_runner.elements import ELEMENTS, Element
-from scenario_runner.suite.tolerance.tosa import DATA_TYPES, MODES, TosaRule, _verify, judge, judges, limits
+from scenario_runner.compare.tosa_rules import DATA_TYPES, MODES, TosaRule, _verify, judge, judges, limits
+from scenario_runner.files.elements import ELEMENTS, Element
 
 FLOATS = ("FP32", "FP16", "BF16")
 SMALL = ("FP8E4M3", "FP8E5M2")

@@ -1,0 +1,202 @@
+"""One shader of a scenario: its entry point and workgroup size, specialization constants, block layouts and features.
+
+Features are those that a module uses without declaring a capability for them. Compilers leave out capabilities of
+storage that others imply in SPIR-V.
+
+Source: Vulkan specification, "Shader Interfaces", section "Offset and Stride Assignment"; "Shaders" (LocalSizeId:
+maintenance4; Workgroup variables with an initializer: shaderZeroInitializeWorkgroupMemory; writes in the stages of a
+drawing: vertexPipelineStoresAndAtomics, fragmentStoresAndAtomics); "Features", storageBuffer16BitAccess and those like
+it.
+"""
+
+from collections.abc import Iterable
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.errors.diagnostic import Diagnostic, error, warning
+from scenario_runner.scenario import SpecializationConstant
+from scenario_runner.shaders.spirv import EntryPoint, Interface, Module
+from scenario_runner.shaders.spirv._generated import opcodes as op
+from scenario_runner.shaders.spirv.access import PUSH_CONSTANT, STORAGE_BUFFER, UNIFORM, WORKGROUP
+from scenario_runner.shaders.spirv.block_layout import BASE, SCALAR, check_layout
+from scenario_runner.shaders.spirv.declarations import Declarations
+from scenario_runner.shaders.spirv.interface import variable_type
+from scenario_runner.shaders.spirv.stage_interface import INPUT, OUTPUT
+from scenario_runner.shaders.spirv.types import Array, Matrix, RuntimeArray, Scalar, Struct, Type, Vector
+
+Need = tuple[str, str, str]
+"""A device feature: its structure, its member, and what needs it in words."""
+MODELS = {"compute": "GLCompute", "vertex": "Vertex", "fragment": "Fragment"}
+"""A stage of a scenario → SPIR-V's execution model."""
+_MOST_NAMED = 20
+_MOST_CHARACTERS = 200
+
+
+def find_entry_point(
+    module: Module, uid: str, name: str, stage: str, pointer: str
+) -> tuple[EntryPoint | None, list[Diagnostic]]:
+    """The entry point of this name and stage, or what there is instead; ``pointer`` is the shader's."""
+    model = MODELS[stage]
+    entry = module.entry_point(name, model)
+    if entry is not None:
+        return entry, []
+    there_are = [f"{_clipped(entry.name)!r} ({entry.execution_model})" for entry in module.entry_points[:_MOST_NAMED]]
+    there_are += [f"{_clipped(graph.name)!r} (a graph)" for graph in module.graph_entry_points[:_MOST_NAMED]]
+    listed = ", ".join(there_are[:_MOST_NAMED]) or "none"
+    code = "SR-SHADER-001" if module.entry_point(name) is None else "SR-SHADER-002"
+    message = f"shader {uid!r} has no entry point {name!r} for the {stage} stage; the entry points are: {listed}"
+    return None, [error(code, f"{pointer}/entry" if name != "main" else pointer, message)]
+
+
+def check_workgroup(interface: Interface, stage: str, uid: str, pointer: str) -> list[Diagnostic]:
+    """A workgroup without invocations (a size or specialization constant of 0), and a compute shader without a size."""
+    size = interface.local_size()
+    if size is None and stage == "compute":
+        message = f"shader {uid!r} has no workgroup size: expected LocalSize, LocalSizeId or the built-in WorkgroupSize"
+        return [error("SR-SHADER-003", pointer, message)]
+    if size is None or all(size):
+        return []
+    message = f"shader {uid!r} has a workgroup of {' x '.join(map(str, size))} invocations, expected at least 1"
+    return [error("SR-SHADER-003", pointer, message)]
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"
+
+
+def specialize(
+    module: Module, uid: str, constants: Iterable[SpecializationConstant], pointer: str
+) -> tuple[dict[int, tuple[bytes, bool | int | float]], list[Diagnostic]]:
+    """The values that the module has constants for, as bytes and as numbers by SpecId; and what is wrong.
+
+    ``pointer`` is where the list of constants is.
+    """
+    values: dict[int, tuple[bytes, bool | int | float]] = {}
+    findings: list[Diagnostic] = []
+    for index, constant in enumerate(constants):
+        declared = module.spec_constant(constant.id)
+        if declared is None:
+            ids = [str(spec_constant.id) for spec_constant in module.spec_constants]
+            there_are = ", ".join(ids[:_MOST_NAMED]) + (", …" if len(ids) > _MOST_NAMED else "") or "none"
+            message = f"shader {uid!r} declares no specialization constant {constant.id} (it has: {there_are})"
+            findings.append(warning("SR-SPEC-001", f"{pointer}/{index}/id", message))
+            continue
+        try:
+            values[constant.id] = declared.encode(constant.value), constant.value
+        except SpirvError as problem:
+            findings.append(error("SR-SPEC-002", f"{pointer}/{index}/value", str(problem)))
+    return values, findings
+
+
+_SCALAR_BLOCKS = ("VkPhysicalDeviceVulkan12Features", "scalarBlockLayout")
+_STD430_UNIFORMS = ("VkPhysicalDeviceVulkan12Features", "uniformBufferStandardLayout")
+
+
+def check_blocks(interface: Interface, uid: str, pointer: str) -> tuple[list[Diagnostic], list[Need]]:
+    """Find the problems of the blocks that an entry point of the shader ``uid`` uses, and the features that they
+    take."""
+    findings: list[Diagnostic] = []
+    needs: list[Need] = []
+    blocks: dict[tuple[int, bool], tuple[Struct, str]] = {}
+    for binding in interface.bindings:
+        if binding.block is not None:
+            uniform = binding.kind == "uniform_buffer"
+            blocks[binding.block.id, uniform] = (binding.block, binding.kind)
+    if interface.push_constants is not None:
+        blocks[interface.push_constants.id, False] = (interface.push_constants, "push_constants")
+    for block, kind in blocks.values():
+        uniform = kind == "uniform_buffer"
+        if kind != "storage_buffer" and block.runtime_stride_bytes is not None:
+            words = kind.replace("_", " ")
+            message = f"shader {uid!r}: {words} {block.name!r} ends in a runtime array, which only storage buffers may"
+            findings.append(error("SR-LAYOUT-001", pointer, message))
+        what = f"the layout of {kind.replace('_', ' ')} {block.name!r} in shader {uid!r}"
+        problems, alignment = check_layout(block)
+        if not problems and alignment == SCALAR:
+            needs.append((*_SCALAR_BLOCKS, what))
+        elif not problems and alignment == BASE and uniform:
+            needs.append((*_STD430_UNIFORMS, what))
+        for problem, code in problems.items():
+            finding = error if code == "SR-LAYOUT-001" else warning
+            findings.append(finding(code, pointer, f"shader {uid!r}: {problem}"))
+    return findings, needs
+
+
+_VULKAN_1_3 = "VkPhysicalDeviceVulkan13Features"
+_STORES = {"Vertex": "vertexPipelineStoresAndAtomics", "Fragment": "fragmentStoresAndAtomics"}
+_LOCAL_SIZE_ID = 38
+# Words of an OpVariable without an initializer.
+_BARE_VARIABLE = 4
+
+
+def module_features(entry: EntryPoint, interface: Interface, uid: str) -> list[Need]:
+    """The features that the entry point of the shader ``uid`` takes besides those of its blocks' layouts."""
+    index, words = entry.source, entry.source.words
+    stores = _STORES.get(entry.execution_model)
+    features = []
+    if stores is not None and any(binding.writes and binding.writable for binding in interface.bindings):
+        features.append(("VkPhysicalDeviceFeatures", stores, f"what shader {uid!r} writes besides its outputs"))
+    if any(words[at + 2] == _LOCAL_SIZE_ID for at in index.execution_modes(entry.function)):
+        features.append((_VULKAN_1_3, "maintenance4", f"the workgroup size by ids of shader {uid!r}"))
+    for id in index.variables:
+        at = index.definitions[id]
+        if words[at + 3] == WORKGROUP and index.count(at) > _BARE_VARIABLE:
+            what = f"the initialized shared memory of shader {uid!r}"
+            features.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
+            break
+    return [*features, *small_type_features(interface.declarations, uid)]
+
+
+_STRUCTURES = {16: "VkPhysicalDeviceVulkan11Features", 8: "VkPhysicalDeviceVulkan12Features"}
+_PHYSICAL_STORAGE_BUFFER = 5349
+# The features for a storage class, with the bits of a type in them, and the class in words.
+_STORAGE = ("storageBuffer{}BitAccess", "storage buffer")
+_INTERFACE = ("storageInputOutput{}", "stage's input or output")
+_HOLDERS = {
+    STORAGE_BUFFER: _STORAGE,
+    _PHYSICAL_STORAGE_BUFFER: _STORAGE,
+    UNIFORM: ("uniformAndStorageBuffer{}BitAccess", "uniform buffer"),
+    PUSH_CONSTANT: ("storagePushConstant{}", "push constant"),
+    INPUT: _INTERFACE,
+    OUTPUT: _INTERFACE,
+}
+
+
+def small_type_features(declarations: Declarations, uid: str) -> list[Need]:
+    """Find the features for types of 8 and 16 bits in what the module of the shader ``uid`` shares with others.
+
+    They follow from types, not from capabilities: that for uniform buffers lets storage buffers hold such types as
+    well, while Vulkan has a feature for each.
+    """
+    index = declarations.index
+    words = index.words
+    held = [(words[index.definitions[id] + 3], variable_type(declarations, id)) for id in index.variables]
+    pointers = [at for at in index.offsets[op.TYPE_POINTER] if words[at + 2] == _PHYSICAL_STORAGE_BUFFER]
+    held += [(_PHYSICAL_STORAGE_BUFFER, declarations.type(words[at + 3], at)) for at in pointers]
+    features = {}
+    for storage_class, type in held:
+        structs, bits = _parts(type)
+        is_storage = storage_class == UNIFORM and any(struct.block == "BufferBlock" for struct in structs)
+        feature, holder = _HOLDERS.get(STORAGE_BUFFER if is_storage else storage_class, ("", ""))
+        for width in bits & _STRUCTURES.keys():
+            if feature and (width, holder) != (8, _INTERFACE[1]):  # inputs and outputs have at least 16 bits
+                what = f"a type of {width} bits in a {holder} of shader {uid!r}"
+                features[_STRUCTURES[width], feature.format(width)] = what
+    return [(structure, member, what) for (structure, member), what in features.items()]
+
+
+def _parts(type: Type | None) -> tuple[list[Struct], set[int]]:
+    """Return the structures in a type, and the bits of its scalars."""
+    types = [type]
+    structs: dict[int, Struct] = {}
+    bits = set()
+    while types:
+        type = types.pop()
+        if isinstance(type, Array | RuntimeArray):
+            types.append(type.element)
+        elif isinstance(type, Struct) and type.id not in structs:
+            structs[type.id] = type
+            types += [member.type for member in type.members]
+        elif isinstance(type, Scalar | Vector | Matrix):
+            vector = type.column if isinstance(type, Matrix) else type
+            bits.add((vector.component if isinstance(vector, Vector) else vector).width_bits)
+    return list(structs.values()), bits

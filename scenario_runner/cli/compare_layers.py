@@ -1,0 +1,156 @@
+"""``scenario-runner compare-layers MODEL --expected …``: the first wrong layer of a model, and what it is made from."""
+
+import argparse
+import base64
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import imageio.v3
+import numpy
+
+from scenario_runner.cli.console import show_table
+from scenario_runner.compare.differences import Tolerance
+from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import counted, first_of, one_line
+from scenario_runner.files.output import OutputFile
+from scenario_runner.runner import Runner
+from scenario_runner.tosa.layer_comparison import LayeredModel, LayerResult, judge, match, read_activations, sources_of
+from scenario_runner.tosa.layer_rules import judge_by_tosa
+from scenario_runner.tosa.model_layers import select
+from scenario_runner.view.contents import Content
+from scenario_runner.view.picture import heat, shrunk
+
+_DEVICE = "device:"
+_WORST_HEADINGS = ("index", "actual", "expected", "error")
+_VERDICTS = {"-": "not compared", "input": "an input of the model", "within": "within the tolerance"}
+_MOST_PICTURES, _MOST_TEXELS = 20, (512, 512)
+_STYLE = """body{font:14px sans-serif;margin:2em}td,th{padding:2px 10px;text-align:left}img{width:512px}
+td{border-top:1px solid #ccc}.beyond{background:#fdd}.within{background:#efe}img{image-rendering:pixelated}"""
+
+
+def main(options: argparse.Namespace) -> int:
+    """Returns 0 where all layers are within the tolerance, 1 where one is not. Raises ScenarioRunnerError."""
+    is_device, is_reference = options.expected.startswith(_DEVICE), options.expected == "reference"
+    is_tosa = options.expected == "tosa"
+    limits = (options.atol, options.rtol, options.ulp)
+    if is_tosa and limits != (None, None, None):
+        help = "leave out --atol, --rtol and --ulp, or use --expected reference"
+        raise UsageError("--expected tosa: TOSA's rules have limits of their own", help=help)
+    if options.html and os.path.exists(options.html) and os.path.samefile(options.html, options.model):
+        raise UsageError(f"{options.html}: the page is the model itself", help="write it to a file of its own")
+    arrays = {} if is_device or is_reference or is_tosa else read_activations(options.expected)
+    model = LayeredModel(options.model, "*" if is_tosa else options.layers)
+    random = model.take_inputs(options.input, options.seed, options.range)
+    layers = select(model.layers, options.layers, options.model) if is_tosa else model.layers
+    others: list[str] = []
+    expected: Mapping[str, Sequence[Content]] = {}
+    if is_reference:
+        expected = model.run_reference()
+    elif is_device:
+        expected = {name: [content] for name, content in _run(model, options.expected[len(_DEVICE) :], options).items()}
+    elif not is_tosa:
+        expected, others = match(model.layers, arrays, options.expected)
+        if not expected:
+            help = f"it has {first_of(others)}; the layers: {first_of([layer.name for layer in model.layers])}"
+            raise UsageError(f"{options.expected}: no array has the name, type and shape of a layer", help=help)
+    tolerance = None if limits == (None, None, None) else Tolerance(*(limit or 0 for limit in limits))
+    actual = _run(model, options.device, options)
+    if is_tosa:
+        results = list(judge_by_tosa(model, actual, layers))
+    else:
+        results = [judge(layer, actual[layer.name], expected.get(layer.name, ()), tolerance) for layer in layers]
+    compared = sum(result.wrong is not None for result in results)
+    reasons = [f"{result.layer.name}: {result.message}" for result in results if result.wrong is None and is_tosa]
+    if reasons and not compared:
+        message = f"{options.model}: none of the layers can be judged by TOSA's rules: {one_line(first_of(reasons))}"
+        raise UsageError(message, help="choose other layers (--layers) or other inputs (--input, --range)")
+    facts = [f"{one_line(options.model)}: {counted(len(results), 'layer')}, {compared} compared"]
+    facts += [f"random numbers of the seed {options.seed}: {first_of(random)}"] if random else []
+    facts += [f"arrays that belong to no layer: {first_of(others)}"] if others else []
+    facts += [f"not compared: {one_line(first_of(reasons))}"] if reasons else []
+    if options.html:
+        with OutputFile(options.html) as file:
+            file.write("\n".join(_page(facts, results)).encode())
+    if options.json:
+        rows = [_row(row) | {"inputs": row.layer.inputs, "worst": row.worst, "message": row.message} for row in results]
+        print(json.dumps({"schema": 1, "layers": rows, "unmatched": others}, indent=1))
+    else:
+        _show(facts, results)
+    return int(any(result.verdict == "beyond" for result in results))
+
+
+def _run(model: LayeredModel, device: str | None, options: argparse.Namespace) -> Mapping[str, Content]:
+    with Runner(device, timeout_s=options.timeout, ml_emulation=options.ml_emulation) as runner:
+        return model.run(runner)
+
+
+def _row(result: LayerResult) -> dict[str, Any]:
+    """The row of a layer in tables, and its object in JSON, which has no infinity."""
+    layer, errors = result.layer, [result.error, result.relative] if result.expected else [None, None]
+    error, relative = ("inf" if value == math.inf else value for value in errors)
+    type = layer.type.text.removeprefix("tensor<").removesuffix(">")
+    row = {"layer": layer.name, "operator": layer.operator, "type": type, "error": error, "relative": relative}
+    return row | {"wrong": result.wrong, "verdict": result.verdict, "expected": result.expected}
+
+
+def _cells(result: LayerResult) -> list[str]:
+    values = _row(result).values()
+    texts = ("-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value) for value in values)
+    return list(map(one_line, texts))
+
+
+def _conclusion(results: Sequence[LayerResult]) -> Iterator[str]:
+    """Sentences about the first wrong layer."""
+    first = next((result for result in results if result.verdict == "beyond"), None)
+    if first is None:
+        yield "all compared layers are within the tolerance"
+        return
+    yield f"{one_line(first.layer.name)} ({first.layer.operator}) is the first layer beyond the tolerance"
+    if first.message:
+        yield f"  {first.message}"
+    for source, verdict in sources_of(first, results).items():
+        yield f"  it is made from {one_line(source)}: {_VERDICTS.get(verdict, verdict)}"
+
+
+def _show(facts: Sequence[str], results: Sequence[LayerResult]) -> None:
+    print(*facts, sep="\n")
+    show_table([list(_row(results[0])), *map(_cells, results)], right=(3, 4, 5))
+    print(*_conclusion(results), sep="\n")
+    for result in results:
+        if result.verdict == "beyond":
+            show_table([_WORST_HEADINGS, *result.worst], right=(3,), indent=4)
+            break
+
+
+def _page(facts: Sequence[str], results: Sequence[LayerResult]) -> Iterator[str]:
+    """The lines of an HTML page that needs no other file."""
+    yield f"<!DOCTYPE html><meta charset=utf-8><title>Layers</title><style>{_STYLE}</style>"
+    yield from (f"<p>{escape(fact)}" for fact in (*facts, *_conclusion(results)))
+    yield from _table(list(_row(results[0])), map(_cells, results))
+    wrong = [result for result in results if result.verdict == "beyond"]
+    for result in wrong[:_MOST_PICTURES]:
+        yield f"<h2>{escape(one_line(result.layer.name))}</h2>"
+        yield _picture(result)
+        yield from _table(_WORST_HEADINGS, result.worst)
+
+
+def _table(headings: Sequence[str], rows: Any) -> Iterator[str]:
+    yield "<table><tr>" + "".join(f"<th>{heading}" for heading in headings)
+    for row in rows:
+        yield "<tr>" + "".join(f'<td class="{escape(cell)}">{escape(cell)}' for cell in row)
+    yield "</table>"
+
+
+def _picture(result: LayerResult) -> str:
+    """The picture of the errors as a data URI: of more than two dimensions, the greatest ones of the last."""
+    errors = numpy.atleast_2d(numpy.asarray(result.errors))
+    if errors.ndim > 2:
+        errors = errors.max(-1)
+    colors = heat(errors.reshape(-1, errors.shape[-1]), result.error if result.error < math.inf else 1.0)
+    picture = shrunk(colors, *_MOST_TEXELS, brightest=True)
+    data = base64.b64encode(imageio.v3.imwrite("<bytes>", picture, extension=".png")).decode()
+    return f'<img src="data:image/png;base64,{data}">'

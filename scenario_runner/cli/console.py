@@ -1,0 +1,161 @@
+"""Output: errors, warnings and log lines, in colour on a terminal and plain elsewhere; streams that escape control
+characters.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, TextIO
+
+from scenario_runner.errors import FileError, ScenarioRunnerError, log
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import Span, one_line, visible
+
+if TYPE_CHECKING:
+    from logging import LogRecord
+
+    from scenario_runner.cli.terminal import Terminal
+
+_LONGEST_LINE, _MOST_LINES = 4000, 200
+_STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "debug": "dim"}
+
+
+def show_error(error: ScenarioRunnerError) -> None:
+    """Print every problem of an error on standard error, each with its help on a line of its own."""
+    for problem in error.problems:
+        write("error", str(problem), problem.help)
+
+
+def write(label: str, text: str, help: str | None = None) -> None:
+    """Print ``label: text`` and the help, if there is one, on standard error."""
+    _show(sys.stderr, (f"{label}:", _STYLES.get(label, "bold")), f" {_readable(text)}")
+    if help:
+        _show(sys.stderr, (f"  help: {_readable(help)}", "green"))
+
+
+def write_finding(finding: Diagnostic) -> None:
+    """Print a finding of any severity with its code and its help."""
+    first, newline, rest = str(finding).partition("\n")
+    write(finding.severity, f"{first} [{finding.code}]{newline}{rest}", finding.help)
+
+
+def show(*spans: Span) -> None:
+    """Print a line of texts, some of them with the style that they have on a terminal."""
+    _show(sys.stdout, *spans)
+
+
+def _show(stream: TextIO | None, *spans: Span) -> None:
+    console = terminal(stream)
+    if console is not None:
+        console.show(*spans)
+    elif stream is not None:
+        print("".join(span if isinstance(span, str) else span[0] for span in spans), file=stream)
+
+
+def show_table(
+    rows: Sequence[Sequence[str]], *, right: Container[int] = (), indent: int = 2, heading: str = "bold"
+) -> None:
+    """Print rows of text, the first in the style ``heading``; the columns numbered ``right`` are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    formats = [f"{{:{'>' if column in right else '<'}{width}}}" for column, width in enumerate(widths)]
+    for number, row in enumerate(rows):
+        show(" " * indent, ("  ".join(formats).format(*row).rstrip(), "" if number else heading))
+
+
+def show_first(lines: Sequence[str], most: int, indent: str = "") -> None:
+    """Print the first of many lines."""
+    for line in lines[:most]:
+        print(indent + line)
+    if len(lines) > most:
+        print(f"{indent}and {len(lines) - most} more")
+
+
+def _readable(text: str) -> str:
+    """A message of no more lines and characters than somebody can read. Its further lines are indented, so that none
+    of them looks like a message of its own."""
+    if "\n" not in text:
+        return one_line(text, _LONGEST_LINE)
+    first, *lines = (one_line(line, _LONGEST_LINE) for line in text.split("\n", _MOST_LINES)[:_MOST_LINES])
+    return "\n".join([first, *(line if line.startswith("  ") else f"  {line}" for line in lines)])
+
+
+def terminal(stream: TextIO | None) -> Terminal | None:
+    """The terminal that ``stream`` is; None for another file, and for a stream that is closed, or was at the start."""
+    if stream is None or stream.closed or not stream.isatty():
+        return None
+    from scenario_runner.cli.terminal import Terminal
+
+    return Terminal(stream)
+
+
+def live(stream: TextIO | None, rows: Callable[[], Iterable[Iterable[Span]]]) -> AbstractContextManager[object]:
+    """Show rows below the other lines of a terminal while the block runs; elsewhere nothing."""
+    console = terminal(stream)
+    return nullcontext() if console is None else console.live(rows)
+
+
+def read_standard_input() -> bytes:
+    """All of standard input. Raises FileError."""
+    try:
+        return sys.stdin.buffer.read()
+    except (OSError, AttributeError) as error:
+        raise FileError("standard input cannot be read") from error
+
+
+def set_up_logging(level: str | None, *, lines: bool = False) -> None:
+    """Send what the library logs, from ``level`` on (None: warnings), to standard error.
+
+    With ``lines`` and the level info, each record is a line as scripts for the reference runner read it, with the time
+    and the level; those below ERROR go to standard output.
+    """
+    if level in ("debug", "info"):
+        _listen(level, lines and level == "info")
+    else:
+        log.before_first_record(lambda: _listen(level or "warning", False))
+
+
+def _listen(level: str, lines: bool) -> None:
+    import logging
+
+    formatter = logging.Formatter("%(asctime)s [Scenario-Runner] %(levelname)s: %(message)s")
+
+    class Handler(logging.Handler):
+        def emit(self, record: LogRecord) -> None:
+            problem = record.args[0] if isinstance(record.args, tuple) and record.args else None
+            help = getattr(problem, "help", None)
+            if not lines:
+                write(record.levelname.lower(), record.getMessage(), help)
+                return
+            stream = sys.stderr if record.levelno >= logging.ERROR else sys.stdout
+            print(_readable(formatter.format(record)), *([f"  help: {help}"] if help else []), sep="\n", file=stream)
+
+    logger = logging.getLogger("scenario_runner")
+    logger.handlers[:] = [Handler()]
+    logger.setLevel(level.upper())
+    logger.propagate = False
+
+
+class VisibleStream(io.TextIOWrapper):
+    """A text stream that escapes control characters."""
+
+    def write(self, text: str) -> int:
+        super().write(visible(text))
+        return len(text)
+
+    def write_styled(self, text: str) -> int:
+        """Write text as it is, for our own colours."""
+        return super().write(text)
+
+
+def set_up_streams() -> None:
+    """Replace the standard streams. One that whoever started us closed stays None."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            encoding, by_line, at_once = stream.encoding, stream.line_buffering, stream.write_through
+            # letters that the encoding lacks are escaped as well
+            new = VisibleStream(stream.detach(), encoding, "backslashreplace", None, by_line, at_once)
+            setattr(sys, name, new)

@@ -1,0 +1,251 @@
+"""``scenario-runner convert MODEL -o FILE``, ``custom-op check FILE…`` and ``custom-op attributes SHADER``: TOSA models
+with shaders in them."""
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from scenario_runner.cli.arguments import compiler_arguments
+from scenario_runner.cli.console import live, read_standard_input, show, write, write_finding
+from scenario_runner.errors import ScenarioError, ScenarioRunnerError, UsageError, exit_code_of
+from scenario_runner.errors.diagnostic import Diagnostic, warnings_as_errors
+from scenario_runner.errors.text import Span, counted, one_line
+from scenario_runner.files.input import SourceFile
+from scenario_runner.processes.system_limits import processors
+from scenario_runner.tosa import conversion
+from scenario_runner.tosa.attribute_parsing import Examined, examine_attributes, examine_document
+from scenario_runner.tosa.attribute_skeleton import attributes_of_shader
+from scenario_runner.tosa.conformance_tests import Imported, Test, find_tests, import_tests
+from scenario_runner.tosa.model_files import open_source, parse_model
+from scenario_runner.tosa.shader_agreement import CheckedShader, check_shaders
+from scenario_runner.tosa.variables import laid_out
+
+SCHEMA = 1
+"""Version of the JSON of ``check --json``; a key that changes its meaning raises it."""
+
+
+class CheckedFile(NamedTuple):
+    """A file whose shaders were checked; ``is_model`` tells that the places of findings are within attributes.
+
+    Of each operation there are its attributes and its shader, None where the attributes are wrong.
+    """
+
+    path: str
+    operations: list[tuple[Examined, CheckedShader | None]]
+    findings: list[Diagnostic]
+    is_model: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the first error, or 0."""
+        return exit_code_of(self.findings)
+
+
+def convert(options: argparse.Namespace) -> None:
+    """Convert a model. Raises FileError, ScenarioError and UnsupportedError; nothing is written then."""
+    to_stdout = options.output == "-"
+    if to_stdout and sys.stdout.isatty():
+        raise UsageError("a VGF file is not shown on a terminal", help="write it to a file: --output model.vgf")
+    converted = conversion.convert(
+        read_standard_input() if options.model == "-" else options.model,
+        None if to_stdout else options.output,
+        function=options.function,
+        dispatch=options.dispatch,
+        check=not options.no_check,
+        strict=options.strict,
+        **compiler_arguments(options),
+        converter_options=options.converter_option,
+        expose_intermediates=options.expose_intermediates,
+    )
+    for finding in converted.findings:
+        write(finding.severity, str(finding), finding.help)
+    if to_stdout:
+        sys.stdout.buffer.writelines(converted.parts)
+        sys.stdout.buffer.flush()
+
+
+def attributes(options: argparse.Namespace) -> None:
+    """Print attributes that fit a shader."""
+    described = attributes_of_shader(
+        options.shader,
+        entry_point=options.entry_point,
+        workgroups=options.workgroups and tuple(options.workgroups),
+        spirv=options.spirv,
+        include_dirs=options.include_dirs,
+        **compiler_arguments(options),
+    )
+    print(json.dumps(described, indent=2))
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check attributes and shaders. Returns 0, or the exit code of the first error."""
+    files = []
+    for path in options.files:
+        files.append(_checked_file(path, options))
+        if not options.json:
+            _show(files[-1])
+    if options.json:
+        print(json.dumps({"schema": SCHEMA, "files": list(map(_as_json, files))}, indent=2))
+    return next((file.exit_code for file in files if file.exit_code), 0)
+
+
+def _checked_file(path: str, options: argparse.Namespace) -> CheckedFile:
+    name = "<stdin>" if path == "-" else path
+    try:
+        if path == "-":
+            content = read_standard_input()
+        else:
+            with SourceFile(path) as file:
+                content = file.read(file.size_bytes)
+        is_json = path.lower().endswith(".json") or content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+        examined = _of_document(content, name) if is_json else _of_model(content, name)
+    except ScenarioRunnerError as error:
+        return CheckedFile(path, [], list(error.at(path=path).problems))
+    shaders = [(row.attributes, row.types) for row in examined if row.attributes is not None]
+    checked = iter(check_shaders(*zip(*shaders, strict=True), **compiler_arguments(options)) if shaders else ())
+    operations = [(row, next(checked) if row.attributes else None) for row in examined]
+    findings = [finding for operation in operations for finding in _findings(*operation)]
+    return CheckedFile(path, operations, warnings_as_errors(findings) if options.strict else findings, not is_json)
+
+
+def _findings(examined: Examined, checked: CheckedShader | None) -> list[Diagnostic]:
+    """The findings about the attributes, then those about the shader."""
+    return [*examined.findings, *(checked.findings if checked else ())]
+
+
+def _of_document(content: bytes, name: str) -> list[Examined]:
+    try:
+        return examine_document(content.decode("utf-8-sig"), name)
+    except UnicodeDecodeError as error:
+        message = f"the byte {content[error.start]:#04x} at the offset {error.start} is not UTF-8"
+        raise ScenarioError(message, help="save the file as UTF-8", code="SR-JSON-007") from None
+
+
+def _of_model(content: bytes, name: str) -> list[Examined]:
+    """The shaders of all functions of a model."""
+    examined: list[Examined] = []
+    shaders = [shader for function in parse_model(open_source(content, name)).functions for shader in function.shaders]
+    labels = [shader.name or "unnamed" for shader in shaders]
+    for number, (label, shader) in enumerate(zip(labels, shaders, strict=True)):
+        if labels.count(label) > 1:
+            label += f"[{labels[:number].count(label)}]"
+        counts = len(shader.operands), len(shader.results)
+        examined.append(Examined(label, *examine_attributes(shader.attributes, label, counts), types=shader.types))
+    return examined
+
+
+def _show(file: CheckedFile) -> None:
+    path, findings = file.path, file.findings
+    for finding in ScenarioRunnerError(findings).of_scenario(path).problems if file.is_model and findings else findings:
+        write_finding(finding)
+    if file.exit_code:
+        return
+    if not file.operations:
+        print(f"{one_line(path)}: valid: no shaders")
+    for examined, checked in file.operations:
+        if checked is not None:
+            name = f"{examined.operation}: " if file.is_model or len(file.operations) > 1 else ""
+            print(f"{one_line(path)}: {one_line(name)}valid: {_summary(checked)}")
+
+
+def _summary(checked: CheckedShader) -> str:
+    attributes, size = checked.attributes, checked.local_size
+    parts = [
+        f"{attributes.language} shader" if attributes.language else "placeholder without code",
+        f"entry point {one_line(attributes.module_entry_point, 200)!r}",
+        f"local size {' x '.join(map(str, size))}" if size is not None else "",
+        f"workgroups {' x '.join(map(str, attributes.workgroup_sizes))}",
+        counted(len(attributes.inputs), "input"),
+        counted(len(attributes.outputs), "output"),
+        counted(len(attributes.push_constants), "push constant") if attributes.push_constants else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _as_json(file: CheckedFile) -> dict[str, Any]:
+    return {
+        "file": file.path,
+        "valid": not file.exit_code,
+        "exit_code": file.exit_code,
+        "operations": [_operation_as_json(*operation) for operation in file.operations],
+        "findings": [finding.as_json() for finding in file.findings],
+    }
+
+
+def _operation_as_json(examined: Examined, checked: CheckedShader | None) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operation": examined.operation,
+        "is_shader": examined.is_shader,
+        "errors": sum(finding.severity == "error" for finding in _findings(examined, checked)),
+    }
+    if checked is None:
+        return described
+    attributes = checked.attributes
+    constants, size = laid_out(attributes, checked.interface)
+    return described | {
+        "language": attributes.language,
+        "entry_point": attributes.module_entry_point,
+        "workgroup_sizes": attributes.workgroup_sizes,
+        "local_size": checked.local_size,
+        "push_constants_size_bytes": size,
+        "push_constants": [constant._asdict() for constant in constants],
+    }
+
+
+# ``scenario-runner import tosa DIR… --output SUITE``: TOSA's conformance tests as a suite.
+
+_MOST_ERRORS = 50
+_REASON_END = re.compile(r"\n|; | that was |: %")  # of what the converter says: operands and types follow
+
+
+def tosa(options: argparse.Namespace) -> int:
+    """Import tests; return 0, or the exit code of the first error."""
+    start = time.monotonic()
+    found = list(find_tests(options.folders))
+    tests = [test for test in found if isinstance(test, Test)]
+    errors = [error for error in found if not isinstance(error, Test)]
+    outcomes: Counter[str] = Counter()
+    reasons: Counter[tuple[str, str]] = Counter()
+    kept = 0
+
+    def rows() -> Iterator[list[Span]]:
+        done = sum(outcomes.values())
+        yield [f"{done} of {counted(len(tests), 'test')}", f", {time.monotonic() - start:.0f} s"]
+
+    with live(sys.stderr, rows):
+        for result in import_tests(tests, options.output, options.jobs or processors()) if tests else ():
+            outcomes[result.outcome] += 1
+            kept += result.kept
+            if result.error is not None:
+                errors.append(result.error)
+            elif result.reason:
+                reasons[result.outcome, _kind(result)] += 1
+    for error in errors[:_MOST_ERRORS]:
+        for problem in error.problems:
+            write_finding(problem)
+    _show_end(options.output, outcomes, reasons, kept, len(errors), time.monotonic() - start)
+    return errors[0].exit_code if errors else 0
+
+
+def _kind(result: Imported) -> str:
+    """The reason without what differs from test to test: of an expected error, only what refused the test."""
+    reason = _REASON_END.split(result.reason)[0]
+    return one_line(reason.partition(":")[0] if result.outcome == "expected error" else reason, 150)
+
+
+def _show_end(
+    output: str, outcomes: Counter[str], reasons: Counter[tuple[str, str]], kept: int, errors: int, seconds: float
+) -> None:
+    for (outcome, reason), count in sorted(reasons.items(), key=lambda row: (row[0][0], -row[1], row[0][1])):
+        show(f"{outcome}: {count}: {reason}")
+    if errors > _MOST_ERRORS:
+        show(f"and {errors - _MOST_ERRORS} more errors")
+    parts = [f"{outcomes['imported']} imported", f"{outcomes['not supported']} not supported"]
+    parts += [f"{outcomes['expected error']} expected to fail", counted(errors, "error")]
+    parts += [f"{kept} of them were there"] if kept else []
+    show(f"{', '.join(parts)} in {seconds:.1f} s: {one_line(output)}")

@@ -1,0 +1,1 @@
+"""Comparison of numbers and images with expected ones."""

@@ -1,0 +1,271 @@
+"""Differences between two files, two dumps of a scenario or two folders of results."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import NamedTuple
+
+import numpy
+
+from scenario_runner.errors import file_error
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.codec import all_codecs, codec_of, is_known
+from scenario_runner.files.elements import ELEMENTS, Array, Element, distance
+from scenario_runner.run.dump_files import DumpEntry, DumpIndex
+from scenario_runner.view.contents import Channel, Content, errors_of, read_content, unequal
+
+
+class Error(NamedTuple):
+    """The greatest of some kind of error, and the index of the element that has it."""
+
+    value: float
+    index: tuple[int, ...]  # type: ignore[assignment]  # in place of the method of tuples
+
+
+class Tolerance(NamedTuple):
+    """Errors that do not count: an element is within it where any one of its errors is at most that large."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    ulp: int = 0
+
+
+_EXACT = Tolerance()
+
+
+@dataclass(slots=True)
+class Difference:
+    """The result of `compare`.
+
+    ``count`` of ``total`` elements differ by more than the tolerance, ``tolerated`` by no more. ``first`` is the index
+    of the first that counts and its two values. ``errors`` are the greatest ones, tolerated ones included, among those
+    that are numbers on both sides: "absolute", "relative" (to the larger of the two magnitudes) and, for floats of one
+    kind, "ulp". ``nan_counts`` are the elements that are NaN in the first file alone, in the second alone and in both;
+    the latter are equal. ``psnr`` is the peak signal-to-noise ratio in dB of images that differ and are numbers
+    everywhere. ``box`` is (top, left, bottom, right), inclusive, over the last two axes that channels share, where
+    there are two. ``mismatch`` says why nothing could be compared.
+    """
+
+    count: int = 0
+    tolerated: int = 0
+    total: int = 0
+    first: tuple[tuple[int, ...], str, str] | None = None
+    errors: dict[str, Error] = field(default_factory=dict)
+    nan_counts: tuple[int, int, int] = (0, 0, 0)
+    psnr: float | None = None
+    box: tuple[int, int, int, int] | None = None
+    mismatch: str | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        return self.mismatch is None and not self.count
+
+
+def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Difference:
+    """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
+    if not one.fits(other):
+        return Difference(mismatch=f"{one.title} against {other.title}")
+    pairs = _pairs(one, other)
+    result = Difference(total=len(pairs) * math.prod(one.shape))
+    noise = 0.0  # the sum of squared errors, each relative to the peak of its channel
+    places: list[Array] = []
+    nan_counts = numpy.zeros(3, int)
+    for number, (a, b) in enumerate(pairs):
+        values, expected = a.numbers.reshape(-1), b.numbers.reshape(-1)
+        nan, other_nan = numpy.isnan(values), numpy.isnan(expected)
+        nan_counts += [numpy.count_nonzero(where) for where in (nan & ~other_nan, other_nan & ~nan, nan & other_nan)]
+        where = numpy.flatnonzero(unequal(values, expected) & ~(nan & other_nan))
+        counts = numpy.ones(where.size, bool)
+        is_number = ~(nan | other_nan)[where]
+        if is_number.any():
+            numbers_at = where[is_number]
+            errors = _errors(a, b, numbers_at)
+            for name, error in errors.items():
+                worst = int(error.argmax())
+                if name not in result.errors or error[worst] > result.errors[name].value:
+                    result.errors[name] = Error(error[worst].item(), one.index(int(numbers_at[worst]), number))
+            counts[is_number] = ~_is_within(errors, tolerance)
+            noise += float(((errors["absolute"].astype("f8") / a.peak) ** 2).sum())
+        result.tolerated += int(where.size - counts.sum())
+        places.append(where[counts])
+    result.nan_counts = (int(nan_counts[0]), int(nan_counts[1]), int(nan_counts[2]))
+    result.count = sum(where.size for where in places)
+    if result.count:
+        at, number = min((int(where[0]), number) for number, where in enumerate(places) if where.size)
+        texts = [channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in pairs[number]]
+        result.first = one.index(at, number), texts[0], texts[1]
+        result.box = _box(one.shape, numpy.concatenate(places))
+    is_image = one.has_channel_axis or not codec_of(one.path).is_array
+    if is_image and 0 < noise < math.inf and not any(result.nan_counts[:2]):
+        result.psnr = 10 * math.log10(result.total / noise)
+    return result
+
+
+def error_map(one: Content, other: Content) -> Array:
+    """The greatest absolute error over the channels, (height, width); NaN where only one side is a number."""
+    width = one.shape[-1] if one.shape else 1
+    errors = numpy.zeros(math.prod(one.shape))
+    for a, b in _pairs(one, other):
+        errors = numpy.maximum(errors, errors_of(a.numbers.reshape(-1), b.numbers.reshape(-1)))
+    return errors.reshape(-1, width) if errors.size else errors.reshape(0, max(width, 1))
+
+
+def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
+    within = numpy.zeros(errors["absolute"].shape, bool)
+    for name, limit in tolerance._asdict().items():
+        if limit and name in errors:  # without a limit nothing is tolerated, also where doubles see no difference
+            within |= errors[name] <= limit
+    return within
+
+
+def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
+    """Errors of each kind, of elements that are numbers on both sides."""
+    raw, expected_raw = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
+    numbers, expected = a.element.numbers(raw), b.element.numbers(expected_raw)
+    absolute = distance(numbers, expected)
+    magnitude = numpy.maximum(numpy.abs(numbers.astype("f8")), numpy.abs(expected.astype("f8")))
+    with numpy.errstate(all="ignore"):
+        relative = numpy.where(numpy.isfinite(absolute), absolute / magnitude, numpy.inf)
+    errors = {"absolute": absolute, "relative": relative}
+    if a.element is b.element and a.element.is_float:
+        errors["ulp"] = a.element.steps(raw, expected_raw)
+    return errors
+
+
+def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
+    """Channels that belong together: those of one name, where the files name them alike, else in their order."""
+    by_name = {channel.name: channel for channel in other.channels}
+    names = [channel.name for channel in one.channels]
+    if set(names) == by_name.keys() and len(names) == len(by_name):
+        return [(channel, by_name[channel.name]) for channel in one.channels]
+    return list(zip(one.channels, other.channels, strict=True))
+
+
+def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | None:
+    if len(shape) < 2:
+        return None
+    rows, columns = where // shape[-1] % shape[-2], where % shape[-1]
+    return int(rows.min()), int(columns.min()), int(rows.max()), int(columns.max())
+
+
+class Compared(NamedTuple):
+    """One resource after one command in both dumps, in the files ``one`` and ``other``; of an image one ``mip`` level
+    where it has several."""
+
+    entry: DumpEntry
+    mip: int | None
+    difference: Difference
+    one: str
+    other: str
+    level: int
+    elements: tuple[Element | None, Element | None]
+
+    def contents(self) -> tuple[Content, Content]:
+        """Read the ``level`` of both files, of which ``elements`` are the types. Raises FileError."""
+        pairs = zip((self.one, self.other), self.elements, strict=True)
+        first, second = (read_content(path, mip=self.level, element=element) for path, element in pairs)
+        return first, second
+
+
+class Scenarios(NamedTuple):
+    """Differences of two scenarios: ``commands`` has (number, kind in the first, kind in the second, None for none)."""
+
+    commands: tuple[tuple[int, str | None, str | None], ...]
+    only_one: tuple[DumpEntry, ...]
+    only_other: tuple[DumpEntry, ...]
+
+    @property
+    def are_equal(self) -> bool:
+        return not (self.commands or self.only_one or self.only_other)
+
+
+def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
+    """Compare the scenarios of two dumps, and what was dumped of them."""
+    kinds = enumerate(zip_longest(one.commands, other.commands))
+    first, second = ({entry.key for entry in index.entries} for index in (one, other))
+    return Scenarios(
+        tuple((number, kind, other_kind) for number, (kind, other_kind) in kinds if kind != other_kind),
+        tuple(entry for entry in one.entries if entry.key not in second),
+        tuple(entry for entry in other.entries if entry.key not in first),
+    )
+
+
+def compared(
+    one: DumpIndex, other: DumpIndex, tolerance: Tolerance, elements: Mapping[str | None, Element]
+) -> Iterator[Compared]:
+    """Compare what both dumps have, in order. ``elements`` are the types of buffers by uid, of all others by None.
+
+    Raises FileError for files that are not there, or not those of the index.
+    """
+    others = {entry.key: entry for entry in other.entries}
+    for entry in one.entries:
+        counterpart = others.get(entry.key)
+        if counterpart is None:
+            continue
+        paths = os.path.join(one.folder, entry.file), os.path.join(other.folder, counterpart.file)
+        for path, sha256 in zip(paths, (entry.sha256, counterpart.sha256), strict=True):
+            _check(path, sha256)
+        levels = entry.mips or 1 if entry.mip is None else 1
+        for level in range(levels):
+            mip = level if levels > 1 else entry.mip
+            first, second = (_element_of_dump(path, entry, counterpart, elements) for path in paths)
+            pair = Compared(entry, mip, Difference(), *paths, level, (first, second))
+            if entry.sha256 != counterpart.sha256:
+                pair = pair._replace(difference=compare(*pair.contents(), tolerance))
+            yield pair
+
+
+def _element_of_dump(
+    path: str, entry: DumpEntry, counterpart: DumpEntry, elements: Mapping[str | None, Element]
+) -> Element | None:
+    """The type of the items of a file that does not name it itself."""
+    if not codec_of(path).is_array:
+        return None
+    if entry.format is not None:
+        return ELEMENTS["float8_e5m2"] if "FLOAT8E5M2" in entry.format else None
+    element = elements.get(entry.resource, elements.get(None))
+    if element is None and entry.element == counterpart.element and entry.element is not None:
+        element = ELEMENTS.get(entry.element)
+    size = os.path.getsize(path)
+    return element if element is not None and (size % element.size_bytes == 0 or entry.resource in elements) else None
+
+
+def _check(path: str, sha256: str) -> None:
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {reason_of(error)}") from error
+    if digest.hexdigest() != sha256:
+        raise file_error(path, "is not the file that the index of the dump lists: its SHA-256 is another one")
+
+
+def folder_pairs(one: str, other: str) -> tuple[list[str], list[str], list[str]]:
+    """The files of two folders that can be shown, and of all folders in them: those in both, in ``one`` alone and in
+    ``other`` alone, by their sorted relative paths.
+
+    Hidden files and folders do not count. Raises FileError for a folder that cannot be read, or where both have none.
+    """
+    first, second = _files(one), _files(other)
+    if not first and not second:
+        known = ", ".join(codec.extension for codec in all_codecs())
+        raise file_error(one, f"and {other!r} hold none of the files that can be compared: {known}")
+    return sorted(first & second), sorted(first - second), sorted(second - first)
+
+
+def _files(folder: str) -> set[str]:
+    def fail(error: OSError) -> None:
+        raise file_error(error.filename or folder, f"cannot be opened: {reason_of(error)}") from error
+
+    files = set()
+    for place, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = [name for name in folders if name[:1] != "."]
+        for name in names:
+            if name[:1] != "." and is_known(name):
+                files.add(os.path.relpath(os.path.join(place, name), folder))
+    return files

@@ -1,0 +1,155 @@
+"""Planes of elements in an output (one for a buffer or tensor, one for each part of an image), and masks over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy
+
+from scenario_runner.errors import file_error
+from scenario_runner.files.codec import codec_of
+from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format
+from scenario_runner.files.npy import read_array
+from scenario_runner.plan.image_records import ImagePlan
+from scenario_runner.plan.plan import ResourcePlan
+from scenario_runner.plan.records import ImagePart
+from scenario_runner.view.contents import Channel, channels_of, read_content, trimmed
+
+
+class Plane(NamedTuple):
+    """A part of an output's bytes with elements of one kind.
+
+    ``shape`` counts elements, for an image (height, width, channels). Texels that are packed into integers or blocks
+    have no ``element``: their channels are taken out (`channels`). ``label`` names the part where there are several.
+    """
+
+    label: str
+    offset_bytes: int
+    size_bytes: int
+    shape: tuple[int, ...]
+    element: Element | None
+    image: ImagePlan | None = None
+    part: ImagePart | None = None
+
+    @property
+    def element_count(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def split(self, size_bytes: int) -> Iterator[Plane]:
+        """Parts of about ``size_bytes`` bytes, in order; only one where channels are taken out."""
+        if self.element is None:
+            yield self
+            return
+        for start in range(0, self.size_bytes, size_bytes):
+            size = min(size_bytes, self.size_bytes - start)
+            shape = (size // self.element.size_bytes,)
+            yield self._replace(offset_bytes=self.offset_bytes + start, size_bytes=size, shape=shape)
+
+    def elements(self, data: memoryview | bytearray) -> list[Channel]:
+        """The bytes of this plane as flat channels: one of all elements where each has bytes of its own."""
+        if self.element is not None:
+            return [Channel("", numpy.frombuffer(data, self.element.dtype), self.element)]
+        return self.channels(data)
+
+    def channels(self, data: memoryview | bytearray) -> list[Channel]:
+        """The bytes of this plane as flat channels; those of an image in the order R, G, B, A."""
+        if self.image is None or self.part is None:
+            return self.elements(data)
+        part = self.part
+        raw = numpy.frombuffer(data, "u1")
+        channels = channels_of(self.image.uid, self.image.format, part.aspect, part.width, part.height, raw)
+        return [channel._replace(raw=channel.raw.reshape(-1)) for channel in channels]
+
+    def flags_of(self, flags: Array, number: int) -> Array:
+        """The flags of one of the `channels`; those of all elements are in the order of memory where each element has
+        bytes of its own."""
+        if self.image is None:
+            return flags
+        if self.element is not None:
+            order = self.image.format.channels
+            number = order.index([letter for letter in "RGBA" if letter in order][number])
+        return flags[number :: self.shape[2]]
+
+    def place(self, flat: int) -> str:
+        """The index of an element as text, behind the label of the plane."""
+        text = str([int(place) for place in numpy.unravel_index(flat, self.shape)])
+        return f"{self.label} {text}" if self.label else text
+
+
+def planes_of(
+    resource: ResourcePlan, size_bytes: int, element: Element, *, with_blocks: bool = False
+) -> tuple[Plane, ...]:
+    """The planes of the first ``size_bytes`` of a resource. ``element`` is what a buffer or a tensor holds.
+
+    ``with_blocks`` leaves blocks of texels as they are: words of 64 bits, (rows, columns, words of a block).
+    """
+    if resource.kind == "buffer":
+        return (Plane("", 0, size_bytes, (size_bytes // element.size_bytes,), element),)
+    if resource.kind == "tensor":
+        return (Plane("", 0, size_bytes, tuple(resource.shape), element),)
+    format, parts = resource.format, [part for part in resource.parts if part.end_bytes <= size_bytes]
+    planes = []
+    for part in parts:
+        names = [f"level {part.level}"] if len(parts) > 1 else []
+        names += [part.aspect] if names and len(format.aspects) > 1 else []
+        plane = Plane(" ".join(names), part.offset_bytes, part.size_bytes, (), None, resource, part)
+        if with_blocks and format.is_compressed:
+            size = format.block_size_bytes
+            shape = (part.row_count, part.row_size_bytes // size, size // 8)
+            plane = plane._replace(label=" ".join([*names, "block"]), element=ELEMENTS["uint64"], image=None)
+        elif {"depth", "stencil"} & {*format.aspects}:
+            shape = (part.height, part.width, 1)
+        elif format.is_packed or format.is_compressed or format.numpy_dtype is None:
+            shape = (part.height, part.width, len(format.channels) - (format.is_packed and "E" in format.channels))
+        else:
+            shape = (part.height, part.width, format.numpy_items)
+            plane = plane._replace(element=element_of_format(format))
+        planes.append(plane._replace(shape=shape))
+    return tuple(planes)
+
+
+def ignored_elements(planes: Sequence[Plane], mask: str | None, border: int) -> Array:
+    """A flag for each element of one plane: true where it does not count.
+
+    A mask has the shape of the elements, or of an image without its channels. Raises FileError where it cannot be read,
+    and ValueError with the reason where it does not fit, or leaves nothing to compare.
+    """
+    if len(planes) != 1:
+        raise ValueError(f"the output has {len(planes)} parts (mip levels, depth and stencil), expected one")
+    (plane,) = planes
+    flags = numpy.zeros(plane.shape, bool)
+    if mask is not None:
+        flags |= _spread(_covered(mask), plane)
+    if border and len(plane.shape) < 2:
+        raise ValueError(f"the output has the shape {plane.shape}: there are no rows and columns with a border")
+    for axis in ((0, 1) if plane.image is not None else (-2, -1)) if border else ():
+        lines = numpy.moveaxis(flags, axis, 0)
+        lines[:border] = lines[-border:] = True
+    if flags.size and flags.all():
+        raise ValueError("no element of the output counts")
+    return flags.reshape(-1)
+
+
+def _covered(path: str) -> Array:
+    """The elements where a mask is not zero, in its own shape."""
+    if codec_of(path).is_array:
+        array = read_array(path)
+        if array.dtype.kind not in "biuf":
+            raise file_error(path, f"is a mask of the type {array.dtype.str!r}, expected numbers or bool")
+        return numpy.asarray(array != 0)
+    content = read_content(path)
+    colors = [channel.raw for channel in content.channels if channel.name != "A"]
+    return numpy.asarray(numpy.any([color != 0 for color in colors], axis=0))
+
+
+def _spread(covered: Array, plane: Plane) -> Array:
+    """A mask over all elements of a plane; outer axes of length 1 do not count."""
+    shape, texels = trimmed(covered.shape), plane.shape[:2]
+    if covered.size == plane.element_count and (plane.image is None or shape == trimmed(plane.shape)):
+        return covered.reshape(plane.shape)
+    if plane.image is not None and shape == trimmed(texels):
+        return numpy.broadcast_to(covered.reshape(*texels, 1), plane.shape)
+    raise ValueError(f"the mask has the shape {covered.shape}, but the output has {plane.shape}")

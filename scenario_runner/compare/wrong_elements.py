@@ -1,0 +1,195 @@
+"""Compare the bytes of an output with the expected ones in pieces of bounded size, and list the wrong elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+import numpy
+
+from scenario_runner.compare.planes import Plane
+from scenario_runner.files.elements import Array, Element, distance
+from scenario_runner.plan.records import Source
+from scenario_runner.view.contents import Channel, errors_of
+
+_NARROWER: Final = 1 - 1e-6  # keeps the rounding of bounds from making a wrong element right
+_DENORMAL_ROUNDING: Final = 1e-44  # seven of the least values of single precision
+_CERTAIN_ATOL_MAX: Final = 1e30  # the sum with any value of single precision is finite
+_TABLE_MIN: Final = 1 << 16  # elements; fewer take less time than a table of all pairs of bytes
+
+
+class Rule(NamedTuple):
+    """Elements are right where their bits are equal; where any field differs from its default, as numbers.
+
+    As numbers, an element is right where one of these holds:
+
+    - both values are equal (0 equals -0);
+    - both are finite, and ``|actual - expected| <= atol + rtol * |expected|``;
+    - both are finite, ``|expected| > zero``, and they are at most ``ulp`` representable values apart;
+    - both are finite, ``|expected| <= zero``, and ``|actual - expected| <= zero``;
+    - ``denormals`` is "any", and one is a zero and the other a denormal value of the same sign;
+    - NaN: both are NaN ("equal"), NaN is expected ("any"); a NaN is wrong with "error", also where it is expected.
+    """
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulp: int = 0
+    zero: float = 0.0
+    denormals: Literal["exact", "any"] = "exact"
+    nan: Literal["equal", "any", "error"] | None = None
+
+
+BITWISE = Rule()
+
+
+def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
+    """The indices of the wrong elements of a piece."""
+    if rule == BITWISE:
+        return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
+    if not element.is_float:
+        return numpy.flatnonzero(~_right(actual, expected, element, rule))
+    if element.size_bytes == 1 and actual.size >= _TABLE_MIN:
+        return numpy.flatnonzero(_wrong_bytes(element, rule)[expected.astype("u2") << 8 | actual])
+    doubtful = numpy.flatnonzero(~_certainly_right(actual, expected, element, rule))
+    return doubtful[~_right(actual[doubtful], expected[doubtful], element, rule)]
+
+
+def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
+    """Flags of floats that single precision, of 64 bits double precision, shows to be right with room for its rounding.
+
+    It is several times as fast as `_right`, which judges the others.
+    """
+    precision = "f8" if element.size_bytes == 8 else "f4"
+    a, e = (element.numbers(raw).astype(precision, copy=False) for raw in (actual, expected))
+    with numpy.errstate(all="ignore"):  # infinite values
+        magnitudes = numpy.abs(e)
+        bounds = magnitudes * numpy.asarray(min(rule.rtol, 1.0) * _NARROWER, precision)
+        bounds += numpy.asarray(min(rule.atol, _CERTAIN_ATOL_MAX) * _NARROWER - _DENORMAL_ROUNDING, precision)
+        right = numpy.abs(a - e) < bounds  # false for infinite values
+        right |= a == e
+        if rule.ulp:
+            near = element.steps(actual, expected) <= rule.ulp
+            near &= numpy.isfinite(a) & numpy.isfinite(e)
+            right |= near & (magnitudes * numpy.asarray(_NARROWER, precision) > rule.zero) if rule.zero else near
+    return numpy.asarray(right)
+
+
+def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
+    """Flags of the elements that are right as numbers, in double precision; integers exactly."""
+    with numpy.errstate(all="ignore"):  # about NaN that signal
+        a, e = element.numbers(actual), element.numbers(expected)
+        if element.is_float:
+            a, e = a.astype("f8", copy=False), e.astype("f8", copy=False)
+        errors = distance(a, e)
+        if not element.is_float and not rule.rtol and not rule.zero:
+            return numpy.asarray(errors <= max(math.floor(rule.atol), rule.ulp))
+        magnitudes = numpy.abs(e.astype("f8", copy=False))
+        if element.is_float or rule.rtol:
+            right = errors <= rule.atol + rule.rtol * magnitudes
+        else:
+            right = errors <= math.floor(rule.atol)  # exact, also where a double is not
+        if rule.ulp:
+            near = (element.steps(actual, expected) if element.is_float else errors) <= rule.ulp
+            right |= near & (magnitudes > rule.zero) if rule.zero else near
+        if rule.zero:
+            right |= (magnitudes <= rule.zero) & (errors <= rule.zero)
+        if not element.is_float:
+            return numpy.asarray(right)
+        right &= numpy.isfinite(a) & numpy.isfinite(e)
+        right |= a == e
+        if rule.denormals == "any":
+            denormal = numpy.maximum(numpy.abs(a), magnitudes) < element.limits.smallest_normal
+            right |= denormal & ((a == 0) | (e == 0)) & (numpy.signbit(a) == numpy.signbit(e))
+        if rule.nan == "error":
+            right &= ~numpy.isnan(a)
+        else:
+            right |= numpy.isnan(e) if rule.nan == "any" else numpy.isnan(a) & numpy.isnan(e)
+    return numpy.asarray(right)
+
+
+@lru_cache(8)
+def _wrong_bytes(element: Element, rule: Rule) -> Array:
+    """Flags of all pairs of one-byte floats that are wrong, by ``expected << 8 | actual``."""
+    values = numpy.arange(256, dtype="u1")
+    return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule)
+
+
+def element_errors(actual: Array, expected: Array, element: Element) -> Array:
+    """Absolute errors of elements in double precision; infinite where only one of the two is finite, or is NaN."""
+    errors = errors_of(element.numbers(actual), element.numbers(expected))
+    return numpy.where(numpy.isnan(errors), numpy.inf, errors)
+
+
+PIECE_BYTES: Final = 1 << 17  # with what is computed of it, stays in the caches of the processor
+_READ_BYTES: Final = 1 << 20  # at once; a source may open its file for each
+_WORST_MAX: Final = 10
+
+
+class Mismatch(NamedTuple):
+    """The result of a comparison: ``wrong`` of ``total`` elements, of which ``ignored`` do not count.
+
+    ``worst`` lists (index, expected, actual) as text, the greatest error first; ``error`` is that error, infinite where
+    a value is NaN or infinite on one side only. Both are of wrong elements only.
+    """
+
+    wrong: int
+    total: int
+    ignored: int = 0
+    worst: tuple[tuple[str, str, str], ...] = ()
+    error: float = 0.0
+
+
+def compare(
+    actual: memoryview, source: Source, planes: Sequence[Plane], rule: Rule, ignored: Array | None = None
+) -> Mismatch:
+    """Count the wrong elements, and list the worst. ``ignored`` has a flag for each element of all planes, in order."""
+    count, before = 0, 0
+    worst: list[tuple[float, tuple[str, str, str]]] = []
+    for plane in planes:
+        for a, e, first, stride in _pieces(actual, source, plane, with_equal=rule.nan == "error"):
+            wrong = wrong_elements(a.raw, e.raw, a.element, rule)
+            if ignored is not None:
+                wrong = wrong[~ignored[before + first + wrong * stride]]
+            if not wrong.size:
+                continue
+            count += wrong.size
+            errors = element_errors(a.raw[wrong], e.raw[wrong], a.element)
+            if len(worst) == _WORST_MAX:
+                greater = errors > worst[-1][0]
+                wrong, errors = wrong[greater], errors[greater]
+            for at in numpy.argsort(-errors, kind="stable")[:_WORST_MAX].tolist():
+                index = int(wrong[at])
+                texts = [channel.element.text(channel.raw[index : index + 1]) for channel in (e, a)]
+                worst.append((float(errors[at]), (plane.place(first + index * stride), texts[0], texts[1])))
+            worst = sorted(worst, key=lambda pair: -pair[0])[:_WORST_MAX]
+        before += plane.element_count
+    ignored_count = 0 if ignored is None else int(ignored.sum())
+    return Mismatch(count, before, ignored_count, tuple(texts for _, texts in worst), worst[0][0] if worst else 0.0)
+
+
+def _pieces(
+    actual: memoryview, source: Source, plane: Plane, *, with_equal: bool
+) -> Iterator[tuple[Channel, Channel, int, int]]:
+    """Pieces of a plane: the actual and the expected elements ``first``, ``first + stride``, … with these two numbers.
+
+    The expected ones are valid until the next piece is read. Pieces with equal bytes may be left out.
+    """
+    first = 0
+    held = bytearray()
+    for block in plane.split(_READ_BYTES):
+        if len(held) != block.size_bytes:
+            held = bytearray(block.size_bytes)
+        source.read_into(memoryview(held), block.offset_bytes)
+        raw = actual[block.offset_bytes : block.offset_bytes + block.size_bytes]
+        if held == raw and not with_equal:  # compares memory, as memoryview itself does not
+            first += block.element_count
+            continue
+        for part in block.split(PIECE_BYTES):
+            start = part.offset_bytes - block.offset_bytes
+            bytes_of_part = slice(start, start + part.size_bytes)
+            channels = (part.elements(data[bytes_of_part]) for data in (raw, memoryview(held)))
+            pairs = list(zip(*channels, strict=True))
+            yield from ((a, e, first + number, len(pairs)) for number, (a, e) in enumerate(pairs))
+            first += part.element_count

@@ -1,1 +1,0 @@
-"""TOSA models with custom shaders become VGF files: read, partitioned, lowered, written."""

@@ -1,0 +1,273 @@
+"""A report of what this machine has and lacks for running scenarios: JSON values with the keys of docs/doctor.md.
+
+1. Three probes start, each a process: the drivers as a run would use them, the same with the ML emulation layers, and
+   the validation layer.
+2. Meanwhile this process looks at manifests, compilers, packages and the cache.
+3. If the drivers' probe crashed or hung, the drivers are tried without layers and then one by one, to name the one
+   that fails.
+4. The ML path of each device and the findings follow from all of that.
+
+Nothing here is imported by a run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from tempfile import TemporaryFile
+from typing import Any
+
+from scenario_runner.doctor import manifests, system
+from scenario_runner.doctor.advice import findings, ml_path
+from scenario_runner.doctor.manifests import EmulationLayers, Manifest
+from scenario_runner.errors import LimitError, version
+from scenario_runner.files.cache_folder import default_cache_dir
+from scenario_runner.processes.programs import Program, signal_name
+from scenario_runner.tosa import model_converter
+from scenario_runner.vulkan.layers import PACKAGE, VALIDATION_LAYER
+
+SCHEMA = 2
+_ALONE_TIMEOUT_S = 10.0
+_ALONE_MAX = 16
+_MESSAGES_BYTES = 256 << 10
+_MESSAGES_LINES = 200
+# The loader's own messages on standard error, unless the user has chosen what it says.
+_TALKATIVE = {"VK_LOADER_DEBUG": "error,warn"}
+_VGF_PACKAGE = "ai_ml_sdk_vgf_library"
+
+
+def gather(*, timeout_s: float = 30.0, compiler: str | None = None) -> dict[str, Any]:
+    """Look at everything. ``timeout_s`` bounds how long drivers may take; ``compiler`` is a GLSL compiler's path.
+
+    What is missing, broken or crashes is part of the report.
+    """
+    environ = dict(os.environ)
+    drivers = manifests.drivers(environ)
+    layers = manifests.find_emulation_layers(environ)
+    libraries = [driver.library for driver in drivers if driver.problem is None and driver.library]
+    with ExitStack() as stack:
+        started = Probe(stack, "full", timeout_s, _TALKATIVE | environ, list(dict.fromkeys(libraries)))
+        validation = Probe(stack, "validation", timeout_s, environ)
+        emulation = None if layers is None else Probe(stack, "ml", timeout_s, environ)
+        report: dict[str, Any] = {
+            "schema": SCHEMA,
+            "program": {"name": "scenario-runner", "version": version.__version__},
+            "ready": False,
+            **system.machine(environ),
+            "compilers": system.compilers(compiler),
+            "vgf": _vgf(),
+            "converter": {
+                "path": model_converter.find_converter(),
+                "version": system.version_of(model_converter.PACKAGE),
+            },
+            "cache": system.cache(default_cache_dir()),
+        }
+        for probe in (started, validation, emulation):
+            if probe is not None:
+                probe.wait()
+    alone: dict[str, Probe] = {}
+    cause = None
+    loader = started.first("loader")
+    if started.failure and loader:
+        cause, alone = _search(drivers, environ, min(timeout_s, _ALONE_TIMEOUT_S))
+    report["loader"] = {
+        "found": loader is not None,
+        "path": loader["path"] if loader else None,
+        "version": started.first("loader_version"),
+        "instance_extensions": started.first("instance_extensions") or {},
+        "problem": None if loader else started.problem,
+    }
+    report["drivers"] = _drivers(drivers, started, alone)
+    report["driver_start"] = {
+        "ok": bool(started.first("instance")) and not started.problem,
+        "step": started.facts["step"][-1],
+        "signal": started.signal,
+        "timed_out": started.timed_out,
+        "caused_by": cause,
+        "problem": started.problem or None,
+        "help": (started.first("error") or {}).get("help"),
+        "messages": started.messages,
+    }
+    report["layers"] = _layers(started, validation, layers, emulation, environ)
+    report["devices"] = _devices(started, report["layers"]["ml_emulation"], emulation, environ)
+    usable = any(device["usable"] for device in report["devices"])
+    report["ready"] = usable and bool(report["compilers"]["GLSL"])
+    report["findings"] = findings(report)
+    return report
+
+
+def _search(
+    drivers: list[Manifest], environ: Mapping[str, str], timeout_s: float
+) -> tuple[str | None, dict[str, Probe]]:
+    """Find the cause of a failed probe: "layers" if it succeeds without any, else "drivers" if one of them fails alone,
+    else None. Returns the cause, and the probe of each driver alone by the path of its manifest."""
+
+    def ask(environment: Mapping[str, str]) -> Probe:
+        with ExitStack() as stack:
+            probe = Probe(stack, "full", timeout_s, environment)
+            probe.wait()
+            return probe
+
+    bare = {name: value for name, value in environ.items() if name != "VK_INSTANCE_LAYERS"}
+    bare["VK_LOADER_LAYERS_DISABLE"] = "~all~"
+    if not ask(bare).failure:
+        return "layers", {}
+    bare.pop("VK_ADD_DRIVER_FILES", None)
+    sound = [driver.path for driver in drivers if driver.problem is None][:_ALONE_MAX]
+    alone = {path: ask(_TALKATIVE | bare | dict.fromkeys(manifests.DRIVER_OVERRIDES, path)) for path in sound}
+    return ("drivers" if any(probe.failure for probe in alone.values()) else None), alone
+
+
+def _drivers(drivers: list[Manifest], started: Probe, alone: Mapping[str, Probe]) -> list[dict[str, Any]]:
+    opened = {fact["path"]: fact["problem"] for fact in started.facts.get("library", ())}
+    described = []
+    for driver in drivers:
+        problem, probe = driver.problem, alone.get(driver.path)
+        if problem is None and opened.get(driver.library):
+            problem = f"its library cannot be opened: {opened[driver.library]}"
+        if problem is None and probe is not None and probe.failure:
+            problem = f"used alone, {probe.problem}"
+        names = None if probe is None else [device["name"] for device in probe.facts.get("device", ())]
+        described.append({**driver._asdict(), "usable": not problem, "problem": problem, "devices_alone": names})
+    return described
+
+
+def _layers(
+    started: Probe,
+    validation: Probe,
+    layers: EmulationLayers | None,
+    emulation: Probe | None,
+    environ: Mapping[str, str],
+) -> dict[str, Any]:
+    available = sorted(started.facts.get("layer", ()), key=lambda layer: str(layer["name"]))
+    named = next((layer for layer in available if layer["name"] == VALIDATION_LAYER), None)
+    is_packaged = layers is not None and layers.source == "package"
+    return {
+        "available": available,
+        "broken": [
+            {"path": layer.path, "source": layer.source, "problem": layer.problem}
+            for layer in manifests.explicit_layers(environ)
+            if layer.problem is not None
+        ],
+        "validation": {
+            "name": VALIDATION_LAYER,
+            "found": named is not None,
+            "works": named is not None and bool(validation.first("instance")),
+            "version": named["spec_version"] if named else None,
+            "problem": None if validation.first("instance") else validation.problem,
+        },
+        "ml_emulation": {
+            "found": layers is not None,
+            "works": emulation is not None and bool(emulation.first("instance")) and not emulation.failure,
+            "source": layers.source if layers else None,
+            "version": system.version_of(PACKAGE) if is_packaged else None,
+            "graph_manifest": layers.graph.path if layers else None,
+            "tensor_manifest": layers.tensor.path if layers else None,
+            "library_folder": layers.library_folder if layers else None,
+            "problem": (emulation.problem or None) if emulation else None,
+        },
+    }
+
+
+def _devices(
+    started: Probe, layers: Mapping[str, Any], emulation: Probe | None, environ: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    layered = emulation.facts.get("device", ()) if emulation else ()
+    emulated_facts = {(device["index"], device["uuid"]): device["ml_facts"] for device in layered}
+    named = environ.get("VK_INSTANCE_LAYERS", "")
+    devices = []
+    for device in started.facts.get("device", ()):
+        native, obstacle = device.pop("ml_facts"), device.pop("emulation_obstacle")
+        device["usable"] = device["unusable_because"] is None
+        device["default"] = device["index"] == started.first("default")
+        emulated = emulated_facts.get((device["index"], device["uuid"]))
+        devices.append({**device, "ml": ml_path(device, obstacle, native, emulated, layers, named)})
+    return devices
+
+
+def _vgf() -> dict[str, Any]:
+    """The library that reads VGF files."""
+    version, problem = system.version_of(_VGF_PACKAGE), None
+    try:
+        import vgfpy  # noqa: F401
+    except Exception as error:  # a wheel for another interpreter fails in ways of its own
+        problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        problem = problem if version else f"the package {_VGF_PACKAGE} is not installed"
+    found, works = version is not None or problem is None, problem is None
+    return {"found": found, "works": works, "version": version, "problem": problem}
+
+
+class Probe:
+    """A process that runs `probe`, bounded in time and ended with ``stack``; a crash of it is a fact for the report.
+
+    After `wait` there are ``facts`` by name, and ``failure`` tells how the process ended if not well, in the last step.
+    """
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        detail: str,
+        timeout_s: float,
+        environment: Mapping[str, str],
+        libraries: Sequence[str] = (),
+    ) -> None:
+        self.facts: dict[str, list[Any]] = {"step": ["starting the process"]}
+        self.failure = ""
+        self.signal: str | None = None
+        self.timed_out = False
+        self.messages: list[str] = []
+        self._output, self._errors = (stack.enter_context(TemporaryFile()) for _ in range(2))  # noqa: SIM115
+        request = json.dumps({"detail": detail, "libraries": libraries})
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        try:
+            self._program = stack.enter_context(
+                Program(
+                    [sys.executable, "-P", "-m", "scenario_runner.doctor.probe", request],
+                    timeout_s,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._output,
+                    stderr=self._errors,
+                    env={**environment, "PYTHONPATH": path},
+                )
+            )
+        except LimitError as error:
+            self.failure = f"could not be started: {error}"
+
+    def wait(self) -> None:
+        """Wait until the process ends, or its time is over."""
+        if self.failure:
+            return
+        program = self._program
+        code = program.wait()
+        self._output.seek(0)
+        for line in self._output:
+            try:
+                key, value = json.loads(line)
+            except (ValueError, TypeError):
+                continue  # a line that was cut off
+            self.facts.setdefault(key, []).append(value)
+        self._errors.seek(0)
+        text = self._errors.read(_MESSAGES_BYTES).decode("utf-8", "replace")
+        self.messages = [line.rstrip() for line in text.splitlines() if line.strip()][:_MESSAGES_LINES]
+        self.failure = program.failure or (f"ended with exit code {code}" if code else "")
+        self.timed_out = program.timed_out
+        if code < 0 and not self.timed_out:
+            self.signal = signal_name(-code)
+        if not self.failure and "done" not in self.facts:
+            self.failure = "ended early"
+
+    def first(self, key: str) -> Any:
+        """The first fact of this name, or None."""
+        return next(iter(self.facts.get(key, ())), None)
+
+    @property
+    def problem(self) -> str:
+        """One sentence for an error that was reported or a bad end; ``""`` when all went well."""
+        if self.failure:
+            return f"the process {self.failure} in the step: {self.facts['step'][-1]}"
+        error = self.first("error")
+        return error["message"] if error else ""

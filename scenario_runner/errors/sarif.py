@@ -1,0 +1,66 @@
+"""Findings as SARIF 2.1.0 (OASIS), for code review tools and editors."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from scenario_runner.errors.codes import CODES
+from scenario_runner.errors.diagnostic import Diagnostic
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def sarif(findings: Iterable[Diagnostic], version: str, incomplete: str = "") -> dict[str, Any]:
+    """One run of this ``version`` of the program; rules are the codes that occur. ``incomplete`` says why findings may
+    be missing."""
+    rules: dict[str, int] = {}
+    results = [_result(finding, rules.setdefault(finding.code, len(rules))) for finding in findings]
+    driver = {"name": "scenario-runner", "version": version, "rules": list(map(_rule, rules))}
+    run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    if incomplete:
+        notification = {"level": "error", "message": {"text": incomplete}}
+        run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": [notification]}]
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def repository_path(path: str) -> str:
+    """The path relative to the repository, with "/": below $GITHUB_WORKSPACE, else the nearest folder above the file
+    that has .git, else the current folder. A path elsewhere is absolute."""
+    full = Path(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    root = os.environ.get("GITHUB_WORKSPACE") or next(
+        (folder for folder in full.parents if os.path.lexists(folder / ".git")), os.curdir
+    )
+    root = os.path.realpath(root)
+    return (full.relative_to(root) if full.is_relative_to(root) else full).as_posix()
+
+
+def _rule(name: str) -> dict[str, Any]:
+    code = CODES.get(name)
+    if code is None:  # of a journal that another version wrote
+        return {"id": name}
+    return {
+        "id": name,
+        "shortDescription": {"text": code.title},
+        "fullDescription": {"text": code.meaning},
+        "help": {"text": f"{code.fix} Source: {code.source}"},
+        "defaultConfiguration": {"level": code.severity},
+    }
+
+
+def _result(finding: Diagnostic, rule: int) -> dict[str, Any]:
+    text = f"{finding.message}\n{finding.help}" if finding.help else finding.message
+    result: dict[str, Any] = {"ruleId": finding.code, "ruleIndex": rule, "level": finding.severity}
+    result["message"] = {"text": text}
+    if finding.path is not None:
+        path = repository_path(finding.path)
+        physical: dict[str, Any] = {"artifactLocation": {"uri": ("file://" if path[0] == "/" else "") + quote(path)}}
+        if finding.line is not None:
+            column = {} if finding.column is None else {"startColumn": finding.column}
+            physical["region"] = {"startLine": finding.line, **column}
+        place: dict[str, Any] = {"physicalLocation": physical}
+        if finding.pointer:
+            place["logicalLocations"] = [{"fullyQualifiedName": finding.pointer, "kind": "value"}]
+        result["locations"] = [place]
+    return result

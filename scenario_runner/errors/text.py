@@ -1,0 +1,159 @@
+"""Text as it is shown: escaped names and messages, counts and sizes, and close names for what does not exist.
+
+Nothing in text of others moves the cursor, colours the terminal or changes the direction of writing. The command line
+sends all that it prints through `visible`. Names inside a line go through `one_line`, so that a newline in a name does
+not look like the next message.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, TypeAlias
+
+# A text, or a text and its style on a terminal.
+Span: TypeAlias = "str | tuple[str, str]"
+
+# Of what `str.isprintable` refuses, these spaces are harmless.
+_SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_LINES = "\n\t" + _SPACES
+
+
+def visible(text: str) -> str:
+    """``text`` with escape sequences instead of control and format characters (terminal escapes, bidirectional
+    overrides, line separators, lone surrogates, ...), but for newlines and tabs."""
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return _escaped(text, _LINES)
+
+
+def one_line(text: str, longest: int = 1000) -> str:
+    """The same on one line, and shortened in the middle where it has more characters than ``longest``."""
+    if len(text) > longest:
+        text = f"{text[: longest - 100]}...{text[-97:]}"
+    return text if text.isprintable() else _escaped(text, _SPACES)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: '1 dispatch', '2 dispatches'."""
+    return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
+
+
+def share_of(number: int, total: int, noun: str) -> str:
+    """A share of things with its verb: '1 of 4 elements (25 %) is', '2 of 4 elements (50 %) are'."""
+    return f"{number} of {counted(total, noun)} ({100 * number / total:.3g} %) {'is' if number == 1 else 'are'}"
+
+
+def first_of(names: Sequence[str], most: int = 10) -> str:
+    """The first names of a list that may be long, with commas: "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(one_line(name) for name in names[:most]) or "none") + more
+
+
+def distinct(value: float, bound: float) -> tuple[str, str]:
+    """A number and what it is compared with, with at least six digits, and as many as show that they differ."""
+    texts = ((f"{value:.{digits}g}", f"{bound:.{digits}g}") for digits in range(6, 18))
+    return next((pair for pair in texts if pair[0] != pair[1]), (repr(value), repr(bound)))
+
+
+def size_in_units(size_bytes: int) -> str:
+    """A size: '12 bytes', '256.0 MiB'."""
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size_bytes >= 1 << shift:
+            return f"{size_bytes / (1 << shift):.1f} {unit}"
+    return f"{size_bytes} bytes"
+
+
+def _escaped(text: str, but: str) -> str:
+    return "".join(letter if letter.isprintable() or letter in but else repr(letter)[1:-1] for letter in text)
+
+
+_MOST_CHARACTERS = 100
+_MOST_ENTRIES = 5000  # of a folder that is looked through
+
+
+def close_names(name: str, candidates: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:
+    """The candidates most like ``name``, the nearest first; upper and lower case count the same."""
+    from difflib import get_close_matches
+
+    folded: dict[str, str] = {}
+    for candidate in candidates:
+        folded.setdefault(candidate.lower(), candidate)
+    return [
+        folded[get_close_match]
+        for get_close_match in get_close_matches(name[:_MOST_CHARACTERS].lower(), folded, n=most, cutoff=cutoff)
+    ]
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """`` (did you mean 'a' or 'b'?)``, nothing for no names."""
+    shown = " or ".join(repr(name) for name in names)
+    return f" (did you mean {shown}?)" if shown else ""
+
+
+def close_files_help(path: str, error: Exception | None = None) -> str | None:
+    """The help of an error about a file that does not exist: at most three files that do and may have been meant.
+
+    None where there are none, or where ``error`` is not about a missing file.
+    """
+    if error is not None and not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return None
+    try:
+        files = [close_file for close_file in _close_files(path) if os.path.isfile(close_file)]
+    except (OSError, ValueError):
+        return None
+    unique = list(dict.fromkeys(files))[:3]
+    return f"did you mean {' or '.join(map(repr, unique))}?" if unique else None
+
+
+def _close_files(path: str) -> Iterable[str]:
+    """Paths like ``path``, the likeliest first; not all of them are files."""
+    folder, name = os.path.split(path)
+    missing: list[str] = []
+    while folder and not os.path.isdir(folder):
+        folder, part = os.path.split(folder)
+        if not part:
+            return
+        missing.insert(0, part)
+    entries = _entries(folder)
+    if missing:
+        for part in close_names(missing[0], entries):
+            yield os.path.join(folder, part, *missing[1:], name)
+        yield os.path.join(folder, name)
+        return
+    stem, extension = os.path.splitext(name)
+    stems: dict[str, list[str]] = {}
+    for entry in entries:
+        stems.setdefault(os.path.splitext(entry)[0].lower(), []).append(entry)
+    for close in close_names(stem, stems):
+        for entry in sorted(stems[close], key=lambda entry: os.path.splitext(entry)[1].lower() != extension.lower()):
+            yield os.path.join(folder, entry)
+    for entry in entries:  # the right name in the wrong folder
+        yield os.path.join(folder, entry, name)
+    yield os.path.join(os.path.dirname(os.path.abspath(folder)), name)
+
+
+def _entries(folder: str) -> list[str]:
+    with os.scandir(folder or ".") as entries:
+        return sorted(entry.name for entry in islice(entries, _MOST_ENTRIES))
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """The operating system's reason, in lower case; a ``ValueError`` is Python's for a path with a NUL character."""
+    if isinstance(error, ValueError):
+        return "no path can hold a NUL character"
+    text = error.strerror or str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, with commas."""
+    return ", ".join(repr(name) for name in names)
+
+
+def close_match(name: Any, candidates: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` for the candidate most like a name, or nothing."""
+    if not isinstance(name, str) or not name:
+        return ""
+    from scenario_runner.errors.text import close_names, did_you_mean
+
+    return did_you_mean(close_names(name, candidates, most=1))

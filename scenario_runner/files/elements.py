@@ -1,0 +1,200 @@
+"""Kinds of numbers in arrays: their types, their bits, and numbers in JSON as their bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy
+
+from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
+
+Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
+_HUGE: Final = 1 << 1024  # beyond all floats
+
+
+class Element(NamedTuple):
+    """A kind of number; ``dtype`` is the little-endian NumPy type that its bits are kept in.
+
+    Values of packed formats have fewer bits than that type: of a float the last ``unused_bits`` are zero, of an integer
+    the first ones are copies of its sign. Where NumPy has no such type, ``raw_dtype`` is that of raw bytes, which files
+    have for it.
+    """
+
+    name: str
+    dtype: str
+    unused_bits: int = 0
+    raw_dtype: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.dtype[2:])
+
+    @property
+    def is_float(self) -> bool:
+        return "float" in self.name
+
+    @property
+    def peak(self) -> float:
+        """The greatest value of an integer, 1 for floats and bool."""
+        if self.is_float or self.name == "bool":
+            return 1.0
+        return float(int(numpy.iinfo(self.dtype).max) >> self.unused_bits)
+
+    @property
+    def type(self) -> Any:
+        """The type of NumPy or of ml_dtypes that computes with the values."""
+        return ml_dtype(self.numeric) if self.numeric in ML_DTYPES else self.dtype
+
+    @property
+    def numeric(self) -> str:
+        """The name as formats have it, where it is one of `ML_DTYPES`."""
+        return self.name.replace("_", "")
+
+    @property
+    def limits(self) -> Any:
+        """The limits of a float, as `numpy.finfo` has them."""
+        import ml_dtypes
+
+        return ml_dtypes.finfo(self.type)  # type: ignore[no-untyped-call]
+
+    def numbers(self, raw: Array) -> Array:
+        """Values to compute with, exact: as they are, or as 32-bit floats where NumPy has no such type."""
+        return raw.view(self.type).astype("<f4") if self.numeric in ML_DTYPES else raw
+
+    def bits(self, raw: Array) -> Array:
+        """The bits of values as unsigned integers."""
+        return numpy.ascontiguousarray(raw).view(f"<u{self.size_bytes}")
+
+    def steps(self, first: Array, second: Array) -> Array:
+        """Count the values of this kind between each two (units in the last place); for floats that are not NaN."""
+        values = []
+        for raw in (first, second):
+            bits = raw.view(f"<i{self.size_bytes}")
+            sign = bits >> (8 * self.size_bytes - 1)  # 0 or -1
+            values.append((bits & numpy.iinfo(bits.dtype).max ^ sign) - sign)  # both zeros are one value
+        return distance(*values) >> self.unused_bits
+
+    def encoded(self, values: Sequence[int | float]) -> bytes:
+        """The bytes of numbers, rounded to the nearest (halfway cases to the even one).
+
+        Raises ValueError for a number that no value of this kind is.
+        """
+        if not self.is_float:
+            limits = numpy.iinfo("u1" if self.name == "bool" else self.dtype)
+            least, greatest = int(limits.min), 1 if self.name == "bool" else int(limits.max)
+            for value in values:
+                if not least <= value <= greatest or value != int(value):
+                    raise ValueError(f"{value!r:.60} is no value of {self.name}: {least} to {greatest}")
+            return numpy.array([int(value) for value in values], self.dtype).tobytes()
+        precise = numpy.asarray(values, "<f8")
+        with numpy.errstate(over="ignore"):  # beyond the range lies infinity
+            if self.name == "bfloat16":  # ml_dtypes rounds by way of 32-bit floats: with an odd last bit, it is right
+                single = precise.astype("<f4")
+                inexact = (single != precise) & (single.view("<u4") & 1 == 0)
+                toward = numpy.where(precise > single, numpy.inf, -numpy.inf).astype("<f4")
+                precise = numpy.where(inexact, numpy.nextafter(single, toward), single)
+            encoded: bytes = precise.astype(self.type).tobytes()
+            return encoded
+
+    def text(self, raw: Array) -> str:
+        """One value in decimal and its bits in hexadecimal."""
+        value, bits = self.numbers(raw.reshape(1))[0], int(self.bits(raw.reshape(1))[0])
+        return f"{value!s} (0x{bits:0{2 * self.size_bytes}x})"
+
+
+ELEMENTS = {
+    element.name: element
+    for element in (
+        Element("bool", "|b1"),
+        Element("int8", "|i1"),
+        Element("uint8", "|u1"),
+        *(Element(f"{kind}{8 * size}", f"<{kind[0]}{size}") for size in (2, 4, 8) for kind in ("int", "uint", "float")),
+        Element("bfloat16", "<u2", raw_dtype="<V2"),
+        Element("float8_e4m3", "|u1", raw_dtype="|V1"),
+        Element("float8_e5m2", "|u1"),  # no file tells it from the other one
+    )
+}
+
+
+# Where two have one type, the first one: it is NumPy's own.
+_BY_DTYPE = {(element.raw_dtype or element.dtype)[1:]: element for element in reversed(ELEMENTS.values())}
+_BY_NUMERIC = {element.numeric: element for element in ELEMENTS.values() if element.numeric in ML_DTYPES}
+
+
+def element_of(dtype: str) -> Element | None:
+    """The numbers of a NumPy type such as "<f4" or "f4"; None where there are none."""
+    return _BY_DTYPE.get(dtype.lstrip("<|"))
+
+
+def element_of_format(format: Format) -> Element:
+    """The numbers of a format whose items are one of `ELEMENTS`."""
+    element = _BY_NUMERIC.get(format.numeric) or element_of(format.numpy_dtype or "")
+    assert element is not None, "only formats of blocks have other items"
+    return element
+
+
+def distance(one: Array, other: Array) -> Array:
+    """Absolute differences: exact, as unsigned integers, of integers of one type; in double precision otherwise."""
+    if one.dtype == other.dtype and one.dtype.kind in "iu":
+        exact: Array = (numpy.maximum(one, other) - numpy.minimum(one, other)).view(f"<u{one.dtype.itemsize}")
+        return exact
+    with numpy.errstate(all="ignore"):
+        difference = one.astype("f8")
+        difference -= other
+        absolute: Array = numpy.abs(difference, out=difference)
+        return absolute
+
+
+def encoded(values: Any, element: Element, count: int) -> bytes:
+    """Nested arrays of numbers as the bytes of ``count`` elements; one number stands for all of them.
+
+    Raises ValueError with the reason where a value does not fit, or where there is another number of them.
+    """
+    if not isinstance(values, list):
+        return encoded([values], element, 1) * count
+    entries = numpy.array(values, object).reshape(-1).tolist()
+    if len(entries) != count:
+        raise ValueError(f"there are {len(entries)} values, but the output has {count} elements of {element.name}")
+    texts = {at: entry for at, entry in enumerate(entries) if isinstance(entry, str)}
+    numbers = [0 if at in texts else entry if abs(entry) < _HUGE else math.inf for at, entry in enumerate(entries)]
+    data = bytearray(element.encoded(numbers))
+    is_finite = numpy.isfinite(element.numbers(numpy.frombuffer(data, element.dtype)))
+    if not is_finite.all():  # JSON itself may have said so: 1e999
+        raise ValueError(f"{entries[int(is_finite.argmin())]!r:.60} is beyond the values of {element.name}")
+    for at, text in texts.items():
+        data[at * element.size_bytes : (at + 1) * element.size_bytes] = _special(text, element)
+    return bytes(data)
+
+
+def decoded(data: memoryview, element: Element, like: Any) -> Any:
+    """The inverse of `encoded`: numbers in nested arrays like other ones, or in one array where these are fewer."""
+    shape = numpy.array(like, object).shape
+    raw = numpy.frombuffer(data, element.dtype)
+    numbers = element.numbers(raw)
+    is_single = numbers.dtype == numpy.float32  # has shorter texts that it reads back than double precision has
+    values = [float(str(number)) for number in numbers] if is_single else numbers.tolist()
+    for at, value in enumerate(values):
+        if isinstance(value, float) and not math.isfinite(value):
+            values[at] = _text(value, raw[at : at + 1], element)
+    return numpy.array(values, object).reshape(shape).tolist() if math.prod(shape) == len(values) and shape else values
+
+
+def _text(value: float, raw: Any, element: Element) -> str:
+    """Format a value that JSON cannot represent. A NaN with a non-default payload is written as its bits."""
+    text = "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    bits = f"0x{int(element.bits(raw)[0]):0{2 * element.size_bytes}x}"
+    return text if _special(text, element) == raw.tobytes() else bits
+
+
+def _special(text: str, element: Element) -> bytes:
+    """The bytes of a text that stands for a value. Raises ValueError."""
+    if text.startswith("0x"):
+        bits = int(text, 16)
+        if bits >> 8 * element.size_bytes:
+            raise ValueError(f"{text!r} has more bits than {element.name}")
+        return bits.to_bytes(element.size_bytes, "little")
+    if not element.is_float:
+        raise ValueError(f"{text!r} is no value of {element.name}")
+    return element.encoded([float(text)])

@@ -1,0 +1,322 @@
+"""The SPIR-V module of a graph: read once, then given the shapes of each dispatch that needs it.
+
+Whether a module is valid is for the converter and its driver; a damaged one is an error where it is read here.
+
+Source: SPV_ARM_graph and SPV_ARM_tensors; SPIR-V extended instruction set "TOSA.001000.1".
+"""
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from scenario_runner.errors import ScenarioError, SpirvError
+from scenario_runner.ml import tosa_operators
+from scenario_runner.ml.fixed_shapes import declared_shape, with_shapes
+from scenario_runner.ml.tosa_operators import UNKNOWN, Shape, ShapeError, merged, result_shapes, text
+from scenario_runner.shaders.spirv import GraphEntryPoint, Module, Struct, Type, read_module
+from scenario_runner.shaders.spirv._generated import opcodes as op
+from scenario_runner.shaders.spirv.declarations import declarations_of
+
+# Models see a handful of shapes in one process; one that sees more keeps the last ones.
+_MOST_KEPT = 16
+_CONSTANTS = frozenset({*range(op.CONSTANT_TRUE, op.CONSTANT_NULL + 1), op.CONSTANT_COMPOSITE_REPLICATE})
+# The converter writes it with --emit-debug-info; operands are the graph, the name of an operator, and its results.
+_DEBUG_INFO, _DEBUG_OPERATION = "NonSemantic.Graph.DebugInfo.1", 2
+_ORIGINS = {op.EXT_INST: "an operator", op.GRAPH_INPUT: "an input", op.GRAPH_CONSTANT: "a graph constant"}
+
+
+class FixedGraph(NamedTuple):
+    """A graph for tensors of given shapes.
+
+    ``outputs`` are the shapes of its outputs by set and binding, -1 where a size does not follow from the inputs;
+    ``code`` is its module, None where some shape in it does not follow: ``unknown`` names that value then. ``largest``
+    names the largest result of an operator, with its shape.
+    """
+
+    outputs: dict[tuple[int, int], Shape]
+    code: bytes | None
+    unknown: str = ""
+    largest: tuple[str, Shape] = ("", ())
+
+
+class GraphOperator(NamedTuple):
+    """An operator of TOSA in a module; ``label`` is its name in the model, empty where the module has none.
+
+    ``shapes`` are those of its results, None where the rank is open.
+    """
+
+    name: str
+    label: str
+    shapes: tuple[Shape | None, ...]
+
+
+def operators_of(code: bytes, name: str) -> list[GraphOperator]:
+    """The operators of a module's graphs, in their order. Raises SpirvError."""
+    body = GraphBody(read_module(code, name=name))
+    body.read()
+    return body.operators()
+
+
+class GraphModule:
+    """One module with graphs.
+
+    ``is_open`` tells whether it was compiled for tensors of any size. ``unbuildable`` is the reason why the emulation
+    layers cannot build it, with {device} for the device's name, and what to do; empty where they can.
+    """
+
+    def __init__(self, code: bytes, name: str) -> None:
+        """Raises SpirvError for bytes that are not a module, or a damaged one."""
+        self.code = code
+        self.module = read_module(code, name=name)
+        body = GraphBody(self.module)
+        body.read()
+        self.is_open = bool(body.open_values)
+        self.unbuildable = body.unbuildable()
+        self._largest = body.largest()
+        self._with_shapes = lru_cache(_MOST_KEPT)(self._inferred)
+
+    def fixed(self, entry: GraphEntryPoint, inputs: Mapping[tuple[int, int], Shape]) -> FixedGraph:
+        """Infer the shapes of the graph for inputs of these shapes by set and binding; unknown ones are left out.
+
+        Raises ScenarioError where they do not fit each other.
+        """
+        if not self.is_open:
+            return FixedGraph({}, self.code, "", self._largest)
+        try:
+            return self._with_shapes(entry, tuple(inputs.get((input_.set, input_.binding)) for input_ in entry.inputs))
+        except SpirvError as error:
+            problems = [problem._replace(code="SR-GRAPH-012") for problem in error.problems]
+            raise ScenarioError(problems) from error
+
+    def _inferred(self, entry: GraphEntryPoint, inputs: Sequence[Shape | None]) -> FixedGraph:
+        index = self.module.source
+        at = index.offsets[op.GRAPH_ENTRY_POINT][self.module.graph_entry_points.index(entry)]
+        body = GraphBody(self.module, index.words[at + 1], inputs)
+        body.read()
+        return body.fixed(at, [(output.set, output.binding) for output in entry.outputs])
+
+
+class GraphBody:
+    """The instructions of a module's graphs. ``inputs`` are shapes of the inputs of the graph with the id ``graph``."""
+
+    def __init__(self, module: Module, graph: int = 0, inputs: Sequence[Shape | None] = ()) -> None:
+        self._module = module
+        self._index = module.source
+        self._words = module.source.words
+        self._declarations = declarations_of(module.source)
+        names = {id: self._index.text(self._index.definitions[id], 2) for id in self._index.imports}
+        self._tosa = {id for id, name in names.items() if name == tosa_operators.INSTRUCTION_SET}
+        self._non_semantic = {id for id, name in names.items() if name.startswith("NonSemantic.")}
+        self._debug_info = {id for id, name in names.items() if name == _DEBUG_INFO}
+        self._graph, self._inputs = graph, inputs
+        self._places = dict(self._index.definitions)
+        # Of each value: one shape, or several where it is a structure of tensors.
+        self._shapes: dict[int, tuple[Shape | None, ...]] = {}
+        self._outputs: dict[int, Shape] = {}
+        self._operators: list[int] = []  # and what takes their results, in the order of the module
+        self._remarks: list[int] = []  # non-semantic instructions, whose results have no shape
+        self._computed: tuple[int, str, str] | None = None
+        self.open_values: list[int] = []
+        """Results whose types leave something of their shapes open."""
+
+    def read(self) -> None:
+        """Read all instructions and follow shapes. Raises SpirvError with the place of the one that cannot be read."""
+        words, graph = self._words, 0
+        handlers: dict[int, Callable[[int], None]] = {
+            op.EXT_INST: self._operator,
+            op.COMPOSITE_EXTRACT: self._extract,
+            op.GRAPH_INPUT: self._input,
+            op.GRAPH_SET_OUTPUT: self._output,
+        }
+        for at in self._index.instructions(min(self._index.graphs.values(), default=len(words))):
+            opcode = words[at] & 0xFFFF
+            if opcode == op.GRAPH:
+                graph = words[at + 2]
+            if opcode not in handlers:
+                continue
+            if opcode == op.EXT_INST and self._index.count(at) > 4 and words[at + 3] in self._non_semantic:
+                self._remarks.append(at)
+                continue
+            if opcode != op.GRAPH_SET_OUTPUT:
+                self._places[words[at + 2]] = at
+                self._declare(words[at + 2], self._type(words[at + 1]))
+            if graph == self._graph or opcode not in (op.GRAPH_INPUT, op.GRAPH_SET_OUTPUT):
+                try:
+                    handlers[opcode](at)
+                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                    what = str(error) if isinstance(error, ShapeError) else "has operands that it cannot have"
+                    raise self._index.error(f"byte {at * 4}: {self._subject(at)} {what}", "SR-GRAPH-014") from None
+
+    def _subject(self, at: int) -> str:
+        """Name the instruction at a word in the message of an error."""
+        opcode = self._words[at] & 0xFFFF
+        if opcode != op.EXT_INST:
+            return f"the instruction {opcode} of the graph"
+        id = self._words[at + 2]
+        label = self._index.name_of(id)
+        return f"the operator {self._name(at)} with the result {id}" + (f" ({label!r:.100})" if label else "")
+
+    def _declare(self, id: int, type: Type) -> None:
+        """Note what a type says of the shape of a value."""
+        types = [member.type for member in type.members] if isinstance(type, Struct) else [type]
+        shapes = self._shapes[id] = tuple(map(declared_shape, types))
+        if any(shape is None or UNKNOWN in shape for shape in shapes):
+            self.open_values.append(id)
+
+    def _operator(self, at: int) -> None:
+        words, name = self._words, self._name(at)
+        self._operators.append(at)
+        if not name:
+            return
+        inputs: list[Shape | None] = []
+        constants = {}
+        ids = words[at + 5 : at + self._index.count(at)]
+        for (operand, role), id in zip(tosa_operators.operands_of(name, len(ids)), ids, strict=True):
+            opcode = words[self._places[id]] & 0xFFFF
+            if role == "single":
+                if not self._computed and opcode not in _CONSTANTS:
+                    self._computed = words[at + 2], operand, _ORIGINS.get(opcode, f"the instruction {opcode}")
+            elif self._graph and role == "constant":
+                numbers = self._numbers(id, at)
+                constants[operand] = tuple(
+                    number - (1 << 32) if 1 << 31 <= number < 1 << 32 else number for number in numbers
+                )
+            elif self._graph:
+                inputs.append(self._shape(id))
+        known = [shape for shape in inputs if shape is not None]
+        if not self._graph or len(known) < len(inputs):
+            return  # of a rank that only the device learns
+        shapes = []
+        for declared, inferred in zip(self._shapes[words[at + 2]], result_shapes(name, known, constants), strict=True):
+            shape = inferred if declared is None else merged(declared, inferred)
+            if shape is None:
+                raise ShapeError(f"gives a tensor of {text(declared or ())}, but its inputs make {text(inferred)}")
+            shapes.append(shape)
+        self._shapes[words[at + 2]] = tuple(shapes)
+
+    def _extract(self, at: int) -> None:
+        self._operators.append(at)
+        shape = self._shapes[self._words[at + 3]][self._words[at + 4]]
+        if shape is not None:
+            self._shapes[self._words[at + 2]] = (shape,)
+
+    def _input(self, at: int) -> None:
+        shape = self._inputs[self._numbers(self._words[at + 3], at)[0]]
+        if shape is not None:
+            self._shapes[self._words[at + 2]] = (shape,)
+
+    def _output(self, at: int) -> None:
+        shape = self._shape(self._words[at + 1])
+        if shape is not None:
+            self._outputs[self._numbers(self._words[at + 2], at)[0]] = shape
+
+    def fixed(self, entry: int, places: Sequence[tuple[int, int]]) -> FixedGraph:
+        """Give all types the shapes that were inferred; the entry point is at a word, its outputs at ``places``."""
+        outputs = {place: self._outputs[i] for i, place in enumerate(places) if i in self._outputs}
+        shapes: dict[int, Sequence[Shape]] = {}
+        for id in self.open_values:
+            shapes[id] = [shape for shape in self._shapes[id] if shape is not None and UNKNOWN not in shape]
+            if len(shapes[id]) < len(self._shapes[id]):
+                return FixedGraph(outputs, None, self._called(id))
+        interface = [*self._inputs, *(self._outputs.get(i) for i in range(len(places)))]
+        bound = [shape for shape in interface if shape is not None]
+        index = self._index
+        if len(index.graphs) > 1 or len(bound) < len(interface):
+            return FixedGraph(outputs, None, "one of several graphs" if len(index.graphs) > 1 else "an output")
+        try:
+            words = with_shapes(self._declarations, self._places, shapes, entry, bound)
+        except ShapeError as error:
+            raise index.error(f"byte {entry * 4}: the graph module {error}", "SR-GRAPH-014") from None
+        return FixedGraph(outputs, struct.pack(f"<{len(words)}I", *words), "", self.largest())
+
+    def largest(self) -> tuple[str, Shape]:
+        """Name the largest result of an operator, with its shape."""
+        count, name = 0, ""
+        largest: Shape = ()
+        for at in self._operators:
+            id = self._words[at + 2]
+            for shape in self._shapes.get(id, ()):
+                elements = prod(size for size in shape or () if size != UNKNOWN)
+                if shape is not None and elements > count:
+                    count, name, largest = elements, self._called(id), shape
+        return name, largest
+
+    def operators(self) -> list[GraphOperator]:
+        """List the operators in the order of the module."""
+        words, index = self._words, self._index
+        strings = {words[at + 1]: at for at in index.instructions() if words[at] & 0xFFFF == op.STRING}
+        labels: dict[int, str] = {}
+        for at in self._remarks:
+            if words[at + 3] in self._debug_info and words[at + 4] == _DEBUG_OPERATION:
+                operands = words[at + 5 : at + index.count(at)]
+                for id in operands[2:]:
+                    labels[id] = index.text(strings[operands[1]], 2) if operands[1] in strings else ""
+        operators = [(words[at + 2], self._name(at)) for at in self._operators if words[at] & 0xFFFF == op.EXT_INST]
+        return [
+            GraphOperator(name, index.name_of(id) or labels.get(id, ""), self._shapes[id]) for id, name in operators
+        ]
+
+    def unbuildable(self) -> tuple[str, str]:
+        """Explain why the emulation layers would end the process, and what to do; empty where they would not.
+
+        They look for zero points, shifts and the like only among a module's constants, although TOSA's extension
+        EXT-DYNAMIC allows others; and they leave results out that no output depends on, then follow a null pointer.
+        """
+        layers = "the ML emulation layers, through which {device} runs graphs, end the process over such"
+        if self._computed:
+            id, operand, origin = self._computed
+            reason = f"the operator {self._name(self._places[id])} with the id {id} takes {operand} from {origin}"
+            return f"{reason}, not from a constant; {layers} an operand", f"make {operand} a constant of the model"
+        lost = self._lost_part()
+        if lost:
+            return f"no output depends on {lost}; {layers} a result", "return it from the model as well"
+        return "", ""
+
+    def _lost_part(self) -> str:
+        """Name the first result of an operator with several (FFT2D, RFFT2D) that no output depends on."""
+        words, index, lost = self._words, self._index, ""
+        outputs = (at for at in index.instructions() if index.opcode(at) == op.GRAPH_SET_OUTPUT and index.count(at) > 1)
+        needed = {words[at + 1] for at in outputs}
+        extracted: dict[int, set[int]] = {}
+        for at in reversed(self._operators):  # a value is defined before it is used
+            result = words[at + 2]
+            if words[at] & 0xFFFF == op.COMPOSITE_EXTRACT:
+                if result in needed:
+                    needed.add(words[at + 3])
+                    extracted.setdefault(words[at + 3], set()).add(words[at + 4])
+                continue
+            parts = range(len(self._shapes.get(result, ())))
+            unused = set(parts) - extracted.get(result, set())
+            if unused and len(parts) > 1:
+                name = self._name(at)
+                lost = f"result {min(unused)} of the operator{name and f' {name}'} with the id {result}"
+            if result in needed:
+                needed.update(words[at + 5 : at + index.count(at)])
+        return lost
+
+    def _type(self, id: int) -> Type:
+        return self._declarations.type(id, len(self._words))
+
+    def _shape(self, id: int) -> Shape | None:
+        """Return the shape of a value, None where its rank is not known."""
+        if id in self._shapes:
+            (shape,) = self._shapes[id]
+            return shape
+        return declared_shape(self._type(self._words[self._places[id] + 1]))
+
+    def _numbers(self, id: int, user: int) -> tuple[int, ...]:
+        value = self._declarations.value(id, user)
+        return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
+
+    def _name(self, at: int) -> str:
+        """Return the name of the operator at a word, empty for one of another instruction set."""
+        words = self._words
+        is_known = words[at + 3] in self._tosa and words[at + 4] < len(tosa_operators.OPERATORS)
+        return tosa_operators.OPERATORS[words[at + 4]] if is_known else ""
+
+    def _called(self, id: int) -> str:
+        at = self._places[id]
+        name = self._name(at) if self._words[at] & 0xFFFF == op.EXT_INST else ""
+        return f"the result {id} of the operator {name}" if name else f"the id {id}"

@@ -1,0 +1,153 @@
+"""dispatch_barrier and mark_boundary commands."""
+
+from collections.abc import Iterable
+from math import prod
+from operator import itemgetter
+from typing import Any
+
+from scenario_runner.plan.commands import (
+    _FAR_MORE,
+    CommandContext,
+    CommandResolver,
+    Declared,
+    content_of_binding,
+    declared_by,
+    descriptors,
+)
+from scenario_runner.plan.plan import AnyBarrier, Barrier, Operation, frame_folder
+from scenario_runner.plan.records import (
+    Access,
+    BufferBarrier,
+    DescriptorList,
+    Dispatch,
+    MemoryBarrier,
+    Stage,
+    TensorBarrier,
+)
+from scenario_runner.scenario import DispatchBarrier, DispatchCompute, MarkBoundary
+
+# VK_WHOLE_SIZE: all from the offset on
+_WHOLE_SIZE = 2**64 - 1
+
+
+class Barriers(CommandResolver):
+    """Resolves dispatch_barrier."""
+
+    def resolve(self, command: DispatchBarrier, index: int) -> tuple[Barrier, ...]:
+        scenario, resources, layouts = self.context.scenario, self.context.tables.resources, self.context.layouts
+        barriers: list[AnyBarrier] = []
+        for uid in command.memory_barrier_refs:
+            barriers.append(MemoryBarrier(*_scope(scenario.resource(uid))))
+        for uid in command.buffer_barrier_refs:
+            barrier: Any = scenario.resource(uid)
+            buffer = resources.get(barrier.buffer_resource)
+            if buffer is not None:
+                # that it stays inside its buffer was checked with the scenario
+                size = buffer.size_bytes - barrier.offset if barrier.size == _WHOLE_SIZE else barrier.size
+                barriers.append(BufferBarrier(*_scope(barrier), buffer.uid, barrier.offset, size))
+        if layouts is not None:
+            for uid in command.image_barrier_refs:
+                barriers += layouts.barriers(scenario.resource(uid), scenario.resource_pointer(uid))
+        for uid in command.tensor_barrier_refs:
+            barrier = scenario.resource(uid)
+            barriers.append(TensorBarrier(*_scope(barrier), barrier.tensor_resource))
+        return (Barrier(tuple(barriers), index),) if barriers else ()
+
+
+def _scope(barrier: Any) -> tuple[tuple[Stage, ...], tuple[Stage, ...], Access, Access]:
+    return barrier.src_stage, barrier.dst_stage, barrier.src_access, barrier.dst_access
+
+
+class Boundaries(CommandResolver):
+    """Resolves mark_boundary."""
+
+    def __init__(self, context: CommandContext) -> None:
+        super().__init__(context)
+        self._known: dict[int, tuple[int, int]] = {}  # frame ids, each with its first command and how many have it
+
+    def resolve(self, command: MarkBoundary, index: int) -> Iterable[Operation]:
+        context, tables = self.context, self.context.tables
+        number = len(tables.frames) if command.frame_id is None else command.frame_id
+        self._warn_of_duplicate(number, index)
+        captures = tuple(dict.fromkeys(uid for uid in command.resources if uid in tables.resources))
+        tables.end_frame(captures, number, True, context.scenario.command_pointer(index), context.layouts)
+        return ()
+
+    def _warn_of_duplicate(self, number: int, index: int) -> None:
+        context = self.context
+        first, count = self._known.get(number, (index, 0))
+        self._known[number] = first, count + 1
+        if count:
+            other = f"the frame id {number} is that of {context.scenario.command_pointer(first)} as well"
+            message = f"{other}; this one is captured into the folder {frame_folder(number, count + 1)!r}"
+            help = "give each frame an id of its own, as capture tools expect it"
+            context.problems.warn("SR-FRAME-001", context.scenario.command_pointer(index), message, help)
+
+
+class Dispatches(CommandResolver):
+    """Resolves dispatch_compute; equal dispatches share their pipelines, descriptors and push constants."""
+
+    def __init__(self, context: CommandContext) -> None:
+        super().__init__(context)
+        self._declared: dict[str, Declared] = {}
+        self._known: dict[Any, Dispatch | None] = {}
+
+    def resolve(self, command: DispatchCompute, index: int) -> tuple[Dispatch, ...]:
+        tables, images = self.context.tables, self.context.layouts
+        if images is not None:
+            images.check_bindings(command, index)
+        key = (command.shader_ref, command.push_data_ref, tuple(map(content_of_binding, command.bindings)))
+        if key not in self._known:
+            self._known[key] = self._dispatch(command, index)
+        known = self._known[key]
+        if known is None:
+            return ()
+        if tables.pipelines[known.pipeline].label != command.shader_ref:  # another shader has the same content
+            tables.names[index] = (command.shader_ref,)
+        x, y, z = (*command.rangeND, 1, 1)[:3]
+        if not (x and y and z) or images is not None:
+            self._check_count(command, index, (x, y, z))
+        return (known._replace(workgroup_count=(x, y, z), barrier_after=command.implicit_barrier, command=index),)
+
+    def _check_count(self, command: DispatchCompute, index: int, workgroups: tuple[int, int, int]) -> None:
+        """Warn of a dispatch that runs nothing, and of far more workgroups than anything that is bound has parts."""
+        context, shader = self.context, self.context.shaders[command.shader_ref]
+        place = f"{context.scenario.command_pointer(index)}/rangeND"
+        if not all(workgroups):
+            message = f"{' x '.join(map(str, workgroups))} workgroups run nothing of shader {shader.uid!r}"
+            help = "write at least 1 in each entry, or remove the command"
+            context.problems.warn("SR-DISPATCH-001", place, message, help)
+        bound = [(context.tables.resources.get(binding.resource_ref), binding.lod) for binding in command.bindings]
+        amounts = [(plan.extent(lod), plan) for plan, lod in bound if plan is not None]
+        images = [(amount, plan.uid) for amount, plan in amounts if plan.kind == "image"]
+        count = prod(workgroups)
+        if images and count > _FAR_MORE * max(amount for amount, _ in amounts):
+            amount, uid = max(images, key=itemgetter(0))
+            texels = f"{amount} texel{'' if amount == 1 else 's'}"
+            message = f"{count} workgroups of shader {shader.uid!r} run for image {uid!r}, which has {texels}"
+            size = " x ".join(map(str, shader.interface.local_size() or (1, 1, 1)))
+            help = f"rangeND counts workgroups, not invocations: a workgroup of this shader has {size} of them"
+            context.problems.warn("SR-DISPATCH-002", place, message, help)
+
+    def _dispatch(self, command: DispatchCompute, index: int) -> Dispatch | None:
+        """A dispatch unlike any before; None where something is wrong with it."""
+        scenario, problems, tables, shaders = self.context[:4]
+        shader = shaders.get(command.shader_ref)
+        if shader is None:
+            return None
+        pointer = scenario.command_pointer(index)
+        declared = self._declared.get(shader.uid)
+        if declared is None:
+            declared = self._declared[shader.uid] = declared_by([shader], shader.pointer, problems)
+        bindings, readonly = command.bindings, self.context.readonly
+        bound = descriptors(declared, bindings, tables.resources, pointer, problems, readonly)
+        place = f"{pointer}/push_data_ref"
+        push_constants = self.context.push_constants.of([shader], command.push_data_ref, pointer, place)
+        if declared.layouts is None:
+            return None
+        if self.context.fitted is not None:
+            shader = self.context.fitted.of(shader, bindings, pointer, problems)
+        pipeline = shader.pipeline(declared.layouts, shader.push_constants_size)
+        sets = DescriptorList(declared.layouts, bound)
+        indices = tables.pipelines.add(pipeline, pipeline.content), tables.lists.add(sets, sets)
+        return Dispatch(*indices, (1, 1, 1), push_constants or b"", command.implicit_barrier, index)

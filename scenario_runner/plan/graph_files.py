@@ -1,0 +1,358 @@
+"""The graphs that commands run: VGF files, kept for as long as they do not change, and SPIR-V modules.
+
+They are read before resources are planned, as they decide about shapes and shaders. Commands are followed in their
+order: what is known of a graph's inputs, from the scenario or from the content of files, says what its outputs are,
+which may be the inputs of the next graph.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from scenario_runner.errors import ScenarioRunnerError, ShaderError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.byte_data import array_of, plain_bytes
+from scenario_runner.files.input import Identity
+from scenario_runner.files.npy import read_header
+from scenario_runner.ml.graph_module import GraphModule
+from scenario_runner.ml.tosa_operators import Shape
+from scenario_runner.ml.vgf_check import unwritten_inputs
+from scenario_runner.ml.vgf_file import _MOST_KEPT, _kept, parse_vgf, read_model
+from scenario_runner.ml.vgf_model import Vgf
+from scenario_runner.plan.shader_modules import read_spirv
+from scenario_runner.plan.sources import ConstantData, FilePart
+from scenario_runner.plan.tensors import agrees, is_open, report_unknown_shape
+from scenario_runner.processes import progress
+from scenario_runner.scenario import DispatchGraph, Graph, Scenario, Shader, Tensor
+from scenario_runner.scenario.inline_contents import file_of, shape_in
+from scenario_runner.scenario.scenario import Problems
+from scenario_runner.shaders.spirv import GraphEntryPoint, Module
+
+# A model that is planned again has the same code; to read it takes most of the time of planning.
+_graph_module = lru_cache(_MOST_KEPT)(GraphModule)
+
+
+def forget() -> None:
+    """Keep no model."""
+    _kept.clear()
+    _graph_module.cache_clear()
+
+
+def graph_entry(module: Module, name: str, what: str) -> GraphEntryPoint:
+    """The graph entry point called ``name``. Raises ShaderError that lists those that there are."""
+    for entry in module.graph_entry_points:
+        if entry.name == name:
+            return entry
+    there_are = ", ".join(repr(entry.name) for entry in module.graph_entry_points) or "none"
+    message = f"{what} has no graph entry point {name!r}; its graph entry points are: {there_are}"
+    raise ShaderError(Diagnostic("SR-GRAPH-001", "error", None, message))
+
+
+class VgfGraph:
+    """One graph resource: the model of its file, and what its segments have in common over all dispatches.
+
+    ``reads``, ``writes`` and the shapes in ``declared`` are by the `key` of a binding.
+    """
+
+    def __init__(self, scenario: Scenario, graph: Graph) -> None:
+        """Raises FileError, and UnsupportedError without the ``ml`` extra."""
+
+        self.graph = graph
+        self.pointer = scenario.resource_pointer(graph.uid)
+        self.identity: Identity | None = None
+        with progress.phase("parse", "VGF", graph.uid):
+            if graph.data is not None:
+                self.path = f"<data of {graph.uid!r}>"
+                self.vgf: Vgf = parse_vgf(plain_bytes(graph.data, graph.uid), name=self.path)
+            else:
+                self.path = os.path.join(scenario.base_dir, graph.src or "")
+                self.vgf, self.identity = read_model(self.path)
+        self.inputs = self.vgf.input_ports
+        self.outputs = self.vgf.output_ports
+        self.reads = frozenset(port.binding for port in self.inputs)
+        self.writes = frozenset(port.binding for port in self.outputs)
+        self.declared: dict[Any, Shape] = {
+            port.binding: self.vgf.resources[port.resource_index].shape for port in (*self.inputs, *self.outputs)
+        }
+        self.is_open = any(min(row.shape, default=1) < 0 for row in self.vgf.resources)
+        self._modules: dict[int, GraphModule] = {}
+        self._constants: dict[int, memoryview] = {}
+
+    @staticmethod
+    def key(binding: Any) -> int:
+        """The key of a binding in its command: a VGF has no sets."""
+        number: int = binding.id
+        return number
+
+    def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
+        """The shapes of open inputs and outputs that follow from those that are known. Raises as `row_shapes`."""
+        shapes = row_shapes(self, bound)
+        ports = {port.binding: port.resource_index for port in (*self.inputs, *self.outputs)}
+        return {binding: shapes[row] for binding, row in ports.items() if row in shapes}
+
+    def module(self, index: int) -> GraphModule:
+        """The SPIR-V of a graph segment's module. Raises SpirvError."""
+        if index not in self._modules:
+            code = self.vgf.modules[index].code
+            assert isinstance(code, bytes), "find_problems sees to it"
+            self._modules[index] = _graph_module(code, f"{self.path}: module {self.vgf.modules[index].name!r}")
+        return self._modules[index]
+
+    def constant(self, index: int) -> ConstantData:
+        """The data of a constant."""
+        row = self.vgf.constants[index]
+        if row.data is None:  # only files on disk leave data where they are
+            return FilePart(self.path, self.identity, row.offset_bytes, row.size_bytes)  # type: ignore[arg-type]
+        if index not in self._constants:  # the caller may change anything but bytes later
+            is_fixed = isinstance(row.data.obj, bytes)
+            self._constants[index] = row.data if is_fixed else memoryview(bytes(row.data))
+        return self._constants[index]
+
+    def compute_names(self) -> list[str]:
+        """The names of the modules that substitutions, push constants and specialization can be for."""
+        used = dict.fromkeys(segment.module_index for segment in self.vgf.segments if segment.type == "compute")
+        return [self.vgf.modules[index].name for index in used]
+
+    def targets(self) -> dict[str, frozenset[str]]:
+        """Names that a substitution, push constants or specialization can use, and the compute modules that it means.
+
+        These are the modules, and the segments where no module has the same name: a converted model has the names of
+        its custom operations there, one name for each of them.
+        """
+        targets: dict[str, frozenset[str]] = {}
+        for segment in self.vgf.segments:
+            if segment.type == "compute" and segment.name:
+                module = self.vgf.modules[segment.module_index].name
+                targets[segment.name] = targets.get(segment.name, frozenset()) | {module}
+        return targets | {name: frozenset({name}) for name in self.compute_names()}
+
+    def shader_of(self, command: DispatchGraph, name: str, scenario: Scenario) -> Shader | None:
+        """The shader that runs as the compute module ``name``: a substitute, the file's own, or None without code."""
+        targets, constants_map = self.targets(), self.graph.specialization_constants_map
+        entries = [entry for entry in constants_map if name in targets.get(entry.shader_target, ())]
+        update: dict[str, Any] = {"uid": f"{self.graph.uid}/{name}", "specialization_constants": ()}
+        if entries:
+            update["specialization_constants"] = entries[0].specialization_constants
+        for substitution in (*command.shader_substitutions, *self.graph.shader_substitutions):
+            if name in targets.get(substitution.target, ()):
+                shader: Any = scenario.resource(substitution.shader_ref)
+                if entries:
+                    update["uid"] = f"{shader.uid} as {name!r} of {self.graph.uid}"
+                    shader = shader.model_copy(update=update)
+                return shader  # type: ignore[no-any-return]
+        module = next(module for module in self.vgf.modules if module.name == name and module.type == "compute")
+        if module.code is None or module.language is None:
+            return None
+        # GLSL has no other name for the entry point, whatever the file says
+        entry = "main" if module.language == "GLSL" else module.entry_point
+        return Shader(type=module.language, source=module.code, entry=entry, **update)
+
+
+class SpirvGraph:
+    """A shader resource that holds a graph; see `VgfGraph`."""
+
+    def __init__(self, scenario: Scenario, shader: Shader) -> None:
+        """Raises FileError, SpirvError, and ShaderError where there is no such graph."""
+        self.uid = shader.uid
+        self.pointer = scenario.resource_pointer(shader.uid)
+        code, self.identity = read_spirv(scenario, shader)
+        self.path = os.path.join(scenario.base_dir, file_of(shader) or "")
+        self.body = GraphModule(code, file_of(shader) or shader.uid)
+        self.module = self.body.module
+        name = shader.entry
+        entries = self.module.graph_entry_points
+        if len(entries) == 1 and "entry" not in shader.model_fields_set:
+            name = entries[0].name  # the only one there is, unless the scenario insists on another
+        self.entry = entry = graph_entry(self.module, name, f"shader {shader.uid!r}")
+        self.reads = frozenset((input_.set, input_.binding) for input_ in entry.inputs)
+        self.writes = frozenset((output.set, output.binding) for output in entry.outputs)
+        tensors = {(port.set, port.binding): port.tensor.shape for port in (*entry.inputs, *entry.outputs)}
+        self.declared: dict[Any, Shape] = {place: shape for place, shape in tensors.items() if shape is not None}
+
+    @staticmethod
+    def key(binding: Any) -> tuple[int, int]:
+        """The key of a binding in its command."""
+        return binding.set, binding.id
+
+    def inferred(self, bound: Mapping[Any, Shape]) -> dict[Any, Shape]:
+        """The shapes of outputs that follow from those of inputs. Raises ScenarioError where these do not fit."""
+        return {**self.body.fixed(self.entry, bound).outputs}
+
+
+def row_shapes(graph: VgfGraph, bound: Mapping[Any, Shape]) -> dict[int, Shape]:
+    """Shapes of open rows of the file by row; ``bound`` are those of inputs and outputs by binding number.
+
+    Segments are followed in their order; what a shader writes is known only where it is bound. Raises ScenarioError
+    where inputs do not fit each other, ShaderError for damaged modules.
+    """
+    rows = graph.vgf.resources
+    if not graph.is_open:
+        return {}
+    known: dict[int, Shape] = {}
+    for port in graph.inputs:
+        if port.binding in bound:
+            _note(graph, known, port.resource_index, bound[port.binding])
+    for segment in graph.vgf.segments:
+        if segment.type != "graph":
+            continue
+        module = graph.module(segment.module_index)
+        plan = graph.vgf.modules[segment.module_index]
+        entry = graph_entry(module.module, plan.entry_point, f"module {plan.name!r}")
+        slots = {
+            (descriptor_set.index, slot.binding): slot.resource_index
+            for descriptor_set in segment.descriptor_sets
+            for slot in descriptor_set.slots
+        }
+        shapes = {
+            place: known.get(row, rows[row].shape)
+            for place, row in slots.items()
+            if row in known or min(rows[row].shape, default=1) > 0
+        }
+        for place, shape in module.fixed(entry, shapes).outputs.items():
+            if place in slots and min(shape) > 0:
+                _note(graph, known, slots[place], shape)
+    for port in graph.outputs:
+        if port.binding in bound:
+            _note(graph, known, port.resource_index, bound[port.binding])
+    return known
+
+
+def _note(graph: VgfGraph, known: dict[int, Shape], row: int, shape: Shape) -> None:
+    """Note the shape of the value of a row for those of its rows that leave it open, where it can be theirs."""
+    group = graph.vgf.resources[row].alias_group
+    for index, view in enumerate(graph.vgf.resources):
+        is_same = index == row or (group is not None and view.alias_group == group)
+        if is_same and index not in known and min(view.shape, default=1) < 0 and agrees(view.shape, shape):
+            known[index] = shape
+
+
+class GraphFiles:
+    """Graphs by uid; those that no command runs are never opened.
+
+    ``shapes`` are those of tensors that leave some dimension to the graphs; ``deferred`` the tensors without a shape
+    that some graph writes.
+    """
+
+    def __init__(self, scenario: Scenario, inputs: Mapping[str, Any], problems: Problems) -> None:
+        """Reads the files; what is wrong with them is noted."""
+        self.scenario = scenario
+        self.problems = problems
+        self.graphs: dict[str, VgfGraph | SpirvGraph] = {}
+        failed: set[str] = set()
+        for command in scenario.commands:
+            uid: str = getattr(command, "graph_ref", "")
+            if not uid or uid in failed or uid in self.graphs:
+                continue
+            resource: Any = scenario.resource(uid)
+            try:
+                if command.kind == "dispatch_graph":
+                    self.graphs[uid] = graph = VgfGraph(scenario, resource)
+                    self._warn_of_unwritten(graph)
+                else:
+                    self.graphs[uid] = SpirvGraph(scenario, resource)
+            except ScenarioRunnerError as error:
+                failed.add(uid)
+                problems.add_error(error, f"{scenario.resource_pointer(uid)}/src")
+        open_uids = {resource.uid for resource in scenario.resources if is_open(resource)}
+        self.shapes: dict[str, Shape] = self._infer(open_uids, inputs) if open_uids else {}
+        # mostly the inputs of the graph are wrong, which is found later
+        written = {
+            binding.resource_ref
+            for command, graph in self.dispatches()
+            for binding in command.bindings
+            if graph.key(binding) in graph.writes
+        }
+        self.deferred = frozenset(written & open_uids - self.shapes.keys())
+
+    def dispatches(self) -> Iterator[tuple[Any, VgfGraph | SpirvGraph]]:
+        """Iterate over the commands that run graphs that could be read, in their order."""
+        for command in self.scenario.commands:
+            graph = self.graphs.get(getattr(command, "graph_ref", ""))
+            if graph is not None:
+                yield command, graph
+
+    def add_shaders(self, shaders: list[Shader]) -> dict[str, str]:
+        """Add the shaders that models run; returns the pointers of those that are not resources."""
+        places: dict[str, str] = {}
+        known = {shader.uid for shader in shaders}
+        for command, graph in self.dispatches():
+            if not isinstance(graph, VgfGraph):
+                continue
+            for name in graph.compute_names():
+                shader = graph.shader_of(command, name, self.scenario)
+                if shader is None or shader.uid in known:
+                    continue
+                known.add(shader.uid)
+                shaders.append(shader)
+                if all(shader.uid != resource.uid for resource in self.scenario.resources):
+                    places[shader.uid] = graph.pointer
+        return places
+
+    def report_unknown_shapes(self) -> None:
+        """Note the tensors that no graph gives a shape, unless something else is wrong: as a rule that is why."""
+        for uid in () if self.problems.errors else sorted(self.deferred):
+            report_unknown_shape(self.scenario.resource(uid), self.scenario.resource_pointer(uid), self.problems)
+
+    def _warn_of_unwritten(self, graph: VgfGraph) -> None:
+        """Note what segments of a model read although nothing writes it."""
+        for segment, slot in unwritten_inputs(graph.vgf):
+            what = f"segment {segment.name or segment.index!r} reads resource {slot.resource_index}"
+            message = f"{what} (binding {slot.binding}), which no segment before it writes; it reads zeros"
+            self.problems.warn("SR-GRAPH-016", graph.pointer, f"{graph.path}: {message}")
+
+    def _infer(self, open_uids: Collection[str], inputs: Mapping[str, Any]) -> dict[str, Shape]:
+        """The shapes of tensors that leave some dimension open, as far as a graph or their own content says them."""
+        known: dict[str, Shape] = {}
+        for resource in self.scenario.resources:
+            if isinstance(resource, Tensor):
+                shape = _content_shape(self.scenario, resource, inputs) if resource.uid in open_uids else resource.dims
+                if shape is not None:
+                    known[resource.uid] = shape or (1,)
+        shapes: dict[str, Shape] = {}
+        before = -1
+        while len(shapes) not in (before, len(open_uids)):  # a graph may be given what a later command works out
+            before = len(shapes)
+            for index, command in enumerate(self.scenario.commands):
+                for uid, shape in self._shapes_of_graph(index, command, known):
+                    if uid in open_uids and uid not in shapes and min(shape, default=1) > 0:
+                        shapes[uid] = shape
+                        known.setdefault(uid, shape)
+                        self._check_dims(index, uid, shape)
+        return {uid: known[uid] for uid in open_uids if uid in known} | shapes
+
+    def _shapes_of_graph(self, index: int, command: Any, known: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
+        """The shapes that the graph of a command gives to the tensors that are bound to it."""
+        graph = self.graphs.get(getattr(command, "graph_ref", ""))
+        if graph is None:
+            return
+        bound = [(graph.key(binding), binding.resource_ref) for binding in command.bindings]
+        shapes = graph.declared
+        try:
+            shapes = shapes | graph.inferred({key: known[uid] for key, uid in bound if uid in known})
+        except ScenarioRunnerError as error:
+            self.problems.add_error(error, f"{self.scenario.command_pointer(index)}/bindings")
+        yield from ((uid, shapes[key]) for key, uid in bound if key in shapes)
+
+    def _check_dims(self, index: int, uid: str, shape: Shape) -> None:
+        """Note a tensor whose fixed dimensions are not those of the shape that a graph gives to it."""
+        dims = self.scenario.resource(uid).dims  # type: ignore[attr-defined]
+        if not agrees(dims, shape) and max(dims, default=0) > 0:
+            makes = f"the graph of {self.scenario.command_pointer(index)} makes {list(shape)} of it"
+            message = f"tensor {uid!r} has the shape {list(dims)}, but {makes}"
+            self.problems.error("SR-TENSOR-003", f"{self.scenario.resource_pointer(uid)}/dims", message)
+
+
+def _content_shape(scenario: Scenario, tensor: Tensor, inputs: Mapping[str, Any]) -> Shape | None:
+    """The shape of the array or file that a tensor starts with."""
+    data = inputs.get(tensor.uid, tensor.data)
+    if data is not None:
+        shape = getattr(array_of(data, tensor.uid), "shape", None)
+        return None if shape is None else tuple(shape)
+    path = file_of(tensor)
+    if path is None:
+        return shape_in(tensor.src)
+    try:
+        return read_header(os.path.join(scenario.base_dir, path)).shape
+    except ScenarioRunnerError:
+        return None  # reported where the file is opened

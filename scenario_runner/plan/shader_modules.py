@@ -1,0 +1,282 @@
+"""The shaders that a scenario uses, as SPIR-V: compiled (side by side, cached) or read, then taken apart."""
+
+import os
+import re
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from scenario_runner.checks.bindings import declared_size
+from scenario_runner.checks.entry_points import (
+    check_blocks,
+    check_workgroup,
+    find_entry_point,
+    module_features,
+    specialize,
+)
+from scenario_runner.errors import ScenarioRunnerError, ShaderError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.input import Identity, SourceFile
+from scenario_runner.plan.records import (
+    CompilerOptions,
+    LayoutBinding,
+    NeededFeature,
+    PipelinePlan,
+    ShaderStage,
+    Specialization,
+)
+from scenario_runner.processes import progress
+from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.scenario.inline_contents import ShaderText, file_of
+from scenario_runner.scenario.scenario import Problems
+from scenario_runner.shaders.compile import Compiled, compile_each
+from scenario_runner.shaders.compilers.table import dxc_install_line
+from scenario_runner.shaders.source import CompileRequest
+from scenario_runner.shaders.spirv import EntryPoint, Interface, Module, read_module
+from scenario_runner.shaders.spirv.index import MAGIC
+
+# Modules that were read stay for the next plans: the scenarios of a suite share their shaders.
+_read_module = lru_cache(32)(read_module)
+
+
+class LoadedShader(NamedTuple):
+    """A shader resource with its module and entry point.
+
+    ``features`` are Vulkan's that its blocks' layouts take, ``includes`` the files that its source includes.
+    ``push_constants_size`` is the scenario's, ``block_size`` that of the block of push constants, both in bytes.
+    """
+
+    uid: str
+    pointer: str
+    code: bytes
+    module: Module
+    entry: EntryPoint
+    interface: Interface
+    specialization: Specialization
+    features: tuple[NeededFeature, ...]
+    includes: list[str]
+    stage: ShaderStage
+    push_constants_size: int
+    block_size: int
+
+    def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
+        """The compute pipeline of the shader; its range of push constants covers the block in any case."""
+        return PipelinePlan(
+            code=self.code,
+            entry=self.entry.name,
+            specialization=self.specialization,
+            set_layouts=set_layouts,
+            push_constants_size=max(push_constants_size, self.block_size),
+            label=self.uid,
+            pointer=self.pointer,
+            local_size=self.interface.local_size() or (1, 1, 1),
+            workgroup_memory_bytes=self.interface.workgroup_memory_bytes,
+        )
+
+
+def used_shaders(scenario: Scenario) -> list[Shader]:
+    """The shaders that commands run; the files of others are never opened."""
+    used: dict[str, Shader] = {}
+    for command in scenario.commands:
+        for uid in command.shaders():
+            shader = scenario.resource(uid)
+            if isinstance(shader, Shader):
+                used[uid] = shader
+    return list(used.values())
+
+
+def load_shaders(
+    scenario: Scenario,
+    shaders: Sequence[Shader],
+    options: CompilerOptions,
+    problems: Problems,
+    places: Mapping[str, str],
+    *,
+    thorough: bool = False,
+) -> dict[str, LoadedShader]:
+    """Compile or read every shader in ``shaders``; ``places`` are the pointers of those that are not resources.
+
+    What is wrong is added to ``problems``, and such shaders are missing from the result. Where some do not compile, all
+    that was found is raised, unless ``thorough``, where the others are loaded all the same.
+    """
+    sources: list[Shader] = []
+    modules: list[Shader] = []
+    pointers: dict[str, str] = {}
+    for shader in shaders:
+        pointers[shader.uid] = places.get(shader.uid) or scenario.resource_pointer(shader.uid)
+        (modules if shader.type == "SPIR-V" else sources).append(shader)
+    codes: dict[str, Compiled] = {}
+    if sources:
+        codes = _compiled(scenario, sources, pointers, options, problems)
+        if not thorough and len(codes) < len(sources):
+            problems.raise_if_any()
+    if modules:
+        codes |= _given(scenario, modules, pointers, options, problems)
+    loaded = {}
+    for shader in shaders:
+        if shader.uid not in codes:
+            continue
+        try:
+            apart = _take_apart(shader, pointers[shader.uid], codes[shader.uid], problems)
+            if apart is not None:
+                loaded[shader.uid] = apart
+        except ScenarioRunnerError as error:
+            problems.add_error(error, pointers[shader.uid])
+    return loaded
+
+
+def _given(
+    scenario: Scenario,
+    shaders: Sequence[Shader],
+    pointers: Mapping[str, str],
+    options: CompilerOptions,
+    problems: Problems,
+) -> dict[str, Compiled]:
+    """The modules of shaders that are SPIR-V already, by uid; those that cannot be used are noted and left out."""
+    from scenario_runner.shaders.spirv_val import check_modules
+
+    modules: dict[str, tuple[str, bytes]] = {}
+    for shader in shaders:
+        try:
+            modules[shader.uid] = file_of(shader) or shader.uid, read_spirv(scenario, shader)[0]
+        except ScenarioRunnerError as error:
+            problems.add_error(error, pointers[shader.uid])
+    complaints = check_modules(modules, cache_dir=options.cache_dir, use_cache=options.use_cache)
+    for uid, complaint in complaints.items():
+        problems.add_otherwise(complaint, pointers[uid])
+    return {uid: Compiled(code, []) for uid, (_, code) in modules.items()}
+
+
+def _compiled(
+    scenario: Scenario,
+    shaders: Sequence[Shader],
+    pointers: Mapping[str, str],
+    options: CompilerOptions,
+    problems: Problems,
+) -> dict[str, Compiled]:
+    """The modules of shaders by uid; those that fail are noted, each at its place."""
+    codes = {}
+    requests = list(map(partial(compile_request, scenario), shaders))
+    with progress.phase("compile", "shaders"):
+        compiler, cache_dir, use_cache = options
+        results = compile_each(requests, compiler=compiler, cache_dir=cache_dir, use_cache=use_cache)
+    for shader, request, result in zip(shaders, requests, results, strict=True):
+        uid = request.label
+        if not isinstance(result, Compiled):
+            if isinstance(shader.src, ShaderText) and isinstance(shader.src.text, tuple):
+                _place_in_lines(result, request.name, shader.src.text, f"{pointers[uid]}/src/text", scenario)
+            problems.add_error(result, pointers[uid])
+            continue
+        codes[uid] = result
+        if request.language == "HLSL" and result.compiler is not None and result.compiler.hlsl_is_dated:
+            message = f"HLSL is compiled by {result.compiler.path}, which does not know HLSL 2021"
+            problems.warn("SR-SHADER-016", pointers[uid], message, f"dxc does: {dxc_install_line()}")
+    return codes
+
+
+def _place_in_lines(
+    error: ScenarioRunnerError, name: str, text: Sequence[str], pointer: str, scenario: Scenario
+) -> None:
+    """Let an error of a compiler about lines of a text, called ``name``, point to these lines of the scenario."""
+    entries = [index for index, entry in enumerate(text) for _ in entry.split("\n")]
+
+    def in_scenario(line: int) -> Diagnostic:
+        place = f"{pointer}/{entries[line - 1]}" if 0 < line <= len(entries) else pointer
+        return scenario.placed(Diagnostic("", "error", place, ""))
+
+    def replaced(match: re.Match[str]) -> str:
+        place = in_scenario(int(match[1]))
+        return f"  {place.path or name}:{place.line or match[1]}:"
+
+    further = re.compile(rf"^  {re.escape(name)}:(\d+):(?:\d+:)?", re.MULTILINE)
+
+    def moved(problem: Diagnostic) -> Diagnostic:
+        problem = problem._replace(message=further.sub(replaced, problem.message))
+        if problem.path != name or not problem.line:  # it is in a file that the text includes
+            return problem
+        return problem._replace(path=None, line=None, column=None, pointer=in_scenario(problem.line).pointer)
+
+    error.problems = tuple(map(moved, error.problems))
+
+
+def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
+    """Make the request to the compiler for a shader resource that is not SPIR-V."""
+    base = os.path.abspath(scenario.base_dir)
+    source, path = shader.text, file_of(shader)
+    return CompileRequest(
+        language="HLSL" if shader.type == "HLSL" else "GLSL",
+        path=os.path.join(scenario.base_dir, path) if path is not None and source is None else None,
+        # what is not UTF-8 is left to the compiler, which says where it is
+        source=source.decode(errors="replace") if isinstance(source, bytes) else source,
+        name=shader.uid,
+        entry=shader.entry,
+        stage=shader.stage,
+        build_options=shader.build_options,
+        include_dirs=tuple(map(partial(os.path.join, base), shader.include_dirs)),
+        base_dir=base,
+        label=shader.uid,
+    )
+
+
+def read_spirv(scenario: Scenario, shader: Shader) -> tuple[bytes, Identity | None]:
+    """The bytes of a shader of the type SPIR-V, in this machine's order, and what its file was when it was opened.
+
+    Raises FileError and ShaderError.
+    """
+    if shader.source is not None:
+        if isinstance(shader.source, str):
+            raise ShaderError(f"shader {shader.uid!r} has type 'SPIR-V', so its source must be bytes, not text")
+        return _in_this_order(bytes(shader.source)), None
+
+    assert isinstance(shader.src, str)
+    with SourceFile(os.path.join(scenario.base_dir, shader.src)) as file:
+        return _in_this_order(file.read(file.size_bytes)), file.identity
+
+
+def _in_this_order(code: bytes) -> bytes:
+    """A module of the other byte order turned around: drivers take words (VkShaderModuleCreateInfo)."""
+    if code[:4] != MAGIC.to_bytes(4, "big" if sys.byteorder == "little" else "little") or len(code) % 4:
+        return code
+
+    words = array("I", code)
+    words.byteswap()
+    return words.tobytes()
+
+
+def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Problems) -> LoadedShader | None:
+    code, includes, _ = compiled
+    module = _read_module(code, name=file_of(shader) or shader.uid)
+    entry, findings = find_entry_point(module, shader.uid, shader.entry, shader.stage, pointer)
+    place = f"{pointer}/specialization_constants"
+    values, more = specialize(module, shader.uid, shader.specialization_constants, place)
+    good = problems.report([*findings, *more])
+    if entry is None or not good:
+        return None
+    entries: list[tuple[int, int, int]] = []
+    data = b""
+    numbers = {}
+    for number, (encoded, value) in values.items():
+        entries.append((number, len(data), len(encoded)))
+        data += encoded
+        numbers[number] = value
+    interface = entry.specialized(numbers) if numbers else entry.interface
+    findings, needs = check_blocks(interface, shader.uid, pointer)
+    if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
+        return None
+    features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, interface, shader.uid)))
+    return LoadedShader(
+        shader.uid,
+        pointer,
+        code,
+        module,
+        entry,
+        interface,
+        Specialization(tuple(entries), data),
+        features,
+        includes,
+        shader.stage,
+        shader.push_constants_size,
+        declared_size(interface),
+    )

@@ -1,0 +1,1 @@
+"""Isolated processes, and what a process needs: signals, limits, progress, temporary files."""

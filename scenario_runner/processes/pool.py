@@ -1,0 +1,414 @@
+"""The process that workers are forked from: it starts, feeds, watches and ends them.
+
+It has imported everything and opened nothing. It is a process of its own, since its user (`workers`) may be a test
+runner with threads and an open driver, which a fork does not survive. A worker that dies, hangs, sends invalid data, or
+cannot be started or ended fails its current item and is replaced.
+
+Messages are pickled; those to the user come in lists, with the number of items to have here::
+
+    (options,), first
+    ("run", [Job, …])                               ("began", number, place of the worker)
+                                                    ("done", number, Result)
+    ("stop", now)                                   ("back", number) of an item that will not run
+                                                    ("devices", records)
+                                                    ("error", why no device can be used), ("note", text)
+"""
+
+import ctypes
+import gc
+import selectors
+import time
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from itertools import count
+from multiprocessing.connection import Connection
+from operator import attrgetter, itemgetter
+from socket import socket
+from typing import Any, BinaryIO, Final
+
+from scenario_runner.errors import DriverCrashError, error_class
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.version import program_version
+from scenario_runner.processes.jobs import Device, Job, UsedDevice, WorkerOptions
+from scenario_runner.processes.system_limits import refusal
+from scenario_runner.processes.worker import WorkerProcess
+from scenario_runner.suite.outcomes import Outcome
+from scenario_runner.suite.verdicts import STATUSES
+from scenario_runner.vulkan.structs import prepare
+
+_TICK_S: Final = 0.25  # between two looks at the deadlines
+_GATHER_S: Final = 0.005  # an outcome may wait so long for the next one, to be sent with it
+_SUPPLY: Final = 8  # items for each quick worker
+_RETRY_S: Final = 1.0  # until the next fork where the system has refused one
+_MOST_REFUSALS: Final = 10  # without any worker: processes that were killed may still be ending
+_STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
+_CLOSED_S: Final = 5.0  # for a worker to end that has closed its connection
+_END_S: Final = 1.0  # for all workers, when this process ends
+
+# Of messages of a worker whose memory is damaged, however deep they are nested.
+_INVALID: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+_GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: what was imported stays in use
+
+
+def main(pipe: BinaryIO, connection: socket) -> int:
+    """Serve the user at the other end of a socket; returns the exit code."""
+    pipe.close()
+    control = Connection(connection.detach())
+    (options,) = control.recv()
+    import_module(options.task.partition(":")[0])  # and with it what each item needs
+    program_version()  # cached for all workers
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    gc.collect()
+    gc.freeze()  # a collection would write to memory that all workers share
+    _Pool(control, options).serve()
+    return 0
+
+
+class _Pool:
+    """Life cycle: created; `serve` until the user closes the connection, which ends all workers."""
+
+    def __init__(self, control: Connection, options: WorkerOptions) -> None:
+        self._options = options
+        self._control = control
+        self._devices = [UsedDevice(options.devices or None, options.jobs)]
+        self._workers: list[WorkerProcess] = []
+        self._waiting: deque[Job] = deque()
+        self._events: list[tuple[Any, ...]] = []
+        self._is_refused = False  # the user knows that no device can be used
+        self._loaded: set[str] = set()
+        self._is_stopping = False
+        self._refusals, self._refused_until = 0, 0.0
+        self._next_look = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ, self._hear_user)
+
+    def serve(self) -> None:
+        with suppress(EOFError, ConnectionError):
+            ready: Any = ()
+            while True:
+                self._hand_out()
+                if self._events and not (ready and self._is_supplied()):
+                    self._tell()
+                ready = self._selector.select(_GATHER_S if self._events else _TICK_S)
+                heard = time.monotonic()  # what workers have sent since is not handled yet: gdb may take a minute
+                for key, _ in ready:
+                    if key in self._selector.get_map().values():  # a handler before it may have removed it
+                        key.data()
+                if heard >= self._next_look:
+                    self._look(heard)
+        for worker in self._workers:
+            worker.process.kill()
+        until = time.monotonic() + _END_S
+        for worker in self._workers:
+            worker.process.wait(max(0.0, until - time.monotonic()))
+            worker.close()
+
+    def close(self) -> None:
+        """Close what a worker must not inherit."""
+        self._selector.close()
+        self._control.close()
+        for worker in self._workers:
+            worker.close()
+
+    # Messages of the user
+
+    def _hear_user(self) -> None:
+        match self._control.recv():
+            case "run", jobs:
+                self._is_stopping = False
+                self._waiting += jobs
+            case "stop", now:
+                self._stop(now=now)
+
+    def _stop(self, *, now: bool) -> None:
+        """End workers after their current items, or ``now`` without outcomes."""
+        self._is_stopping = True
+        dropped = list(self._waiting)
+        self._waiting.clear()
+        for worker in self._workers:
+            if worker.queue and now:
+                dropped += worker.queue
+                worker.queue.clear()
+                self._kill(worker)
+            elif len(worker.queue) > 1:
+                dropped.append(worker.queue.pop())
+                worker.is_last = True
+        self._events += [("back", job.number) for job in dropped]
+
+    # The next work
+
+    def _hand_out(self) -> None:
+        """Give items to free workers, and start workers for the items that wait."""
+        usable = [device for device in self._devices if device.error is None]
+        if not usable:
+            self._refuse()
+            return
+        for idle in sorted(self._in_state("idle"), key=attrgetter("count"), reverse=True):
+            if idle.device.jobs > len(self._in_state("busy", "hanging", device=idle.device)):
+                jobs = [job for job in self._waiting if not (job.needs_new_process and idle.count)]
+                if jobs:
+                    self._give(idle, max(jobs, key=attrgetter("needs_new_process")))
+        starting = len(self._in_state("starting"))
+        unknown = sum(not candidate.about.uuid for candidate in usable)  # one worker finds out, before there are items
+        missing = max(len(self._waiting), unknown) - starting
+        while missing > 0 and (device := self._next_device()) is not None and self._start(device):
+            missing -= 1
+        used = [worker for worker in self._in_state("idle") if worker.count]
+        if missing > 0 and device is None and not starting and used:
+            self._kill(used[0])  # the items that wait need a new process
+        # A second item, so that a worker need not wait between two. Nothing is queued behind a repeated item, which may
+        # well end its process again. Workers that start get as many items as there are of them.
+        ahead = [job for job in self._waiting if not job.attempts][len(self._in_state("starting")) :]
+        for busy in self._in_state("busy"):
+            if ahead and busy.is_quick and len(busy.queue) == 1 and not busy.queue[0].attempts:
+                self._give(busy, ahead.pop(0))
+
+    def _in_state(self, *states: str, device: UsedDevice | None = None) -> list[WorkerProcess]:
+        """List the workers in these states, of one device or of all."""
+        return [worker for worker in self._workers if worker.state in states and device in (None, worker.device)]
+
+    def _next_device(self) -> UsedDevice | None:
+        """Choose the device that gets another worker now, if any."""
+        lacking = []
+        for device in self._devices:
+            ready = len(self._in_state("idle", "busy", "hanging", device=device))
+            count = ready + len(self._in_state("starting", device=device))
+            limit = device.most_workers(ready)
+            if count < limit:
+                lacking.append((count / limit, device))
+        return min(lacking, key=itemgetter(0))[1] if lacking else None
+
+    def _give(self, worker: WorkerProcess, job: Job) -> None:
+        try:
+            worker.give(job)
+        except OSError:  # it has ended, which `_ended` handles
+            return
+        self._waiting.remove(job)
+        if worker.state == "idle":
+            self._begin(worker)
+
+    def _begin(self, worker: WorkerProcess) -> None:
+        worker.begin(self._options)
+        self._events.append(("began", worker.queue[0].number, worker.place))
+
+    def _start(self, device: UsedDevice) -> bool:
+        """Start a worker; false if the system refuses it, or has just done so."""
+        if time.monotonic() < self._refused_until:
+            return False
+        place = next(place for place in count(1) if all(worker.place != place for worker in self._workers))
+        try:
+            worker = WorkerProcess(self._options, place, device, self.close)
+        except OSError as error:
+            self._refused_until = time.monotonic() + _RETRY_S
+            self._refusals += 1
+            if not self._workers and self._refusals >= _MOST_REFUSALS:
+                self._events.append(("error", refusal("process")))
+            elif self._refusals == 1:
+                why = error.strerror or str(error)
+                text = f"the system refuses another process ({why}); going on with {len(self._workers)}"
+                self._events.append(("note", text))
+            return False
+        self._workers.append(worker)
+        self._selector.register(worker.connection, selectors.EVENT_READ, partial(self._hear, worker))
+        if worker.process.end is not None:
+            self._selector.register(worker.process.end, selectors.EVENT_READ, partial(self._ended, worker))
+        return True
+
+    def _refuse(self) -> None:
+        """Return the items that wait as Missing when no device is left; an error if none could ever be used."""
+        first = self._devices[0]
+        if any(device.about.uuid for device in self._devices):
+            missing = Outcome("Missing", reason="; ".join(device.given_up for device in self._devices))
+            for job in self._waiting:
+                self._finish(job, missing, first)
+        elif self._waiting or not self._is_refused:
+            self._events.append(("error", first.error))
+        self._waiting.clear()
+        self._is_refused = True
+
+    # Messages to the user
+
+    def _tell(self) -> None:
+        self._control.send((self._room(), self._events))
+        self._events = []
+
+    def _tell_devices(self) -> None:
+        self._events.append(
+            ("devices", tuple(device.about._replace(given_up=device.given_up) for device in self._devices))
+        )
+
+    def _room(self) -> int:
+        """Number of items to have here: one for each worker there may be, and a supply for quick ones."""
+        workers = sum(device.jobs or 1 for device in self._devices if device.error is None)
+        return max(1, workers + _SUPPLY * sum(worker.is_quick for worker in self._workers))
+
+    def _is_supplied(self) -> bool:
+        """Return whether quick workers can go on without further items, so that several outcomes are sent at a time."""
+        return len(self._waiting) >= len(self._workers) and all(worker.is_quick for worker in self._in_state("busy"))
+
+    # Messages of workers
+
+    def _hear(self, worker: WorkerProcess) -> None:
+        try:
+            self._take(worker)
+        except EOFError:
+            self._selector.unregister(worker.connection)
+            if worker.process.wait(_CLOSED_S):
+                if worker.process.end is None:
+                    self._ended(worker)
+            elif worker.state != "killed":
+                self._kill(worker, "closed its connection")
+        except _INVALID as error:
+            if worker.state != "killed":
+                self._kill(worker, f"sent something that is no result ({error})")
+
+    def _take(self, worker: WorkerProcess) -> None:
+        """Receive and handle messages of a worker. Raises EOFError, BlockingIOError, or others for invalid data."""
+        for message in worker.received():
+            self._handle(worker, message)
+
+    def _handle(self, worker: WorkerProcess, message: Any) -> None:
+        device, state = worker.device, worker.state
+        match message:
+            case ["done", dict(outcome), "" | "spoiled" | "grown" as end]:
+                if outcome["status"] not in STATUSES:
+                    raise ValueError(outcome["status"])
+                if state == "busy":  # else it has been killed, or is about to be
+                    self._done(worker, Outcome.of_json(outcome), end)
+            case ["limit", float() | int() as seconds, str(origin)]:
+                if state == "busy":
+                    worker.limit(seconds, origin)
+            case ["used", list(names)]:
+                self._load(names)
+            case ["ready", dict(described)] if state == "starting":
+                self._refusals = 0
+                device.opened(Device(**described))
+                worker.state = "idle"
+                self._tell_devices()
+            case ["devices", list(requests)] if state == "starting":
+                self._devices = [UsedDevice(request, self._options.jobs) for request in requests]
+                self._kill(worker)
+            case ["failed", bool(for_good), str(code), str(text), help] if state == "starting":
+                device.failed(error_class(code)(Diagnostic(code, "error", None, text, help)), for_good=for_good)
+                self._kill(worker)
+            case _:
+                raise ValueError(repr(message)[:40])
+
+    def _load(self, names: list[str]) -> None:
+        """Preload what a worker has needed: modules, types of Vulkan, and libraries by their paths.
+
+        None of them may start a thread."""
+        new = [name for name in names if name not in self._loaded]
+        self._loaded.update(new)
+        for name in new:
+            with suppress(ImportError, OSError):
+                if name.startswith("/"):
+                    ctypes.CDLL(name)
+                elif name.startswith("scenario_runner."):
+                    import_module(name)
+                else:
+                    prepare(name)
+        gc.freeze()
+
+    def _done(self, worker: WorkerProcess, outcome: Outcome, end: str) -> None:
+        self._finish(*worker.done(outcome), worker.device, is_spoiled=end == "spoiled")
+        if end or worker.is_last or worker.device.error is not None:
+            self._kill(worker)
+        elif worker.queue:
+            self._begin(worker)
+        else:
+            worker.state = "idle"
+
+    def _finish(self, job: Job, outcome: Outcome, device: UsedDevice, *, is_spoiled: bool = False) -> None:
+        """Run an item again after an attempt, or report its result."""
+        rules = self._options.rules
+        attempts = (*job.attempts, outcome)
+        if not self._is_stopping and rules.again(job.expected, attempts):
+            self._waiting.appendleft(job._replace(attempts=attempts, needs_new_process=is_spoiled))
+            return
+        about = device.about
+        result = rules.result(job.item, job.expected, *attempts)._replace(device=about.uuid, driver=about.driver)
+        self._events.append(("done", job.number, result))
+
+    # The end of workers
+
+    def _look(self, heard: float) -> None:
+        """Act on the deadlines of workers that had passed when their messages were ``heard``."""
+        self._next_look = time.monotonic() + _TICK_S
+        for worker in list(self._workers):
+            worker.bound_output()
+            if worker.process.end is None and worker.process.wait(0):
+                self._ended(worker)
+                continue
+            if heard < worker.deadline or worker.state == "idle":
+                continue
+            if worker.state == "killed":
+                self._cannot_end(worker)
+            elif worker.state == "hanging":
+                self._kill(worker, worker.overdue)
+            elif worker.state == "busy":
+                worker.state = "hanging"
+                worker.deadline = time.monotonic() + _STACK_S
+                worker.process.ask_for_stack()
+            else:
+                self._kill(worker, f"was not ready after {self._options.start_timeout_s:g} s")
+
+    def _kill(self, worker: WorkerProcess, why: str = "") -> None:
+        """Kill a worker and all that it has started. ``why`` continues "the process that ran it"; it is empty for a
+        worker that is not needed any more.
+
+        Its item ends at once: nothing waits for the end of the process, which may take seconds."""
+        worker.process.kill()
+        worker.deadline = time.monotonic() + self._options.kill_wait_s
+        worker.why = why
+        self._lose(worker, is_failure=bool(why))
+
+    def _lose(self, worker: WorkerProcess, *, is_failure: bool) -> None:
+        """End the item of a worker that has ended or was killed, and return the one queued behind it to the others."""
+        if is_failure and worker.has_begun:
+            worker.device.spares = 1
+            self._finish(*worker.done(worker.crashed(self._options)), worker.device, is_spoiled=True)
+        elif is_failure and not worker.count:
+            worker.device.failed(worker.start_error())
+        elif is_failure and worker.state == "idle":
+            text = f"process {worker.place} on {worker.device} {worker.end} while it ran nothing"
+            self._events.append(("note", text))
+        self._waiting.extendleft(reversed(worker.queue))
+        worker.queue.clear()
+        worker.state = "killed"
+        if worker.device.error is not None:
+            self._tell_devices()
+
+    def _cannot_end(self, worker: WorkerProcess) -> None:
+        device = worker.device
+        if device.error is None:
+            text = (
+                f"process {worker.place} on {device} has not ended {self._options.kill_wait_s:g} s after it was killed"
+                " (its driver holds it in the kernel): no further scenario runs on this device"
+            )
+            device.error = DriverCrashError(text)
+            self._events.append(("note", text))
+            self._tell_devices()
+        self._forget(worker)
+        for other in self._in_state("starting", "idle", device=device):
+            self._kill(other)
+
+    def _ended(self, worker: WorkerProcess) -> None:
+        """Handle the end of a worker's process."""
+        with suppress(EOFError, BlockingIOError, *_INVALID):
+            while True:  # what it sent before its end
+                self._take(worker)
+        worker.process.wait()
+        if worker.state != "killed":
+            self._lose(worker, is_failure=True)
+        self._forget(worker)
+
+    def _forget(self, worker: WorkerProcess) -> None:
+        self._workers.remove(worker)
+        for source in (worker.connection, worker.process.end):
+            if source is not None and source in self._selector.get_map():
+                self._selector.unregister(source)
+        worker.close()

@@ -1,0 +1,1 @@
+"""The smallest scenario that still fails, and scenarios packed with all their files."""

@@ -1,0 +1,64 @@
+"""A scenario on one device with all that its commands change, in a process that may crash."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from scenario_runner.errors import DeviceError, FenceTimeoutError, ScenarioRunnerError, ValidationLayerError, error_of
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import one_line
+from scenario_runner.files.input import ParameterizedFile
+from scenario_runner.processes.jobs import Device, WorkerOptions
+from scenario_runner.processes.worker import Runners
+from scenario_runner.processes.workers import Workers
+from scenario_runner.run.dump_files import INDEX, DumpIndex, DumpRequest, read_index
+from scenario_runner.suite.combinations import scenario_path
+from scenario_runner.suite.evaluation import of_error
+from scenario_runner.suite.outcomes import Item, Outcome
+
+_TASK: Final = f"{__name__}:dump_item"
+
+
+class DeviceDump(NamedTuple):
+    """A run on a device and what it dumped, until it failed where it did."""
+
+    device: Device
+    outcome: Outcome
+    dumped: DumpIndex
+
+    @property
+    def name(self) -> str:
+        """The device in messages: its index or name as it was given, and its own name."""
+        return one_line(f"device {self.device.choice} ({self.device.name})")
+
+
+def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, arguments: Mapping[str, Any]) -> DeviceDump:
+    """Run a scenario on a device and dump everything after each command into ``folder``; its outputs are not written.
+    ``arguments`` are those of Runner.
+
+    Raises the errors of a scenario that cannot run, whatever the device, or that the device does not support, and
+    NoDeviceError; a crash, a hang and other errors of the driver are outcomes.
+    """
+    runner = {name: value for name, value in arguments.items() if name not in ("device", "timeout_s")}
+    limit = arguments["timeout_s"]
+    options = WorkerOptions((device,), 1, limit, "--timeout", runner=runner, task=_TASK, task_options=folder)
+    path, parameters = os.fspath(scenario), getattr(scenario, "parameters", {})
+    with Workers(options) as workers:
+        outcome = workers.run_one(Item(path, os.path.abspath(path), parameters=parameters)).attempts[-1]
+        about = workers.devices[0]._replace(choice=device)
+    has_index = os.path.exists(os.path.join(folder, INDEX))
+    dump = DeviceDump(about, outcome, read_index(folder) if has_index else DumpIndex(folder, False, (), ()))
+    if outcome.status not in ("Pass", "Fail", "Crash", "Timeout"):
+        raise error_of(Diagnostic(**problem) for problem in outcome.diagnostics)
+    return dump
+
+
+def dump_item(item: Item, runners: Runners, folder: str) -> Outcome:
+    """Run an item with dumps (the task of a worker)."""
+    try:
+        runners.runner().run_to_files(scenario_path(item), dump=DumpRequest(folder, everything=True), write_files=False)
+    except (DeviceError, ValidationLayerError) as error:
+        return of_error(error, "Timeout" if isinstance(error, FenceTimeoutError) else "Fail")
+    except ScenarioRunnerError as error:
+        return of_error(error)
+    return Outcome("Pass")

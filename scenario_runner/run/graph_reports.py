@@ -1,0 +1,199 @@
+"""Files about the data graphs of a run, with the names and contents that the reference runner gives them.
+
+``n`` is the number of the graph pipeline in the order of the plan, from 0:
+
+- ``Graph_Pipeline_<n>_Debug_Database.bin``: the debug database of a neural accelerator
+- ``Graph_Pipeline_<n>_Statistics_<mode>.bin``: its statistics
+- ``EmulationLayerPipeline_<n>.json``: what the emulation layers measured
+- ``Graph_Pipeline_<k>_Session_RAM_<i>.txt``: the memory number ``i`` of a session; ``k`` counts all such files
+
+The file of ``--shader-instrumentation``: metrics, and their values for each basic block of each command, as JSON.
+"""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from scenario_runner.errors import UsageError, log
+from scenario_runner.files.input import read_file
+from scenario_runner.files.output import OutputFile, check_destination
+from scenario_runner.files.sandbox import check_existing_folder
+from scenario_runner.ml.graph_module import GraphOperator, operators_of
+from scenario_runner.plan.plan import Plan
+from scenario_runner.processes import progress
+from scenario_runner.vulkan.device import Device
+from scenario_runner.vulkan.graph_pipelines import DEBUG_DATABASE, EMULATION_PROFILE, MODES, GraphReports, property_of
+from scenario_runner.vulkan.measurements import Instrumentation, instrumentation_required
+
+# With it the emulation layers measure.
+PROFILING_VARIABLE = "VMEL_GRAPH_PROFILING"
+_ROW_BYTES = 16
+_ROWS_AT_ONCE = 1 << 14
+
+
+class OperatorTime(NamedTuple):
+    """The operator with this number in the graph called ``graph``, and the time that all its runs took."""
+
+    graph: str
+    number: int
+    operator: GraphOperator
+    time_ms: float
+
+
+def operator_times(graph: str, code: bytes, profile: bytes) -> list[OperatorTime]:
+    """The times in a profile of the emulation layers, for the operators of the graph's module.
+
+    The layers measure operators in the order of the module. Where theirs are others, names and shapes are not known.
+    """
+    times: dict[tuple[int, str], float] = defaultdict(float)
+    for sample in json.loads(profile)["samples"]:
+        times[sample["pipeline_index"], sample["operator_name"]] += sample["time_ms"]
+    rows = sorted(times)
+    operators = operators_of(code, graph)
+    if [name for _, name in rows] != [operator.name for operator in operators]:
+        operators = [GraphOperator(name, "", ()) for _, name in rows]
+    return [
+        OperatorTime(graph, number, operator, times[number, name])
+        for (number, name), operator in zip(rows, operators, strict=True)
+    ]
+
+
+class GraphReportFiles:
+    """The folders that the files go into, which must exist; without one there is no such file.
+
+    Asking for the emulation layers' profiles sets VMEL_GRAPH_PROFILING in the environment of this process, unless it is
+    set. With ``operators`` the times are in ``operator_times``, of all runs of graphs that the device holds.
+    """
+
+    def __init__(
+        self,
+        *,
+        session_memory_dir: str | None = None,
+        emulation_profiling_dir: str | None = None,
+        neural_debug_database_dir: str | None = None,
+        neural_statistics_dir: str | None = None,
+        neural_statistics_mode: int = 1,
+        operators: bool = False,
+    ) -> None:
+        """Raises MissingFileError or FileError for a folder, UsageError for a mode other than 0 and 1."""
+        if neural_statistics_mode not in range(len(MODES)):
+            raise UsageError(f"the mode of neural statistics is {neural_statistics_mode}, expected 0 or 1")
+        folders = (session_memory_dir, emulation_profiling_dir, neural_debug_database_dir, neural_statistics_dir)
+        self.folders = [folder for folder in folders if folder is not None]
+        for folder in self.folders:
+            check_existing_folder(folder)
+        self._memory, self._profiles, self._databases, self._statistics = folders
+        self._mode = neural_statistics_mode
+        self.operator_times: list[OperatorTime] = []
+        self._has_operators = operators
+        if operators or emulation_profiling_dir is not None:
+            os.environ.setdefault(PROFILING_VARIABLE, "1")
+        self.reports = GraphReports(
+            session_memory=session_memory_dir is not None,
+            statistics_mode=None if neural_statistics_dir is None else neural_statistics_mode,
+            debug_database=neural_debug_database_dir is not None,
+        )
+
+    def announce(self, plan: Plan) -> None:
+        """Log what changes the run itself."""
+        if self._memory is not None and plan.graph_pipelines:
+            log.warning(__name__, "the memory of graph sessions is visible to the host, so that graphs may be slower")
+
+    def write(self, device: Device, plan: Plan, graphs: Sequence[Any]) -> None:
+        """Write the files after a run; ``graphs`` are the pipelines of the plan's, with their sessions.
+
+        Raises FileError and DeviceError.
+        """
+        progress.doing("writing what its graphs report")
+        count = 0
+        self.operator_times = []
+        for number, graph in enumerate(graphs):
+            label, name = plan.graph_pipelines[number].label, f"Graph_Pipeline_{number}"
+            if self._databases is not None:
+                content = property_of(device, graph.handle, DEBUG_DATABASE, label)
+                reason = f"{label} has no debug database"
+                _write_or_warn(self._databases, f"{name}_Debug_Database.bin", [content], reason)
+            if self._statistics is not None:
+                parts = [memory.content for memory in graph.memories if memory.is_statistics]
+                name = f"{name}_Statistics_{self._mode}.bin"
+                _write_or_warn(self._statistics, name, parts, f"{label} has no neural statistics")
+            if self._profiles is not None or self._has_operators:
+                content = property_of(device, graph.handle, EMULATION_PROFILE, label)
+                if content is None:
+                    reason = f"only the emulation layers measure operators, with {PROFILING_VARIABLE}=1"
+                    log.warning(__name__, "%s has no profile: %s", label, reason)
+                elif self._profiles is not None:
+                    _write(self._profiles, f"EmulationLayerPipeline_{number}.json", [content])
+                pipeline = plan.graph_pipelines[number]
+                if content is not None and self._has_operators and pipeline.kind == "graph":
+                    self.operator_times += operator_times(label, pipeline.code, content)
+            if self._memory is not None:
+                for index, memory in enumerate(graph.memories):
+                    _write(self._memory, f"Graph_Pipeline_{count}_Session_RAM_{index}.txt", _rows(memory.content))
+                    count += 1
+
+
+def _write_or_warn(folder: str, name: str, parts: Sequence[bytes | memoryview | None], reason: str) -> None:
+    there = [part for part in parts if part is not None]
+    if there:
+        _write(folder, name, there)
+    else:
+        log.warning(__name__, "%s", reason)
+
+
+def _write(folder: str, name: str, parts: Iterable[bytes | memoryview]) -> None:
+    with OutputFile(os.path.join(folder, name)) as file:
+        for part in parts:
+            file.write(part)
+
+
+def _rows(content: memoryview) -> Iterator[bytes]:
+    """A hexadecimal dump. Before each row of 16 bytes: a newline, its offset in 8 digits, a colon, three spaces. After
+    each byte: a space."""
+    step = _ROW_BYTES * _ROWS_AT_ONCE
+    for start in range(0, len(content), step):
+        digits = content[start : start + step].hex(" ").upper() + " "
+        rows = range(0, len(digits), 3 * _ROW_BYTES)
+        yield "".join(f"\n{start + at // 3:08X}:   {digits[at : at + 3 * _ROW_BYTES]}" for at in rows).encode()
+
+
+# Version of the JSON; a key that changes its meaning raises it.
+SCHEMA = 1
+
+
+class InstrumentationFile:
+    """Gathers what runs measured; the file is complete after each of them."""
+
+    required = staticmethod(instrumentation_required)
+
+    def __init__(self, path: str, keep: int = 0) -> None:
+        """``keep`` is how many runs of an existing file stay in it, those of a process that crashed later.
+
+        Raises FileError for a path that no file can be written to.
+        """
+        check_destination(path)
+        self.path = path
+        self._runs: list[dict[str, Any]] = _runs_in(path)[:keep] if keep else []
+
+    def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
+        """Take in what one run of ``scenario`` measured, and write the file anew. Raises FileError."""
+        self._runs.append({"scenario": scenario, "results": measured.blocks})
+        content = {
+            "schema": SCHEMA,
+            "device": device,
+            "per_basic_block": measured.capability.per_basic_block,
+            "metrics": [metric._asdict() for metric in measured.capability.metrics],
+            "runs": self._runs,
+        }
+        with OutputFile(self.path) as file:
+            file.write(json.dumps(content, indent=1).encode() + b"\n")
+        progress.numbers[progress.MEASURED] = len(self._runs)
+
+
+def _runs_in(path: str) -> list[dict[str, Any]]:
+    try:
+        return list(json.loads(read_file(path))["runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # somebody else has changed it

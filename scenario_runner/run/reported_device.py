@@ -1,0 +1,119 @@
+"""A device that is not here: what ``scenario-runner doctor --json`` wrote about it, asked like a real one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scenario_runner.errors import FileError, UnsupportedError, UsageError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.input import read_file
+from scenario_runner.plan.limits import NAMES, exceeded_limits
+from scenario_runner.plan.plan import Plan
+from scenario_runner.vulkan.capabilities import enabled_for
+from scenario_runner.vulkan.physical_device import FeatureTable
+
+_HELP = "write it with: scenario-runner doctor --json > doctor.json"
+_BY_AXIS = frozenset({"maxComputeWorkGroupCount", "maxComputeWorkGroupSize"})
+
+
+def read_device(path: str, choice: str | None = None) -> ReportedDevice:
+    """The device of a report that a run would take, or the one with the index, UUID or (part of the) name ``choice``.
+
+    Raises FileError for a file that is not such a report, UsageError for a device that is not in it.
+    """
+    try:
+        report = json.loads(read_file(path))
+        return ReportedDevice(_chosen(report["devices"], choice, path))
+    except OSError as error:
+        problem = f"cannot read the report: {reason_of(error)}"
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem = f"the report is not JSON: {error}"
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"the file is not a report of the doctor: {type(error).__name__}: {error}"
+    raise FileError(Diagnostic("SR-FILE-001", "error", None, problem, _HELP, path=path))
+
+
+def _chosen(devices: list[dict[str, Any]], wanted: str | None, path: str) -> dict[str, Any]:
+    if wanted is None:
+        matches = [device for device in devices if device.get("default")] or devices[:1]
+    else:
+        matches = [
+            device
+            for device in devices
+            if wanted in (str(device["index"]), device["uuid"]) or wanted.lower() in str(device["name"]).lower()
+        ]
+    if len(matches) == 1:
+        return matches[0]
+    if not devices:
+        help = "'scenario-runner doctor' says why there are none"
+        raise UsageError(f"{path}: the report lists no devices", help=help)
+    there_are = ", ".join(repr(device.get("name")) for device in devices) or "none"
+    raise UsageError(f"{path}: {'several devices match' if matches else 'no device is called'} {wanted!r}: {there_are}")
+
+
+def _limits_of(reported: Mapping[str, Any]) -> dict[str, Any]:
+    """The limits that plans are compared with, whatever else there is. Raises TypeError for what is not a limit."""
+    limits = {name: tuple(value) if isinstance(value, list) else value for name, value in reported.items()}
+    for name in NAMES:
+        value = limits.get(name, 0)
+        numbers = value if name in _BY_AXIS and isinstance(value, tuple) and len(value) == len("xyz") else (value,)
+        if not all(type(number) is int for number in numbers):
+            raise TypeError(f"limits/{name} is {reported[name]!r:.80}")
+    return limits
+
+
+class _ReportedFeatures(FeatureTable):
+    """The features that a report lists."""
+
+    def __init__(self, device: ReportedDevice, features: Mapping[str, Mapping[str, bool]]) -> None:
+        super().__init__(None, None, device.api_version, device.extensions)
+        self._reported = features
+
+    def _query(self, structure: str) -> frozenset[str]:
+        return frozenset(member for member, has in self._reported.get(structure, {}).items() if has)
+
+
+class ReportedDevice:
+    """Answers what `vulkan.capabilities` asks a physical device, from the report."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.name = str(report["name"])
+        major, minor, patch = (int(part) for part in [*str(report["api_version"]).split("."), "0", "0"][:3])
+        self.api_version = major << 22 | minor << 12 | patch
+        self.extensions: dict[str, int] = dict(report["extensions"])
+        features: dict[str, Any] = dict(report["features"])
+        # what the ML emulation layers bring counts as the device's own: a run uses them where it has to
+        self._emulated = report["ml"]["path"] == "emulation"
+        if self._emulated:
+            self.extensions |= report["ml"]["extensions"]
+            features |= report["ml"]["features"]
+        self.features = _ReportedFeatures(self, features)
+        self._limits = _limits_of(dict(report["limits"]))
+        self._properties: dict[str, dict[str, Any]] = dict(report["properties"])
+        self._queue_flags = [
+            frozenset(family["flags"] if family["count"] else ()) for family in report["queue_families"]
+        ]
+
+    def has_property(self, structure: str, member: str, bits: int) -> bool:
+        """Tell whether a member of a properties structure has all ``bits``."""
+        if member == "supportedOperations":
+            structure, member = "VkPhysicalDeviceVulkan11Properties", "subgroupSupportedOperations"
+        value = self._properties.get(structure, {}).get(member, 0)
+        return isinstance(value, int) and value & bits == bits
+
+    def queue_family(self, *, graphics: bool = False) -> int | None:
+        """The first queue family with compute, and with graphics where it is wanted; or None."""
+        wanted = {"compute", "graphics"} if graphics else {"compute"}
+        return next((index for index, flags in enumerate(self._queue_flags) if wanted <= flags), None)
+
+    def findings(self, plan: Plan) -> Iterator[Diagnostic]:
+        """The requirements of a plan that this device does not meet."""
+        yield from exceeded_limits(plan, self._limits, self.name)
+        try:
+            enabled_for(self, plan.requirements, emulated=self._emulated)  # type: ignore[arg-type]
+        except UnsupportedError as unsupported:
+            for problem in unsupported.problems:
+                yield problem._replace(pointer=problem.pointer or "/resources")

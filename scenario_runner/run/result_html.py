@@ -1,0 +1,160 @@
+"""Results and scenarios as notebooks show them: HTML of at most 100 kB, without scripts, in the notebook's colours."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any, Final
+
+import imageio.v3
+import numpy
+
+from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.errors.text import counted
+from scenario_runner.files.elements import ELEMENTS, Array, element_of_format
+from scenario_runner.plan.accesses import Accesses
+from scenario_runner.plan.plan import Plan
+from scenario_runner.run.result import Arrays, Result
+from scenario_runner.run.timings import Timings
+from scenario_runner.scenario.scenario_html import (
+    _FIRST,
+    _MOST_ARRAYS,
+    _MOST_CHANNELS,
+    MOST_BYTES,
+    _cells,
+    _joined,
+    _lines,
+    _table,
+    _text,
+)
+from scenario_runner.view.contents import Channel, Content, channels_of, has_colors, statistics_of
+from scenario_runner.view.picture import picture_of, shrunk, value_range
+
+_MOST_OF_TEXT: Final = 5_000  # of one array, without a picture
+_SIDES: Final = (320, 160, 80, 40, 20)  # of a picture in texels, at most: the first one that there is room for
+_ENLARGED: Final = 128  # smaller pictures are shown as large as this
+_FAINT: Final = 8  # of 255
+_MOST_TEXELS: Final = 1024  # of a picture, each way, before it is shrunk: others are left out
+_MOST_ELEMENTS: Final = 1 << 22  # for statistics
+_BUFFER: Final = ("uint8", "int32", "float32")  # of a buffer that shaders do not see as numbers of one type
+_HEADING: Final = ("", "first values", "least", "greatest", "mean", "NaN", "infinite")
+
+
+def result_html(result: Arrays, plan: Plan) -> str:
+    """A result or the captures of a frame: each array as statistics, images and 2-D tensors also as pictures."""
+    headline, *_ = repr(result).split("\n", 1)
+    parts = [f"<b>{_text(headline)}</b>"]
+    arrays = [("", result, uid) for uid in result]
+    if isinstance(result, Result):
+        parts += _times(result.timings) if result.timings is not None else ()
+        parts += _lines("warnings", result.warnings) + _lines("printed by shaders", result.printed)
+        arrays += [
+            (f"frame {frame.frame_id} of iteration {frame.iteration}, ", frame, uid)
+            for frame in result.frames
+            for uid in frame
+        ]
+    left = len(arrays)
+    for label, holder, uid in arrays[:_MOST_ARRAYS]:
+        room = MOST_BYTES - sum(map(len, parts)) - _MOST_OF_TEXT
+        if room < 0:
+            break
+        parts.append(_array(label, holder, plan, uid, room // min(left, _MOST_ARRAYS)))
+        left -= 1
+    return _joined(parts, left, "array")
+
+
+def _times(timings: Timings) -> Iterator[str]:
+    host = ", ".join(f"{phase} {seconds * 1e3:.3g} ms" for phase, seconds in timings.phases.items())
+    total = sum(dispatch.time_ns for dispatch in timings.dispatches) / 1e6
+    dispatches = f", {counted(len(timings.dispatches), 'dispatch')} in {total:.3g} ms" if timings.dispatches else ""
+    yield f"<div>{_text(timings.device + dispatches)}; host: {_text(host)}</div>"
+
+
+def _array(label: str, arrays: Arrays, plan: Plan, uid: str, room: int) -> str:
+    """One array, with a picture of at most ``room`` bytes."""
+    array, resource = arrays[uid], plan.resources[uid]
+    kind = f"{resource.kind} {resource.format.name}" if resource.format else resource.kind
+    title = f"<b>{_text(uid, 120)}</b> {label}{kind}, {array.dtype} {array.shape}"
+    try:
+        with numpy.errstate(all="ignore"):  # about NaN that signal
+            channels = _channels(arrays, plan, uid)
+            picture = _picture(channels, is_image=resource.kind == "image", room=room)
+            rows = [_cells(_row(channel)) for channel in channels[:_MOST_CHANNELS]]
+    except ScenarioRunnerError as error:  # blocks that cannot be decoded
+        return f"<div>{title}<br>{_text(str(error))}</div>"
+    return f"<div style='margin:4px 0 12px'>{title}<br>{picture}{_table(_HEADING, rows)}</div>"
+
+
+def _channels(arrays: Arrays, plan: Plan, uid: str) -> tuple[Channel, ...]:
+    """A buffer as numbers of the type that shaders see, or of several types; the colours of an image or tensor, or all
+    elements of a tensor."""
+    resource: Any = plan.resources[uid]
+    data = arrays.array(uid, "u1")
+    if resource.kind == "image":
+        part = resource.part(0)
+        data = data[part.offset_bytes : part.end_bytes]
+        return channels_of(uid, resource.format, part.aspect, part.width, part.height, data)
+    if resource.kind == "buffer":
+        seen = Accesses(plan).elements().get(uid)
+        names = (seen,) if seen in ELEMENTS else _BUFFER
+        elements = [ELEMENTS[name] for name in names if data.size >= ELEMENTS[name].size_bytes]
+        elements = elements or [ELEMENTS["uint8"]]
+        whole = [data.size // element.size_bytes * element.size_bytes for element in elements]
+        pairs = zip(elements, whole, strict=True)
+        return tuple(Channel(element.name, data[:size].view(element.dtype), element) for element, size in pairs)
+    element = element_of_format(resource.format)
+    array = data.view(element.dtype).reshape(resource.shape)
+    if not has_colors(array.shape):
+        return (Channel("", array, element),)
+    return tuple(Channel(str(number), array[..., number], element) for number in range(array.shape[-1]))
+
+
+def _row(channel: Channel) -> tuple[str, ...]:
+    """The first values of a channel and statistics, of every nth value where there are very many."""
+    flat = channel.raw.reshape(-1)
+    step = -(-flat.size // _MOST_ELEMENTS) or 1
+    first = channel._replace(raw=numpy.ascontiguousarray(flat[:_FIRST])).numbers
+    statistics = statistics_of(channel._replace(raw=numpy.ascontiguousarray(flat[::step])))
+    name = f"{channel.name} (1 of {step} values)" if step > 1 else channel.name
+    values = " ".join(map(_number, first)) + (" …" if flat.size > _FIRST else "")
+    least, greatest, mean = ("-" if value is None else _number(value) for value in statistics[:3])
+    return (name, values, least, greatest, mean, *map(str, statistics[3:]))
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.6g}" if isinstance(value, float | numpy.floating) else str(value)
+
+
+def _picture(channels: tuple[Channel, ...], *, is_image: bool, room: int) -> str:
+    """The first plane of an image or tensor as an <img> element; nothing for what has no two sides or no room."""
+    shape: tuple[int, ...] = channels[0].raw.shape if channels else ()
+    if len(shape) < 2 or not channels[0].raw.size or not (is_image or min(shape[-2:]) > 1):
+        return ""
+    width, height = shape[-1], shape[-2]
+    steps = [slice(None, None, -(-side // _MOST_TEXELS)) for side in (height, width)]
+    plane: Any = (*[0] * (len(shape) - 2), *steps)
+    shown = [channel._replace(raw=numpy.ascontiguousarray(channel.raw[plane])) for channel in channels]
+    content = Content("", "", tuple(shown), True)
+    limits = value_range(content)
+    whole = picture_of(content, limits)
+    if not (whole[..., 3:] > _FAINT).any():  # an alpha that shaders left at 0, or 1 of 255, would hide the colours
+        whole = whole[..., :3]
+    for side in _SIDES:
+        picture = shrunk(whole, side, side)
+        text = base64.b64encode(_png(picture)).decode()
+        if len(text) < room:
+            break
+    else:
+        return ""
+    scale = max(1.0, _ENLARGED / max(picture.shape[:2]))
+    size = f"width:{picture.shape[1] * scale:.0f}px;height:{picture.shape[0] * scale:.0f}px;image-rendering:pixelated"
+    about = f"{width}x{height}" + (f", the first of {shape[:-2]}" if max(shape[:-2], default=1) > 1 else "")
+    return (
+        f"<img style='{size};max-width:none' src='data:image/png;base64,{text}' alt='{about}'>"
+        f"<br>{about}; black is {limits[0]:g}, white is {limits[1]:g}"
+    )
+
+
+def _png(picture: Array) -> bytes:
+    data: bytes = imageio.v3.imwrite("<bytes>", picture, plugin="pillow", extension=".png", is_batch=False)
+    return data

@@ -1,0 +1,170 @@
+"""The base class of models that read JSON, and the messages for what pydantic finds wrong in them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scenario_runner.errors.diagnostic import Diagnostic, escape
+from scenario_runner.errors.text import close_match, listed
+
+
+class ModelBase(BaseModel):
+    """The settings of the models, and what their classes tell about themselves."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, protected_namespaces=())
+
+    # The key of such an entry in the JSON; empty for the parts of entries.
+    kind: ClassVar[str] = ""
+
+    # Fields for scenarios built in code: never accepted from JSON, absent from the JSON Schema.
+    code_only: ClassVar[frozenset[str]] = frozenset()
+
+    # Fields that a file must give although code may give a code-only field in their place.
+    required_in_json: ClassVar[frozenset[str]] = frozenset()
+
+    # Keys of older dialects that are not supported any more, with what to do instead.
+    retired: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def in_schema(cls, definition: dict[str, Any]) -> dict[str, Any]:
+        """The JSON Schema of the model, with what its validators accept beyond the types of its fields."""
+        return definition
+
+
+# The forms of `src`, which pydantic names in the places of its errors, and no file has.
+PATH, OBJECT = "<path>", "<object>"
+OTHER_NAMES = {"data_type": "format", "range": "rangeND", "shader": "shader_ref", "graph": "graph_ref"}
+
+
+def at(loc: Sequence[str | int], message: str, help: str | None = None, *, code: str = "SR-JSON-005") -> Diagnostic:
+    """An error at a place of which ``loc`` are the keys and indices; by default a value that its key cannot have."""
+    return Diagnostic(code, "error", "".join(f"/{escape(str(step))}" for step in loc), message, help)
+
+
+def shown(value: Any) -> str:
+    """A value of the file as a message shows it: as JSON spells it, strings in single quotes, short."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "an array"
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    text = repr(value[:61] if isinstance(value, str) else value)
+    return text if len(text) <= 62 else f"{text[:56]}...{text[0]}" if isinstance(value, str) else f"{text[:56]}..."
+
+
+def details_of(error: ValidationError) -> Iterator[Any]:
+    """Each error of one failed validation as pydantic has it, with its place in the file."""
+    for detail in error.errors(include_url=False):
+        yield {**detail, "loc": tuple(step for step in detail["loc"] if step not in (PATH, OBJECT))}
+
+
+def findings(model: type[ModelBase], error: ValidationError) -> Iterator[Diagnostic]:
+    """Every problem of one failed validation."""
+    for detail in details_of(error):
+        if detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]:
+            continue  # pydantic counts only the entries that are right
+        yield _finding(model, detail["type"], detail["loc"], detail["input"], detail.get("ctx", {}), detail["msg"])
+
+
+def problems_in_code(model: type[ModelBase], error: ValidationError) -> list[Diagnostic]:
+    """The same for a model that is built in code, where there is no file."""
+    problems = []
+    for finding in findings(model, error):
+        steps = (finding.pointer or "").split("/")[1:]
+        place = model.__name__ + "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps)
+        problems.append(finding._replace(pointer=None, message=f"{place}: {finding.message}"))
+    return problems
+
+
+def _finding(
+    model: type[ModelBase], type: str, loc: tuple[str | int, ...], value: Any, context: dict[str, Any], text: str
+) -> Diagnostic:
+    got = shown(value)
+    if type == "missing":
+        return at(loc[:-1], f"the required key {loc[-1]!r} is missing", code="SR-JSON-004")
+    if type == "extra_forbidden":
+        return unknown_key(model, loc)
+    if type == "literal_error":
+        names = re.findall(r"'([^']*)'", str(context["expected"]))
+        return at(loc, f"expected one of {listed(names)}, got {got}{close_match(value, names)}")
+    if model.kind == "buffer" and loc == ("size",) and value is None:
+        return at((), "one of 'size' and 'data' is required", code="SR-JSON-004")
+    if type in _EXPECTED:
+        number = "a number" if any(isinstance(bound, float) for bound in context.values()) else "an integer"
+        return at(loc, f"expected {_EXPECTED[type].format_map({**context, 'number': number})}, got {got}")
+    if type in ("too_short", "too_long"):
+        limit, most = ("at least", context["min_length"]) if type == "too_short" else ("at most", context["max_length"])
+        return at(loc, f"expected {limit} {most} {'entry' if most == 1 else 'entries'}, got {len(value)}")
+    if type == "wrong":
+        got = f", got {got}" if text.startswith("expected") else ""
+        return at(loc, f"{text}{got}", code=context["code"])
+    return at(loc, f"{text[:1].lower()}{text[1:]}, got {got}")
+
+
+_EXPECTED = {
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "int_parsing": "an integer",
+    "int_parsing_size": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a string",
+    "string_unicode": "a string without lone surrogates",
+    "string_too_short": "a string that is not empty",
+    "tuple_type": "an array",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dict_type": "an object",
+    "string_pattern_mismatch": "a string that matches {pattern}",
+    "finite_number": "a finite number",
+    "greater_than": "{number} above {gt}",
+    "greater_than_equal": "{number} of at least {ge}",
+    "less_than_equal": "{number} of at most {le}",
+    "multiple_of": "a multiple of {multiple_of}",
+}
+
+
+def unknown_key(model: type[ModelBase], loc: tuple[str | int, ...]) -> Diagnostic:
+    """The finding for a key that a model, or a part of it, does not have."""
+    owner = part_of(model, loc[:-1])
+    key = str(loc[-1])
+    if key in owner.retired:
+        return at(loc, f"{key!r} is no longer supported", owner.retired[key], code="SR-JSON-003")
+    names = [name for name in owner.model_fields if name not in owner.code_only]
+    other = OTHER_NAMES.get(key)
+    hint = f" (did you mean {other!r}?)" if other in names else close_match(key, names)
+    what = name_of(owner)
+    advice = f"the keys of {'an' if what[0] in 'aeiou' else 'a'} {what}: {', '.join(names)}"
+    return at(loc, f"unknown key {shown(key)}{hint}", advice, code="SR-JSON-003")
+
+
+def name_of(model: type[ModelBase]) -> str:
+    """Name a model for messages: its key in the JSON, or the words of its class."""
+    return model.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
+
+
+def part_of(model: type[ModelBase], loc: tuple[str | int, ...]) -> type[ModelBase]:
+    """The model of the part of an entry that a location leads to."""
+    for step in loc:
+        field = model.model_fields.get(step) if isinstance(step, str) else None
+        inner = _model_in(field.annotation) if field is not None else None
+        if inner is not None:
+            model = inner
+    return model
+
+
+def _model_in(annotation: Any) -> type[ModelBase] | None:
+    if isinstance(annotation, type) and issubclass(annotation, ModelBase):
+        return annotation
+    for argument in get_args(annotation):
+        model = _model_in(argument)
+        if model is not None:
+            return model
+    return None

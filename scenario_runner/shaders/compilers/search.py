@@ -1,0 +1,251 @@
+"""The shader compilers of this machine, with versions; which of them can compile a shader; the validator of SPIR-V.
+
+A compiler's version is kept by path, modification time and size, so that a warm run starts no process to ask.
+"""
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from scenario_runner.errors import CompilerNotFoundError, ScenarioError, UsageError
+from scenario_runner.errors.arm_glslc import install_line
+from scenario_runner.errors.installation import install_here
+from scenario_runner.files.cache_folder import ContentCache
+from scenario_runner.shaders.compilers.table import (
+    COMPILERS,
+    DXC_VARIABLE,
+    GLSLANG_VARIABLE,
+    Compiler,
+    dxc_install_line,
+    numbers,
+    on_path,
+    version_command,
+)
+from scenario_runner.shaders.source import TARGETS, CompileRequest, ShaderSource
+
+_PROBE_TIMEOUT_S = 10.0
+_FLAVOURS = {kind.flavour: kind for kind in COMPILERS}
+_NAMING = tuple(dict.fromkeys(kind.variable for kind in COMPILERS))
+_GLSLANG = "--glslang"
+_GLSL_COMPILERS = "glslangValidator, glslang, or Arm's or Google's glslc"
+# Programs that a variable or an option can name.
+_PROGRAMS = {_GLSLANG: _GLSL_COMPILERS, GLSLANG_VARIABLE: _GLSL_COMPILERS, DXC_VARIABLE: "dxc or libdxcompiler.so"}
+_VARIABLES = ("PATH", "HOME", "XDG_DATA_HOME")  # where compilers are searched for
+_SEARCHED_EVERY_S = 1.0  # a suite asks for each of its scenarios
+
+_searches: dict[tuple[object, ...], tuple[list[Compiler], float]] = {}
+"""The compilers that the last search found, and the time of its end, by its arguments and surroundings."""
+
+_VERSIONS = "compilers-2.tsv"  # in the folder of the caches; a line is a key of `_answers`, flavour and version
+_MOST_VERSIONS, _MOST_VERSIONS_BYTES = 64, 1 << 20
+
+_answers: dict[str, list[str]] = {}
+"""Flavour and version of each compiler that this process has met, as they are in the file `_VERSIONS`."""
+
+
+def find_compilers(
+    compiler: str | None = None,
+    *,
+    language: Literal["GLSL", "HLSL"] | None = None,
+    cache_dir: str | None = None,
+    use_cache: bool = True,
+) -> list[Compiler]:
+    """Every usable compiler, the preferred one first; only those for ``language`` when that is given.
+
+    A named one is the only one of its kind: ``compiler`` (the command line's ``--glslang``; a path, or a name on PATH),
+    else the variable SCENARIO_RUNNER_GLSLANG; for HLSL SCENARIO_RUNNER_DXC. Otherwise each class of `COMPILERS` says
+    where it may be; each file counts once. HLSL is left to glslang only where there is no dxc.
+
+    Raises CompilerNotFoundError when a named one is not there, cannot be started, or is not a compiler known here.
+    """
+    cache = ContentCache(cache_dir, "shaders") if use_cache else None
+    if compiler or any(map(os.environ.get, _NAMING)):
+        return _search(compiler, language, cache)
+    key = (language, cache_dir, use_cache, *map(os.environ.get, _VARIABLES), *sys.path)
+    if key not in _searches or time.monotonic() - _searches[key][1] > _SEARCHED_EVERY_S:
+        _searches[key] = _search(None, language, cache), time.monotonic()
+    return list(_searches[key][0])
+
+
+def search_again() -> None:
+    """Forget what was found: compilers may just have been installed."""
+    _searches.clear()
+
+
+def _search(compiler: str | None, language: str | None, cache: ContentCache | None) -> list[Compiler]:
+    compilers: list[Compiler] = []
+    for variable in _NAMING:
+        kinds = tuple(kind for kind in COMPILERS if kind.variable == variable)
+        if language is not None and (compilers or not any(language in kind.languages for kind in kinds)):
+            continue
+        named, by = os.environ.get(variable), variable
+        if compiler and variable == GLSLANG_VARIABLE:
+            named, by = compiler, _GLSLANG
+        if named:
+            usable = list(_probed(cache, [_named(named, by)], by))
+            if variable == DXC_VARIABLE and not isinstance(usable[0], kinds):
+                raise _unknown(named, by, "it is not a dxc")
+        else:
+            paths = dict.fromkeys(path for kind in kinds for path in kind.candidates())
+            usable = [candidate for candidate in _probed(cache, paths, None) if isinstance(candidate, kinds)]
+            if variable == GLSLANG_VARIABLE:  # of one kind the newest first
+                usable.sort(key=lambda candidate: numbers(candidate.version), reverse=True)
+            usable.sort(key=lambda candidate: kinds.index(type(candidate)))
+        compilers += usable
+    return [candidate for candidate in compilers if language is None or language in candidate.languages]
+
+
+def names(compilers: Iterable[Compiler]) -> str:
+    """Compilers in a message: their paths and versions."""
+    return " or ".join(f"{compiler.path} ({compiler.version})" for compiler in compilers)
+
+
+def _named(name: str, by: str) -> str:
+    for path in (*([] if os.path.dirname(name) else on_path(name)), os.path.abspath(name)):
+        if os.path.isfile(path):
+            return path
+    raise CompilerNotFoundError(
+        f"the shader compiler {name!r} (named by {by}) does not exist",
+        help=f"name {_PROGRAMS[by]} by its path, or leave the choice to the program",
+    )
+
+
+def _probed(cache: ContentCache | None, paths: Iterable[str], named_by: str | None) -> Iterator[Compiler]:
+    """The compilers among the files ``paths``; those that are not in the cache are asked."""
+    seen = set()
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if (status.st_dev, status.st_ino) in seen or not stat.S_ISREG(status.st_mode):
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        key = f"{status.st_size} {status.st_mtime_ns} {path}"
+        problem = "--version says nothing known"
+        if key not in _answers and cache is not None:
+            _answers.update(_kept_versions(cache))
+        if key in _answers:
+            flavour, version = _answers[key]
+        else:
+            flavour, version, problem = _ask(path)
+            if flavour:
+                _answers[key] = [flavour, version]
+                if cache is not None:
+                    kept = _kept_versions(cache) | {key: _answers[key]}
+                    lines = ["\t".join((name, *answer)) + "\n" for name, answer in kept.items()]
+                    text = "".join(lines[-_MOST_VERSIONS:])
+                    cache.write(_path_of_versions(cache), text.encode("utf-8", "surrogateescape"))
+        if flavour in _FLAVOURS:
+            yield _FLAVOURS[flavour](path, version, f"{flavour} {version} {status.st_size} {status.st_mtime_ns}")
+        elif named_by:
+            raise _unknown(path, named_by, problem)
+
+
+def _path_of_versions(cache: ContentCache) -> str:
+    return os.path.join(cache.root, _VERSIONS)
+
+
+def _kept_versions(cache: ContentCache) -> dict[str, list[str]]:
+    """Read the file of versions; nothing where it is missing or damaged."""
+    content = cache.read(_path_of_versions(cache), _MOST_VERSIONS_BYTES)
+    text = content[0].decode("utf-8", "surrogateescape") if content else ""
+    # The last piece is empty, or a line that was cut off.
+    parts = [line.split("\t") for line in text.split("\n")[:-1]]
+    return {part[0]: part[1:] for part in parts if len(part) == 3}
+
+
+def _unknown(path: str, named_by: str, answer: str) -> CompilerNotFoundError:
+    return CompilerNotFoundError(
+        f"{path!r} (named by {named_by}) is not a shader compiler known here: {answer}",
+        help=f"expected {_PROGRAMS[named_by]}",
+    )
+
+
+def _ask(path: str) -> tuple[str, str, str]:
+    """Flavour, version and what went wrong. The flavour is ``""`` when nothing was learned, ``"other"`` for an answer
+    that no known compiler gives."""
+    from scenario_runner.processes.programs import Processes
+
+    try:
+        done = Processes().run(version_command(path), folder=None, timeout_s=_PROBE_TIMEOUT_S)
+    except OSError as error:
+        return "", "", f"it cannot be started: {(error.strerror or str(error)).lower()}"
+    if done.failure:
+        return "", "", f"--version {done.failure}"
+    for kind in COMPILERS:
+        version = kind.version_in(done.output)
+        if version is not None:
+            return kind.flavour, version, ""
+    return "other", "", f"--version says {done.output.strip()[:80]!r}"
+
+
+def check_request(request: CompileRequest) -> None:
+    """Raise UsageError or ScenarioError for a target or an entry point that no compiler can be given."""
+    if request.target not in TARGETS:
+        raise UsageError(f"unknown target {request.target!r} (expected one of {', '.join(TARGETS)})")
+    if not request.entry or "\0" in request.entry or request.entry.startswith("-"):
+        raise ScenarioError(
+            f"{request.entry!r} is not an entry point name (expected an identifier)", code="SR-JSON-005"
+        )
+
+
+def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Compiler]:
+    """Choose those of ``compilers`` that fit a source. Raises CompilerNotFoundError naming what is missing."""
+    language, entry = source.request.language, source.request.entry
+    if not compilers:
+        advice = f"{install_here('glslang')}, or name one by --glslang or {GLSLANG_VARIABLE}"
+        if language == "HLSL":
+            advice = dxc_install_line()
+        raise CompilerNotFoundError(f"no {language} compiler was found", help=advice)
+    able = compilers
+    if language == "GLSL" and source.has_tensors:
+        able = [compiler for compiler in able if compiler.knows_tensors]
+        if not able:
+            raise CompilerNotFoundError(
+                f"the source uses GL_ARM_tensors, which {names(compilers)} does not know",
+                help=f"install glslang 15.4 or newer, or Arm's glslc: {install_line()}",
+            )
+    if language == "GLSL" and entry != "main":
+        knowing, able = able, [compiler for compiler in able if compiler.renames_entry]
+        if not able:
+            raise CompilerNotFoundError(
+                f"a GLSL entry point called {entry!r} is not to be had from {names(knowing)}, only 'main'",
+                help=f"leave 'entry' out, or {install_here('glslang')}",
+            )
+    return able
+
+
+VALIDATOR_VARIABLE = "SCENARIO_RUNNER_SPIRV_VAL"
+OFF = "off"
+
+
+class Validator(NamedTuple):
+    """The program; ``identity`` tells two builds apart."""
+
+    path: str
+    identity: str
+
+
+def find_validator() -> Validator | None:
+    """The one that SCENARIO_RUNNER_SPIRV_VAL names (``off``: none), else spirv-val on PATH; None where there is none.
+
+    Raises UsageError where the variable names no program.
+    """
+    named = os.environ.get(VALIDATOR_VARIABLE)
+    if named == OFF:
+        return None
+    for path in [named] if named else on_path("spirv-val"):
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
+            return Validator(path, f"{path} {status.st_size} {status.st_mtime_ns}")
+    if named:
+        help = f"name spirv-val by its path, unset the variable, or set it to {OFF!r}"
+        raise UsageError(f"{VALIDATOR_VARIABLE} names {named!r}, which is not a program", help=help)
+    return None

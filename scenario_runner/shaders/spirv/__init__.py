@@ -1,0 +1,24 @@
+"""Reads SPIR-V modules: entry points and their interfaces. Pure Python, no GPU, no compiler.
+
+``read_module(data)`` gives a `Module`; ``module.entry_points[0].interface`` its descriptors, push constants, workgroup
+size and workgroup memory. `layout.check_layout` checks a block against Vulkan's layout rules, and `describe.describe`
+describes a module in JSON.
+"""
+
+from scenario_runner.shaders.spirv.interface import DescriptorBinding, Interface
+from scenario_runner.shaders.spirv.module import EntryPoint, GraphEntryPoint, Module, read_module
+from scenario_runner.shaders.spirv.types import Image, Scalar, Struct, Tensor, Type
+
+__all__ = [
+    "DescriptorBinding",
+    "EntryPoint",
+    "GraphEntryPoint",
+    "Image",
+    "Interface",
+    "Module",
+    "Scalar",
+    "Struct",
+    "Tensor",
+    "Type",
+    "read_module",
+]

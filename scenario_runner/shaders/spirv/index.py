@@ -1,0 +1,318 @@
+"""The words of a SPIR-V module and the positions of its instructions.
+
+One pass over the words checks every word count and notes where names, decorations, types, constants, variables,
+functions and graphs are; other modules of this package decode what is asked for (`declarations`, `access`).
+Nothing is sized by a number that the module states, so time and memory grow with the number of its bytes only.
+Whether the module is valid beyond what is read here is for spirv-val to say (`scenario_runner.shaders.spirv_val`).
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from scenario_runner.errors import SpirvError
+from scenario_runner.shaders.spirv._generated import opcodes as op
+from scenario_runner.shaders.spirv._generated.enumerants import DECORATION_WORDS
+
+_Result = TypeVar("_Result")
+
+MAGIC: Final = 0x07230203
+HEADER_WORDS: Final = 5
+_BOUND_WORD: Final = 3
+MAX_BOUND: Final = 0x3FFFFF
+"""Largest id bound: SPIR-V specification, section "Universal Limits"."""
+
+SOURCE: Final = 3  # OpSource
+
+# Opcode → the words it has at least: of everything that is read of a module, but for the insides of functions.
+_LEAST_WORDS: Final = {
+    **{opcode: least for opcode, (_, least) in op.DEFINITIONS.items()},
+    **dict.fromkeys((op.CAPABILITY, op.EXTENSION, op.GROUP_DECORATE, op.GROUP_MEMBER_DECORATE), 2),
+    **dict.fromkeys((SOURCE, op.NAME, op.DECORATE, op.MEMORY_MODEL), 3),
+    **dict.fromkeys((op.EXECUTION_MODE, op.EXECUTION_MODE_ID, op.GRAPH_ENTRY_POINT), 3),
+    **dict.fromkeys((op.MEMBER_NAME, op.MEMBER_DECORATE, op.ENTRY_POINT), 4),
+    op.FUNCTION: 5,
+    op.FUNCTION_END: 1,
+    op.GRAPH: 3,
+}
+# Instructions that are read from the first function or graph on.
+_IN_BODIES: Final = frozenset({op.FUNCTION, op.FUNCTION_END, op.GRAPH, op.GRAPH_ENTRY_POINT})
+
+FIRST_VENDOR_OPCODE: Final = 4096
+
+
+def enumerant_name(table: Mapping[int, str], value: int, kind: str) -> str:
+    """Return the name of an enumerant; ``kind`` and the number, such as ``Capability4711``, for an unknown one."""
+    return table.get(value) or f"{kind}{value}"
+
+
+class Index:
+    """Positions of a module's instructions, as offsets in words from the start of the module.
+
+    The constructor raises `SpirvError` for bytes that are not a module; `text` and `definition` raise it for a text
+    or an id that is not there.
+    """
+
+    def __init__(self, data: bytes | bytearray | memoryview, name: str = "") -> None:
+        self.name = name
+        self.words, self.big_endian = self._words_of(data)
+        self.version = self._version()
+        self.bound = self._bound()
+        self.offsets: defaultdict[int, list[int]] = defaultdict(list)
+        """Offsets of the instructions outside functions, by opcode."""
+        self.definitions: dict[int, int] = {}
+        self.unknown: dict[int, int] = {}
+        self.functions: dict[int, int] = {}
+        self.graphs: dict[int, int] = {}
+        self._kept: dict[object, Any] = {}
+        self._scan()
+        words, offsets = self.words, self.offsets
+        self.capabilities = [words[at + 1] for at in offsets[op.CAPABILITY]]
+        self.imports = [words[at + 1] for at in offsets[op.EXT_INST_IMPORT]]
+        self.variables = [words[at + 2] for at in (*offsets[op.VARIABLE], *offsets[op.UNTYPED_VARIABLE])]
+        self._names = {words[at + 1]: at for at in reversed(offsets[op.NAME])}
+        self._member_names = {(words[at + 1], words[at + 2]): at for at in reversed(offsets[op.MEMBER_NAME])}
+        self.decorations: dict[int, dict[int, int]] = {}
+        self._member_decorations: dict[tuple[int, int], dict[int, int]] = {}
+        self._read_decorations()
+
+    def _words_of(self, data: bytes | bytearray | memoryview) -> tuple[array[int], bool]:
+        size = data.nbytes if isinstance(data, memoryview) else len(data)
+        if size < HEADER_WORDS * 4:
+            raise self.error(f"a SPIR-V module has at least 20 bytes, this one has {size}")
+        if size % 4:
+            raise self.error(f"the size of a SPIR-V module is a multiple of 4 bytes, this one has {size} bytes")
+        words = array("I")
+        words.frombytes(memoryview(data).cast("B"))
+        swapped = words[0] != MAGIC
+        if swapped:
+            words.byteswap()
+            if words[0] != MAGIC:
+                first = bytes(memoryview(data).cast("B")[:4])
+                raise self.error(
+                    f"a SPIR-V module begins with the word 0x07230203, this one with the bytes {first.hex(' ')}"
+                )
+        return words, swapped == (sys.byteorder == "little")
+
+    def _version(self) -> tuple[int, int]:
+        word = self.words[1]
+        major, minor = word >> 16 & 0xFF, word >> 8 & 0xFF
+        if word & 0xFF0000FF or major != 1 or minor > 6:
+            raise self.error(
+                f"SPIR-V 1.0 to 1.6 can be read, the version word of this module is {word:#010x}", "SR-SHADER-015"
+            )
+        return major, minor
+
+    def _bound(self) -> int:
+        bound = self.words[_BOUND_WORD]
+        if not 0 < bound <= MAX_BOUND:
+            raise self.error(f"the id bound is {bound}, SPIR-V allows 1 to {MAX_BOUND}")
+        return bound
+
+    def _scan(self) -> None:
+        """Note the instructions outside functions that are read, and check word counts and the ends of functions."""
+        words = self.words
+        end = len(words)
+        noted: Collection[int] = _LEAST_WORDS
+        function = 0
+        at = HEADER_WORDS
+        while at < end:
+            word = words[at]
+            count = word >> 16
+            opcode = word & 0xFFFF
+            if not count:
+                raise self.error(f"the instruction at word {at} has a word count of 0")
+            if opcode in noted:
+                self._note(at, opcode, count)
+                if opcode == op.FUNCTION or opcode == op.GRAPH:
+                    noted = _IN_BODIES
+                if opcode == op.FUNCTION and function:
+                    raise self.error(f"the function at word {function} has no end before the next one at word {at}")
+                if opcode == op.FUNCTION or opcode == op.FUNCTION_END:
+                    function = at if opcode == op.FUNCTION else 0
+            elif opcode >= FIRST_VENDOR_OPCODE and noted is _LEAST_WORDS and count > 1 and at + 1 < end:
+                # Perhaps a type of an extension that is newer than this reader.
+                self.unknown.setdefault(words[at + 1], at)
+            at += count
+        if at != end:
+            # Only the last instruction can reach past the end, so nothing above read further than `end` unchecked.
+            raise self.error(f"the last instruction reaches {at - end} words past the end of the module")
+        if function:
+            raise self.error(f"the function at word {function} has no end: the module is cut off")
+
+    def _note(self, at: int, opcode: int, count: int) -> None:
+        """Note the offset of an instruction, and of the id that it defines."""
+        left = len(self.words) - at
+        if count > left:
+            raise self.error(f"the instruction at word {at} has {count} words, but the module ends after {left}")
+        if count < _LEAST_WORDS[opcode]:
+            raise self.too_short(at, _LEAST_WORDS[opcode])
+        self.offsets[opcode].append(at)
+        bodies = {op.FUNCTION: self.functions, op.GRAPH: self.graphs}
+        if opcode in op.DEFINITIONS or opcode in bodies:
+            id = self.words[at + (2 if opcode in bodies else op.DEFINITIONS[opcode][0])]
+            table = bodies.get(opcode, self.definitions)
+            if not 0 < id < self.bound:
+                raise self.error(f"the instruction at word {at} defines the id {id}, the id bound is {self.bound}")
+            if id in table or id in self.definitions:
+                first = table.get(id) or self.definitions[id]
+                raise self.error(f"the id {id} is defined at word {first} and again at word {at}")
+            table[id] = at
+
+    def _read_decorations(self) -> None:
+        words, offsets = self.words, self.offsets
+        for at in offsets[op.DECORATE]:
+            self._decorate(self.decorations.setdefault(words[at + 1], {}), at, 2)
+        for at in offsets[op.MEMBER_DECORATE]:
+            self._decorate(self._member_decorations.setdefault((words[at + 1], words[at + 2]), {}), at, 3)
+        # The decorations of a group come before it, those of its members may come anywhere.
+        for at in offsets[op.GROUP_DECORATE]:
+            group = self.decorations.get(words[at + 1], {})
+            for id in self.instruction(at)[2:]:
+                self.decorations[id] = group | self.decorations.get(id, {})
+        for at in offsets[op.GROUP_MEMBER_DECORATE]:
+            group = self.decorations.get(words[at + 1], {})
+            operands = self.instruction(at)[2:]
+            for member in zip(operands[::2], operands[1::2], strict=False):
+                self._member_decorations[member] = group | self._member_decorations.get(member, {})
+
+    def _decorate(self, decorations: dict[int, int], at: int, place: int) -> None:
+        """Add the decoration in the word ``place`` of an instruction, where it is one that is read."""
+        words = self.words
+        least = DECORATION_WORDS.get(words[at + place])
+        if least is not None:
+            if self.count(at) < least + place - 2:
+                raise self.too_short(at, least + place - 2)
+            decorations[words[at + place]] = words[at + place + 1] if least > 3 else 1
+
+    def once(self, make: Callable[[Index], _Result]) -> _Result:
+        """Return ``make(self)``, computed once and kept with the module."""
+        if make not in self._kept:
+            self._kept[make] = make(self)
+        result: _Result = self._kept[make]
+        return result
+
+    def definition(self, id: int, what: str) -> int:
+        """Return the offset of the instruction that defines ``id``; ``what`` names its role in the error."""
+        at = self.definitions.get(id)
+        if at is None:
+            raise self.error(f"{what} is the id {id}, which nothing in the module defines")
+        return at
+
+    def instructions(self, at: int = HEADER_WORDS) -> Iterator[int]:
+        """Iterate over the offsets of all instructions from an offset on."""
+        words, end = self.words, len(self.words)
+        while at < end:
+            yield at
+            at += words[at] >> 16
+
+    def opcode(self, at: int) -> int:
+        """Return the opcode of the instruction at an offset."""
+        return self.words[at] & 0xFFFF
+
+    def count(self, at: int) -> int:
+        """Return the number of words of the instruction at an offset."""
+        return self.words[at] >> 16
+
+    def instruction(self, at: int) -> array[int]:
+        """Return the words of the instruction at an offset."""
+        return self.words[at : at + self.count(at)]
+
+    def text(self, at: int, word: int) -> str:
+        """Return the text of the literal at a word of the instruction at an offset."""
+        return self.string_and_end(at + word, at + self.count(at))[0]
+
+    def string_and_end(self, at: int, end: int) -> tuple[str, int]:
+        """Return the text of a literal and the offset after it; bytes that are not UTF-8 become U+FFFD."""
+        text = self.words[at:end].tobytes()
+        length = text.find(b"\0")
+        if length < 0:
+            raise self.error(f"the text at word {at} does not end with a zero byte")
+        return text[:length].decode("utf-8", "replace"), at + length // 4 + 1
+
+    def name_of(self, id: int) -> str:
+        """Return the OpName of an id; empty when it has none."""
+        at = self._names.get(id)
+        return "" if at is None else self.text(at, 2)
+
+    def member_name_of(self, struct: int, member: int) -> str:
+        """Return the OpMemberName of a structure's member; empty when it has none."""
+        at = self._member_names.get((struct, member))
+        return "" if at is None else self.text(at, 3)
+
+    def decorations_of(self, id: int) -> dict[int, int]:
+        """Return decoration → literal (1 for one without), OpGroupDecorate included."""
+        return self.decorations.get(id, {})
+
+    def member_decorations_of(self, struct: int, member: int) -> dict[int, int]:
+        """Return decoration → literal (1 for one without) of a member, OpGroupMemberDecorate included."""
+        return self._member_decorations.get((struct, member), {})
+
+    def execution_modes(self, function: int) -> list[int]:
+        """Return the offsets of the execution modes of an entry point, by the id of its function."""
+        offsets = (*self.offsets[op.EXECUTION_MODE], *self.offsets[op.EXECUTION_MODE_ID])
+        return [at for at in offsets if self.words[at + 1] == function]
+
+    def error(self, message: str, code: str = SpirvError.code) -> SpirvError:
+        """Make an error whose message begins with the module's name."""
+        return SpirvError(f"{self.name}: {message}" if self.name else message, code=code)
+
+    def too_short(self, at: int, least: int) -> SpirvError:
+        """Make the error for an instruction that lacks operands."""
+        return self.error(
+            f"the instruction at word {at} (opcode {self.opcode(at)}) has {self.count(at)} words, "
+            f"it needs {least}{' within the module' if at + least > len(self.words) else ''}"
+        )
+
+
+class Rewriting:
+    """Changes of a module. ``words`` are those of the module, to be changed; the places of instructions stay the same
+    until `result`."""
+
+    def __init__(self, index: Index) -> None:
+        self.words = array(index.words.typecode, index.words)
+        self.left_out: set[int] = set()
+        """Places of instructions."""
+        self._bound = index.bound
+        self._behind: dict[int, list[Sequence[int]]] = {}
+
+    def new_id(self) -> int:
+        """An id that nothing has."""
+        self._bound += 1
+        return self._bound - 1
+
+    def put(self, at: int, instruction: Sequence[int]) -> None:
+        """Add an instruction behind the one at ``at`` and those that were added there before."""
+        self._behind.setdefault(at, []).append(instruction)
+
+    def define(self, at: int, opcode: int, operands: Sequence[int], id: int = 0) -> int:
+        """Add an instruction of which the first operand is its ``id``, a new one by default; gives the id."""
+        id = id or self.new_id()
+        self.put(at, (len(operands) + 2 << 16 | opcode, id, *operands))
+        return id
+
+    def withdraw(self, at: int, id: int) -> None:
+        """Leave out the definition of ``id`` at ``at``: that of the module, or one that was added behind it."""
+        added = self._behind.get(at, [])
+        kept = [instruction for instruction in added if instruction[1] != id]
+        if len(kept) < len(added):
+            self._behind[at] = kept
+        else:
+            self.left_out.add(at)
+
+    def result(self) -> array[int]:
+        """The words of the changed module."""
+        words, done = self.words, HEADER_WORDS
+        changed = words[:HEADER_WORDS]
+        changed[_BOUND_WORD] = self._bound
+        for at in sorted(self._behind.keys() | self.left_out):
+            end = at + (words[at] >> 16)
+            changed += words[done : at if at in self.left_out else end]
+            for instruction in self._behind.get(at, ()):
+                changed.extend(instruction)
+            done = end
+        return changed + words[done:]

@@ -1,0 +1,157 @@
+"""The combinations of parameters of a scenario: those that its expectations offer, or the nearest ``suite.json``."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from itertools import count, product
+from math import prod
+from typing import Any, Final
+
+from scenario_runner.errors import ScenarioError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_model, is_stream, read_file
+from scenario_runner.scenario.parameters import text_of, unset, uses
+from scenario_runner.suite.outcomes import Item
+
+KEY: Final = "parameters"
+KEYS: Final = (KEY, "exclude")
+MOST_COMBINATIONS: Final = 10_000
+FILES_KEPT: Final = 16
+_LONGEST_TEXT: Final = 100  # of a value in the name of an item
+
+
+def file_text(path: str | None) -> str:
+    """The text of a scenario or its expectations; empty where it cannot be read, which is for others to report."""
+    with suppress(OSError, ValueError):
+        if path and not is_model(path) and not is_stream(path):
+            return read_file(path, MAX_SCENARIO_BYTES).decode("utf-8-sig")
+    return ""
+
+
+def variants(item: Item, read: Callable[[str | None], str] = file_text) -> list[Item]:
+    """The items of all combinations, in their order; the item itself where there are none, or they are wrong: its run
+    says why. ``read`` is `file_text`, or keeps what it read."""
+    text = _declared(item, read)[1]
+    used = frozenset((*uses(read(item.path)), *uses(read(item.expectations)))) if text else frozenset()
+    if not used or not os.path.exists(item.path):
+        return [item]
+    return [
+        item._replace(id=f"{item.id}[{id}]", parameters=values, variant=f"[{id}]")
+        for id, values in _combinations_of(text, used)
+    ] or [item]
+
+
+@lru_cache(FILES_KEPT)
+def _combinations_of(text: str, used: frozenset[str]) -> list[tuple[str, dict[str, Any]]]:
+    """The ids and values of the combinations that a file offers of used parameters; none where it is wrong."""
+    from pydantic import ValidationError  # heavy, as the model is
+
+    from scenario_runner.suite.expectations.format import Parameters
+
+    try:
+        model = Parameters.model_validate(_tree(text))
+    except ValidationError:
+        return []
+    lists = {name: values for name, values in model.parameters.items() if name in used}
+    if not lists or any(problems_of(model.parameters, model.exclude)):
+        return []
+    chosen = list(combinations(lists, model.exclude))
+    ids = _distinct(["-".join(_text(*part) for part in combination) for combination in chosen])
+    return [(id, {name: value for name, _, value in parts}) for id, parts in zip(ids, chosen, strict=True)]
+
+
+def combinations(
+    parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[tuple[str, int, Any], ...]]:
+    """Yield the combinations that no entry of ``exclude`` is a part of, as names, indices and values."""
+    lists = [[(name, index, value) for index, value in enumerate(values)] for name, values in parameters.items()]
+    entries = [{name: json.dumps(value) for name, value in entry.items()} for entry in exclude]  # 1 is not true
+    for combination in product(*lists):
+        texts = {name: json.dumps(value) for name, _, value in combination} if entries else {}
+        if not any(entry.items() <= texts.items() for entry in entries):
+            yield combination
+
+
+def problems_of(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, Any]]) -> Iterator[Diagnostic]:
+    """Problems of parameters and their combinations; pointers start at the object that has both."""
+
+    def problem(pointer: str, message: str, help: str | None = None) -> Diagnostic:
+        return Diagnostic("SR-EXPECT-006", "error", pointer, message, help)
+
+    number = prod(map(len, parameters.values()))
+    if number > MOST_COMBINATIONS:
+        message = f"have {number:,} combinations, and at most {MOST_COMBINATIONS:,} are possible"
+        yield problem("/parameters", message, "use fewer values, or several scenarios")
+    elif parameters and not any(combinations(parameters, exclude)):
+        yield problem("/exclude", "leaves no combination", "remove an entry")
+    for index, entry in enumerate(exclude):
+        for name, value in entry.items():
+            if name not in parameters:
+                close = did_you_mean(close_names(name, parameters, most=1))
+                yield problem(f"/exclude/{index}/{name}", f"{name!r:.60} is no parameter{close}")
+            elif json.dumps(value) not in map(json.dumps, parameters[name]):
+                yield problem(f"/exclude/{index}/{name}", f"{json.dumps(value):.60} is no value of {name!r}")
+
+
+def scenario_path(item: Item) -> str | ParameterizedFile:
+    """The path of the scenario of an item, with the values that it uses."""
+    return ParameterizedFile(item.path, values_of_scenario(item, item.parameters)) if item.parameters else item.path
+
+
+def values_of_scenario(
+    item: Item, parameters: Mapping[str, Any], *, needs_expectations: bool = False
+) -> dict[str, Any]:
+    """The values for a scenario: without those that only its expectations use.
+
+    Raises ScenarioError where the scenario, or its expectations if they are needed, lack values that these offer;
+    messages begin with the id.
+    """
+    path, check = _declared(item, file_text)
+    offered = _tree(check).get(KEY)
+    pairs = offered.items() if isinstance(offered, dict) else ()
+    lists = {name: ", ".join(map(text_of, values)) for name, values in pairs if isinstance(values, list) and values}
+    offers = {name: f" ({os.path.basename(path)} has {texts:.200})" for name, texts in lists.items()}
+    text = file_text(item.path)
+    check = file_text(item.expectations) if needs_expectations else ""
+    for name, content in ((item.id, text), (item.expectations, check)):
+        if uses(content).keys() & offers.keys() - parameters.keys():
+            raise ScenarioError(unset(content, name, parameters, offers))
+    return {name: value for name, value in parameters.items() if name in uses(text) or name not in offers}
+
+
+def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:
+    """The nearest file that has parameters for an item, and its text; both are empty where none has."""
+    paths = (path for path in (item.expectations, *item.defaults) if path)
+    return next(((path, text) for path in paths if _tree(text := read(path))), ("", ""))
+
+
+@lru_cache(FILES_KEPT)
+def _tree(text: str) -> dict[str, Any]:
+    """The keys of a file about parameters; none where it has no parameters, or is not JSON."""
+    with suppress(ValueError, RecursionError):
+        tree = json.loads(text) if f'"{KEY}"' in text else None  # also in other places
+        if isinstance(tree, dict) and KEY in tree:
+            return {key: tree[key] for key in KEYS if key in tree}
+    return {}
+
+
+def _text(name: str, index: int, value: Any) -> str:
+    """A value in the name of an item, as pytest writes it; the name and the index for what a line cannot hold."""
+    text = text_of(value)
+    fits = not isinstance(value, list) and text.isprintable() and len(text) <= _LONGEST_TEXT
+    return text if fits else f"{name}{index}"
+
+
+def _distinct(ids: list[str]) -> Iterator[str]:
+    """Ids of which equal ones are numbered, as pytest does it."""
+    counts, taken = Counter(ids), set(ids)
+    for id in ids:
+        if counts[id] > 1:
+            stem = f"{id}_" if id[-1:].isdigit() else id
+            id = next(name for number in count() if (name := f"{stem}{number}") not in taken)
+            taken.add(id)
+        yield id

@@ -1,0 +1,400 @@
+"""The formats of expectations (version 1, of a ``check.json`` and the ``expect`` of a scenario) and of a
+``suite.json``, and their JSON Schemas."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import numpy
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from scenario_runner.compare import metrics
+from scenario_runner.compare.metrics import Metric
+from scenario_runner.compare.tosa_rules import DATA_TYPES, MODES
+from scenario_runner.errors.text import close_match
+from scenario_runner.files.elements import ELEMENTS
+from scenario_runner.scenario.entries import RequiredPath, wrong
+from scenario_runner.scenario.inline_contents import NO_NUMBER
+from scenario_runner.scenario.json_model import ModelBase
+from scenario_runner.scenario.parameters import is_value
+
+VERSION: Final = 1
+SOURCES: Final = ("file", "values", "sha256", "tosa")
+"""The keys of an output of which one has the expected content."""
+
+# PCI ids, and VkVendorId of the Vulkan registry.
+VENDORS: Final = {
+    "amd": 0x1002,
+    "apple": 0x106B,
+    "arm": 0x13B5,
+    "broadcom": 0x14E4,
+    "imagination": 0x1010,
+    "intel": 0x8086,
+    "mesa": 0x10005,
+    "nvidia": 0x10DE,
+    "qualcomm": 0x5143,
+    "samsung": 0x144D,
+}
+_VENDOR = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in vendor) for vendor in VENDORS)
+_VENDOR_ID = "0[xX][0-9a-fA-F]{1,8}"
+_COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>)\s*(\d+(?:\.\d+)*)\s*")
+_MOST_VALUES: Final = 1 << 20  # of values in the text; more of them belong in a file
+_PARAMETERS: Final = {"type": "object", "additionalProperties": {"type": ["number", "boolean"]}}
+
+
+def _code(code: str) -> str:
+    from scenario_runner.errors.codes import CODES
+
+    if code not in CODES:
+        raise wrong(f"no error has the code {code!r:.60}{close_match(code, CODES)}; docs/codes.md lists them")
+    return code
+
+
+def _features(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse unknown features, which would make the result NotSupported on every device."""
+    from scenario_runner.vulkan.capabilities import known_features
+
+    known = known_features() if names else ()
+    unknown = [f"{name!r:.100}{close_match(name, known)}" for name in names if name not in known]
+    if unknown:
+        raise wrong(f"no feature of Vulkan is called {' or '.join(unknown)}")
+    return names
+
+
+def _vendor(value: Any) -> int:
+    """The id of a vendor, given by name or as a hexadecimal number."""
+    text = str(value).lower()
+    id = int(text, 16) if re.fullmatch(_VENDOR_ID, text) else VENDORS.get(text)
+    if id is None:
+        names = f"an id such as 0x10de, or one of {', '.join(VENDORS)}"
+        raise wrong(f"no vendor is called {value!r:.60}{close_match(text, VENDORS)}; expected {names}")
+    return id
+
+
+def _comparisons(value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Parse comparisons with a version such as '>=24.1 <25': signs and numbers."""
+    if not re.fullmatch(rf"(?:{_COMPARISON.pattern})+", str(value).strip()):
+        raise wrong("expected comparisons such as '>=24.1 <25'")
+    return tuple((sign, tuple(map(int, version.split(".")))) for sign, version in _COMPARISON.findall(value))
+
+
+def _values(values: Any) -> Any:
+    """Check that values are numbers, or texts that stand for some, in nested arrays of equal lengths."""
+    array = numpy.array(values, object)  # holds lists where their lengths differ
+    if array.size > _MOST_VALUES:
+        raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
+    is_number = re.compile(NO_NUMBER).fullmatch
+    for entry in array.reshape(-1):  # its own iterator has no more than 32 axes
+        if not (is_number(entry) if isinstance(entry, str) else isinstance(entry, int | float)):
+            texts = "'nan', 'inf', '-inf', bits such as '0x7fc00000'"
+            raise wrong(f"expected a number, {texts} or arrays of one length, of these")
+    return values
+
+
+def _parameter_value(value: Any) -> Any:
+    if not is_value(value):
+        raise wrong("expected a number, true, false, a string or an array of these")
+    return value
+
+
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _or_one(schema: dict[str, Any]) -> None:
+    """Let the schema of an array of texts accept one text as well."""
+    array = {key: schema.pop(key) for key in ("items", "minItems", "type") if key in schema}
+    schema["anyOf"] = [array["items"], array]
+    schema.pop("default", None)
+
+
+def _or_capabilities(schema: dict[str, Any]) -> None:
+    """Let the schema of needs accept capabilities alone: a name or an array of names."""
+    name = {"minLength": 1, "type": "string"}
+    schema["anyOf"] = [name, {"items": name, "type": "array"}, *schema["anyOf"]]
+
+
+def _needs(value: Any) -> Any:
+    return {"capabilities": value} if isinstance(value, str | list) else value
+
+
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1)]
+# pydantic 2.7 refuses strict behind a validator.
+Names = Annotated[tuple[Name, ...], Field(strict=False), BeforeValidator(_several), Field(json_schema_extra=_or_one)]
+Codes = Annotated[
+    tuple[Annotated[Name, AfterValidator(_code)], ...],
+    Field(strict=False),
+    BeforeValidator(_several),
+    Field(json_schema_extra=_or_one),
+]
+Digests = Annotated[
+    tuple[Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$"), AfterValidator(str.lower)], ...],
+    Field(strict=False, min_length=1),
+    BeforeValidator(_several),
+    Field(json_schema_extra=_or_one),
+]
+Dtype: TypeAlias = Literal[tuple(ELEMENTS)]  # type: ignore[valid-type]
+Mode: TypeAlias = Literal[tuple(MODES)]  # type: ignore[valid-type]
+DataType: TypeAlias = Literal[tuple(DATA_TYPES)]  # type: ignore[valid-type]
+Vendor = Annotated[
+    int, BeforeValidator(_vendor), WithJsonSchema({"pattern": f"^({_VENDOR}|{_VENDOR_ID})$", "type": "string"})
+]
+Comparisons = Annotated[
+    tuple[tuple[str, tuple[int, ...]], ...],
+    BeforeValidator(_comparisons),
+    WithJsonSchema({"pattern": r"^\s*((<=|>=|==|!=|<|>)\s*\d+(\.\d+)*\s*)+$", "type": "string"}),
+]
+
+
+ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z_0-9]*$")]
+_VALUE: Final = {"type": ["array", "boolean", "number", "string"]}
+ParameterValue = Annotated[Any, AfterValidator(_parameter_value), WithJsonSchema(_VALUE)]
+ParameterValues = Annotated[tuple[ParameterValue, ...], Field(strict=False, min_length=1)]
+
+
+class _Model(ModelBase):
+    """A part of the format; the strings below its keys are their descriptions in the schema."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Most(_Model):
+    """Bounds of an error: above `warn` the result is a warning, above `max` a failure."""
+
+    warn: Tolerance | None = None
+    """The result is a warning above this value."""
+    max: Tolerance | None = None
+    """The result is a failure above this value."""
+
+
+class Least(_Model):
+    """Bounds of a likeness: below `warn` the result is a warning, below `min` a failure."""
+
+    warn: Finite | None = None
+    """The result is a warning below this value."""
+    min: Finite | None = None
+    """The result is a failure below this value."""
+
+
+class Metrics(_Model):
+    """Errors of an output as a whole, each with its bounds."""
+
+    rmse: Annotated[Most | None, Metric(metrics.rmse)] = None
+    """Root of the mean squared error, in units of the values."""
+    psnr: Annotated[Least | None, Metric(metrics.psnr, is_likeness=True)] = None
+    """Peak signal-to-noise ratio in dB."""
+    ssim: Annotated[Least | None, Metric(metrics.ssim, is_likeness=True, images=True, least_side=11)] = None
+    """Structural similarity of images, 1 where they are equal."""
+    histogram_emd: Annotated[Most | None, Metric(metrics.histogram_emd)] = None
+    """Earth mover's distance between histograms of 256 bins, of the worst channel; 0 to 1."""
+    flip: Annotated[Most | None, Metric(metrics.flip, images=True, package="flip-evaluator")] = None
+    """Mean of NVIDIA's FLIP, 0 to 1; needs the package flip-evaluator."""
+    rel_l2: Annotated[Most | None, Metric(metrics.rel_l2, defaults=(3e-6, 1.5e-5))] = None
+    """Norm of the error relative to that of the expected values. {} means the defaults."""
+    cosine: Annotated[Least | None, Metric(metrics.cosine, is_likeness=True, defaults=(0.999999, 0.999995))] = None
+    """Cosine between both as vectors. {} means the defaults."""
+    scale_error: Annotated[Most | None, Metric(metrics.scale_error, defaults=(2e-6, 1e-5))] = None
+    """Distance of the best common factor from 1. {} means the defaults."""
+    wasserstein_rel: Annotated[Most | None, Metric(metrics.wasserstein_rel, defaults=(2e-7, 1e-6))] = None
+    """Distance of the sorted values, relative. {} means the defaults."""
+    atol_p999: Annotated[Most | None, Metric(metrics.atol_p999, defaults=(3e-6, 1e-5))] = None
+    """99.9th percentile of the absolute errors. {} means the defaults."""
+
+
+METRICS: Final[dict[str, Metric]] = {name: field.metadata[0] for name, field in Metrics.model_fields.items()}
+
+
+class Tosa(_Model):
+    """A compliance mode of TOSA, judged by the verifier of the package tosa-tools, and the reference model's result."""
+
+    mode: Mode
+    """The compliance mode."""
+    parameters: Annotated[dict[str, Any], WithJsonSchema(_PARAMETERS)] = Field(default={})
+    """Parameters of the mode, as the `…_info` of a test's `meta.compliance` has them."""
+    data_type: DataType | None = None
+    """TOSA's type of the output. Tensors know it, but for INT4."""
+    expected: RequiredPath
+    """A .npy file with the result in precise mode (float64 for floats), relative to the folder of the scenario."""
+    bounds: RequiredPath | None = None
+    """A .npy file with the bounds, for ABS_ERROR, PRECOMPUTED, RESCALE_INEXACT, DOT_PRODUCT and FP_SPECIAL."""
+
+
+class Tolerances(_Model):
+    """Errors of an output that are allowed."""
+
+    atol: Tolerance | None = None
+    """Error that is allowed: atol + rtol * |expected|."""
+    rtol: Tolerance | None = None
+    """Error that is allowed, relative to the expected value."""
+    ulp: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    """Number of representable values that may lie between: an alternative to atol and rtol."""
+    zero: Tolerance | None = None
+    """For expected values of at most this magnitude: the error that is allowed in place of ulp."""
+    denormals: Literal["exact", "any"] | None = None
+    """`any`: a zero of the same sign may stand for a denormal value. Default: `exact`."""
+    nan: Literal["equal", "any", "error"] | None = None
+    """`equal` (default): NaN is right where expected. `any`: every value is right there. `error`: it is never right."""
+    allowed_count: Annotated[int, Field(ge=0)] | None = None
+    """Number of elements that may be wrong."""
+    allowed_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the elements that may be wrong, 0 to 1."""
+    metrics: Metrics | None = None
+    """Bounds for errors of the output as a whole, in place of single elements or besides."""
+
+
+class Output(Tolerances):
+    """The expectation on one output, or one captured frame of it. Without a tolerance, every byte must be equal."""
+
+    file: RequiredPath | None = None
+    """A .npy, .dds or .png file, relative to the folder of the scenario; by default the output's in `expected`."""
+    values: Annotated[Any, AfterValidator(_values)] = None
+    """One number for all elements, or arrays in C order; 'nan', 'inf', '-inf' and bits ('0x7fc00000') are numbers."""
+    sha256: Digests | None = None
+    """SHA-256 of the bytes of the content, or of each of several accepted ones."""
+    tosa: Tosa | None = None
+    """A compliance mode of TOSA with the reference model's result; which elements are right is the mode's matter."""
+    dtype: Dtype | None = None
+    """Type of the elements of a buffer. By default that of the file; tensors and images know it."""
+    mask: RequiredPath | None = None
+    """A .npy or .png file that is not zero at elements, or texels, that do not count."""
+    border: Annotated[int, Field(ge=0)] | None = None
+    """Width of the border, in rows and columns, that does not count."""
+    unchecked: bool = False
+    """True if any content is right."""
+
+
+class Needs(_Model):
+    """Requirements on a device; on one that lacks any of it, the result is NotSupported."""
+
+    capabilities: Names = ()
+    """Capabilities of SPIR-V that the shaders declare."""
+    features: Annotated[Names, AfterValidator(_features)] = ()
+    """Members of Vulkan's feature structures, such as shaderFloat16."""
+    extensions: Names = ()
+    """Device extensions of Vulkan."""
+
+
+class Condition(_Model):
+    """A device or driver, and what is expected differently of it. All keys that are given must match."""
+
+    device: str | None = None
+    """Pattern of the device's name: `*` stands for any text."""
+    driver: str | None = None
+    """Pattern of the driver's name."""
+    driver_version: Comparisons | None = None
+    """Comparisons with the driver's version, all of which must hold: `>=24.1 <25`."""
+    type: Literal["discrete", "integrated", "virtual", "cpu", "other"] | None = None
+    """Type of the device."""
+    vendor: Vendor | None = None
+    """Vendor of the device: a name or an id such as 0x10de."""
+    timeout: Seconds | None = None
+    """Seconds, in place of those outside."""
+    outputs: dict[str, Output] = Field(default={})
+    """Keys for outputs, in place of the same keys outside. Other keys stay."""
+
+
+class Parameters(_Model):
+    """Parameters of scenarios, each combination of which is an item."""
+
+    parameters: dict[ParameterName, ParameterValues] = Field(default={})
+    """Values by the names that stand for them: `${name}` in the strings of the scenario and its expectations."""
+    exclude: Annotated[tuple[dict[ParameterName, ParameterValue], ...], Field(strict=False)] = ()
+    """Combinations, or parts of some, that are left out."""
+
+
+class Defaults(Parameters):
+    """Keys of an item about its run, which a `suite.json` may have for all items."""
+
+    version: Annotated[int, Field(ge=VERSION, le=VERSION)] = VERSION
+    """Version of this format."""
+    repeat: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    """Number of times that all commands run, as `--repeat`."""
+    robustness: bool = False
+    """True if the device is opened with robust access, as --enable-robustness-features."""
+    needs: Annotated[Needs | None, BeforeValidator(_needs)] = Field(default=None, json_schema_extra=_or_capabilities)
+    """Requirements on the device; a name or an array of names are capabilities."""
+    timeout: Seconds | None = None
+    """Seconds that a run may take, in place of the limit of the suite."""
+
+
+class Suite(Defaults):
+    """A `suite.json`: defaults for the items in its folder and below."""
+
+    tolerances: Tolerances | None = None
+    """Tolerances of all outputs that are compared with a file or with values, and have none of their own."""
+
+
+class Check(Defaults):
+    """The expectations of a scenario or a model."""
+
+    keep_state: bool = False
+    """True if an iteration goes on from the last one."""
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
+    """Exit code that `scenario-runner run` must end with, for scenarios that are wrong on purpose."""
+    codes: Codes | None = None
+    """The codes of all errors that the run must end with, each named once."""
+    any_error: bool = False
+    """True if the run must end with an error, whatever its code."""
+    convert: RequiredPath | None = None
+    """A TOSA model that is converted before the run, for models that are wrong on purpose."""
+    not_supported: Name | None = None
+    """Why the item cannot run anywhere; it is NotSupported with this reason."""
+    inputs: dict[str, RequiredPath] = Field(default={})
+    """Of a model: files for its inputs, by name or binding number."""
+    shaders: dict[str, RequiredPath] = Field(default={})
+    """Of a model: shaders for its placeholders, as `--shader`."""
+    push_constants: dict[str, RequiredPath] = Field(default={})
+    """Of a model: push constants of its shaders, as `--push-constants`."""
+    outputs: dict[str, Output] = Field(default={})
+    """By the uid of the resource, or for captured frames `frame_<id>/<uid>`."""
+    when: Annotated[tuple[Condition, ...], Field(strict=False)] = ()
+    """Other expectations on some devices and drivers: the first entry that matches counts."""
+
+    @property
+    def expects_failure(self) -> bool:
+        """Return whether the run must end with an error."""
+        return bool(self.exit_code or self.codes or self.any_error)
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema (draft 2020-12) as JSON data. It leaves to `validation.check` which outputs there are."""
+    schema = _schema(Check, "Expectations")
+    values = {"$ref": "#/$defs/Values"}
+    parts = schema["$defs"]
+    parts["Output"]["properties"]["values"] |= values
+    parts["Values"] = {
+        "description": "A number, a text that stands for one, or an array of such values.",
+        "anyOf": [
+            {"type": ["number", "boolean"]},
+            {"type": "string", "pattern": f"^({NO_NUMBER})$"},
+            {"type": "array", "items": values},
+        ],
+    }
+    return schema
+
+
+def suite_schema() -> dict[str, Any]:
+    """The schema of a `suite.json`."""
+    return _schema(Suite, "Defaults of a suite")
+
+
+def _schema(model: type[_Model], title: str) -> dict[str, Any]:
+    from scenario_runner.scenario.schema import without_null
+
+    whole = without_null(model.model_json_schema(ref_template="#/$defs/{model}"))
+    parts = whole.pop("$defs")
+    for name, metric in METRICS.items():
+        if metric.defaults is None:
+            parts["Metrics"]["properties"][name]["minProperties"] = 1
+    schema = {"type": "string", "description": "Path or URL of this schema, for editors; not used by a run."}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **whole,
+        "properties": {"$schema": schema, **whole["properties"]},
+        "$defs": dict(sorted(parts.items())),
+    }

@@ -1,0 +1,182 @@
+"""Results as JUnit XML."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from xml.sax.saxutils import escape, quoteattr
+
+from scenario_runner.errors.text import one_line, visible
+from scenario_runner.files.output import OutputFile
+from scenario_runner.suite.outcomes import BAD, Result
+from scenario_runner.suite.reports.ctrf import (
+    _ATTACHMENTS_MAX,
+    _ATTEMPTS_MAX,
+    _HEAD_SIZE,
+    FILE_SIZE_MAX,
+    _files,
+    _TestSuite,
+)
+from scenario_runner.suite.reports.summary import FULL_TEXT_MAX, INCOMPLETE, SuiteInfo, full_text, kind_of, shortened
+
+
+def write_junit(
+    path: str,
+    results: Iterable[Result],
+    info: SuiteInfo,
+    *others: tuple[Iterable[Result], SuiteInfo],
+    size_max: int = FILE_SIZE_MAX,
+) -> list[str]:
+    """Write ``path`` with a testsuite, and one for each of ``others``; return the files: further ones, such as
+    'junit-2.xml' after 'junit.xml', hold what would make it larger than ``size_max`` bytes. Those of a longer report
+    before are removed.
+
+    Each file appears complete or not at all. Raises FileError.
+    """
+    written: list[str] = []
+    part: list[_TestSuite] = []
+    size = 0
+    for suite_results, suite in ((results, info), *others):
+        part.append((suite, []))
+        for text, outcome in _cases(suite_results, suite):
+            if size and size + len(text.encode()) > size_max - _HEAD_SIZE * len(part):
+                written.append(_write_part(path, len(written) + 1, part if part[-1][1] else part[:-1]))
+                part, size = [(suite, [])], 0
+            part[-1][1].append((text, outcome))
+            size += len(text.encode())
+    written.append(_write_part(path, len(written) + 1, part))
+    with suppress(OSError):  # what an earlier report has left: numbered files that say which part of it they are
+        for number in count(len(written) + 1):
+            with open(_numbered(path, number), "rb") as file:
+                if _part_property(number).encode() not in file.read(_HEAD_SIZE):
+                    break
+            os.remove(_numbered(path, number))
+    return written
+
+
+def _numbered(path: str, number: int) -> str:
+    """The path of a file of the report, which are numbered from 1."""
+    stem, extension = os.path.splitext(path)
+    return path if number == 1 else f"{stem}-{number}{extension}"
+
+
+def _part_property(number: int) -> str:
+    return _element("property", name="part", value=str(number))
+
+
+def _write_part(path: str, number: int, part: Sequence[_TestSuite]) -> str:
+    path = _numbered(path, number)
+    suites = "".join(f"{_test_suite(number, cases, info)}\n" for info, cases in part)
+    counts = _counts([case for _, cases in part for case in cases], *(info for info, _ in part))
+    with OutputFile(path) as file:
+        text = _element("testsuites", f"\n{suites}", **counts)
+        file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode())
+    return path
+
+
+def _counts(cases: Sequence[tuple[str, str]], *infos: SuiteInfo) -> dict[str, str]:
+    """The attributes that testsuites and testsuite have in common."""
+    outcomes = Counter(outcome for _, outcome in cases)
+    counts = {"name": ", ".join(info.title for info in infos), "tests": str(len(cases))}
+    counts |= {"failures": str(outcomes["failure"]), "errors": str(outcomes["error"])}
+    return counts | {"time": f"{sum(info.seconds for info in infos):.3f}"}
+
+
+def _test_suite(number: int, cases: Sequence[tuple[str, str]], info: SuiteInfo) -> str:
+    """The element of one suite in the part ``number``."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(info.started))
+    properties = [
+        ("version", info.version),
+        ("command", shortened(" ".join(info.command), 4096)),
+        *(("device", f"{name} ({uuid})") for uuid, name in info.devices[:100]),
+        *(("driver", driver) for driver in info.drivers[:100]),
+    ]
+    elements = [_part_property(number), *(_element("property", name=name, value=value) for name, value in properties)]
+    content = _element("properties", "\n".join(["", *elements, ""])) + "\n" + "".join(text for text, _ in cases)
+    skipped = sum(outcome == "skipped" for _, outcome in cases)
+    more = {"skipped": str(skipped), "timestamp": stamp, "hostname": info.host}
+    return _element("testsuite", f"\n{content}", **_counts(cases, info), **more)
+
+
+def _cases(results: Iterable[Result], info: SuiteInfo) -> Iterator[tuple[str, str]]:
+    """The text of each case, and the element that says how it ended ('' where it passed).
+
+    A name that was there already gets a number: GitLab would drop the case.
+    """
+    seen: set[str] = set()
+    for result in results:
+        name = plain = one_line(result.item.id, 4096)
+        numbers = count(2)
+        while name in seen:
+            name = f"{plain} ({next(numbers)})"
+        seen.add(name)
+        outcome, inside = _inside(result, info)
+        # the folder, with the points between its parts that Jenkins takes for packages
+        folder = os.path.dirname(one_line(result.item.id.removesuffix(result.item.variant), 4096))
+        folder = folder.strip("/").replace(".", "_").replace("/", ".")
+        folder = ".".join(filter(None, (info.package, folder))) or "suite"
+        place = {"classname": folder, "name": name, "time": f"{result.seconds:.3f}"}
+        yield _element("testcase", "\n".join(["", *inside, ""]) if inside else "", **place) + "\n", outcome
+    if info.incomplete:
+        error = _element("error", escape(info.incomplete), message=_first_line(info.incomplete), type="Incomplete")
+        yield _element("testcase", f"\n{error}\n", classname=info.package or "suite", name=INCOMPLETE) + "\n", "error"
+
+
+def _inside(result: Result, info: SuiteInfo) -> tuple[str, list[str]]:
+    """The element that says how the case ended, and the lines within the case."""
+    kind, last, verdict = kind_of(result), result.last, result.verdict
+    reason = last.reason if last is not None else ""
+    lines: list[str] = []
+    outcome = ""
+    if kind == "failed":
+        outcome = "error" if verdict in BAD - {"Fail"} else "failure"
+        lines.append(_element(outcome, escape(full_text(result, info)), message=_first_line(reason), type=verdict))
+        lines += _attempts("rerunFailure", result)
+    elif kind in ("skipped", "tolerated"):
+        outcome = "skipped"
+        lines.append(_element("skipped", message=one_line(f"{verdict}: {reason}" if reason else verdict)))
+    elif verdict == "Flake":
+        lines += _attempts("flakyFailure", result)
+    is_told = kind == "tolerated" or verdict in ("Warn", "Flake")
+    shown = full_text(result, info) + "\n" if is_told else ""
+    attachments = "" if kind == "skipped" else _attachments(result, info)
+    if shown or attachments:
+        lines.append(_element("system-out", escape(shown + attachments)))
+    if last is not None and last.output and kind == "failed":
+        lines.append(_element("system-err", _content(last.output, FULL_TEXT_MAX)))
+    return outcome, lines
+
+
+def _attempts(tag: str, result: Result) -> Iterator[str]:
+    """The attempts before the last one, as Surefire writes tests that were repeated."""
+    for attempt in result.attempts[:-1][-_ATTEMPTS_MAX:]:
+        if attempt.status in BAD:
+            inside = _element("stackTrace", _content(attempt.stack or attempt.reason, 8192))
+            if attempt.output:
+                inside += _element("system-err", _content(attempt.output, 8192))
+            yield _element(tag, inside, message=one_line(attempt.reason), type=attempt.status)
+
+
+def _attachments(result: Result, info: SuiteInfo) -> str:
+    """A line for each file, as GitLab and Jenkins want it."""
+    paths = () if result.last is None else (path for _, path in _files(result.last, info))
+    usable = [path for path in paths if path.isprintable() and "]]" not in path]
+    return "".join(f"\n[[ATTACHMENT|{path}]]\n" for path in usable[:_ATTACHMENTS_MAX])
+
+
+def _first_line(text: str) -> str:
+    return one_line(text.partition("\n")[0])
+
+
+def _content(text: str, longest: int) -> str:
+    return escape(visible(shortened(text, longest)))
+
+
+def _element(tag: str, content: str = "", **attributes: str) -> str:
+    """An XML element; ``content`` is XML."""
+    start = tag + "".join(f" {name}={quoteattr(visible(value))}" for name, value in attributes.items())
+    return f"<{start}>{content}</{tag}>" if content else f"<{start}/>"

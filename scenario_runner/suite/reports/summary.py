@@ -1,0 +1,290 @@
+"""Text that all reports share: the whole suite, results in a few lines, commands that repeat an item."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from scenario_runner.errors import MissingToolError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.text import counted, one_line, visible
+from scenario_runner.files.input import is_model
+from scenario_runner.scenario.parameters import as_options
+from scenario_runner.suite.combinations import scenario_path
+from scenario_runner.suite.outcomes import NOT_RUN, Outcome, OutputCheck, Result
+
+INCOMPLETE: Final = "suite is incomplete"
+"""The name of the failed test that CI systems are shown where not every item has a result."""
+
+Kind = Literal["passed", "failed", "skipped", "tolerated"]
+
+
+class SuiteInfo(NamedTuple):
+    """A suite that has run.
+
+    ``started`` is in seconds since 1970 (UTC), ``seconds`` how long it took. ``devices`` are pairs of the UUID of a
+    device and its name. ``command`` is the command line that started it, ``folder`` the folder that it was started in,
+    and ``results`` the folder of the results, to which the paths in `OutputCheck.files` are relative; no report names
+    them where it ``is_temporary``. ``incomplete`` says why not every item has a result, where one has none. ``repeat``
+    tells how the item of a result runs again. ``package`` is what JUnit's class names begin with.
+    """
+
+    title: str = "scenario-runner"
+    started: float = 0.0
+    seconds: float = 0.0
+    devices: tuple[tuple[str, str], ...] = ()
+    drivers: tuple[str, ...] = ()
+    host: str = ""
+    version: str = ""
+    command: tuple[str, ...] = ()
+    folder: str = ""
+    results: str = ""
+    is_temporary: bool = False
+    incomplete: str = ""
+    repeat: Callable[[Result], Repeat] = lambda result: Repeat()
+    package: str = ""
+
+    def repeat_command(self, result: Result) -> str:
+        """The command that runs one item again, for a shell in ``folder``."""
+        return self.repeat(result).command(result, self.folder)
+
+    def repeat_commands(self, result: Result) -> list[str]:
+        """The command that runs one item again, and after a crash or a timeout of a scenario the one for a debugger."""
+        commands = [self.repeat_command(result)]
+        if not is_model(result.item.path) and result.last is not None and result.last.status in ("Crash", "Timeout"):
+            commands.append(self.repeat(result).debug_command(result, self.folder))
+        return commands
+
+    def files_of(self, output: OutputCheck) -> dict[str, str]:
+        """The absolute paths of an output's files, by what they show, in the order in which they are shown."""
+        return {name: os.path.join(self.results, path) for name, path in output.files.items()}
+
+
+def kind_of(result: Result) -> Kind:
+    """Map a verdict to formats that know fewer: a tolerated result is a failure that lists expect."""
+    if result.is_bad or result.verdict in NOT_RUN:
+        return "failed" if result.is_bad else "skipped"
+    return "passed" if result.verdict in ("Pass", "Warn", "Flake") else "tolerated"
+
+
+class Repeat(NamedTuple):
+    """The arguments of a suite, as words of a command line.
+
+    ``options`` decide every result. ``lists`` decide what a status is called: pairs of an option and an absolute path,
+    of which the one of --root says what the names in the others are relative to, and which ``suite.json`` count.
+    ``devices`` are those that were asked for, if any. ``run_options`` are those of the options that ``scenario-runner
+    run`` has as well.
+    """
+
+    options: tuple[str, ...] = ()
+    lists: tuple[tuple[str, str], ...] = ()
+    devices: tuple[str, ...] = ()
+    run_options: tuple[str, ...] = ()
+
+    def command(self, result: Result, folder: str) -> str:
+        """The command that runs an item again, for a shell in ``folder``."""
+        words = [*self.options, *self._device(result), *self._lists(result, folder)]
+        return shlex.join(["scenario-runner", "test", *words, _path(result, folder)])
+
+    def debug_command(self, result: Result, folder: str) -> str:
+        """The command that runs its scenario in a debugger."""
+        values = as_options(getattr(scenario_path(result.item), "parameters", {}))
+        path = _path(result, folder).removesuffix(result.item.variant)
+        words = [*self.run_options, *self._device(result), *values, path]
+        return shlex.join(["gdb", "--args", "python3", "-m", "scenario_runner", "run", "--no-isolate", *words])
+
+    def _device(self, result: Result) -> Iterator[str]:
+        if len(self.devices) == 1 and self.devices[0] != "all":
+            yield f"--device={self.devices[0]}"
+        elif self.devices and not result.host:  # of several the one that it ran on; those of other hosts are not here
+            yield f"--device={result.device}" if result.device else f"--devices={','.join(self.devices)}"
+
+    def _lists(self, result: Result, folder: str) -> Iterator[str]:
+        improved = result.verdict.startswith("UnexpectedImprovement")
+        for name, path in self.lists:
+            is_needed = name == "--root" or improved or result.verdict in ("ExpectedFail", "KnownFlake")
+            if is_needed and path != folder:
+                yield f"{name}={shown_path(path, folder)}"
+
+
+def _path(result: Result, folder: str) -> str:
+    path = shown_path(result.item.path, folder) + result.item.variant
+    return f"./{path}" if path.startswith(("-", "@")) else path
+
+
+def shown_path(path: str, folder: str) -> str:
+    """A path as the user would write it: relative to ``folder`` where it lies below it."""
+    below = folder.rstrip(os.sep) + os.sep
+    return path[len(below) :] if folder and path.startswith(below) else path
+
+
+_MOST_SHOWN = 5
+
+
+def missing_tools(results: Sequence[Result]) -> MissingToolError | None:
+    """The error for a suite with these results of items that could not run for want of a tool, if there are any."""
+    if not results:
+        return None
+    lacks: dict[str, str] = {}  # the message of the first item, by what is to be done
+    for last in filter(None, (result.last for result in results)):
+        problem = last.diagnostics[0] if last.diagnostics else {}  # a journal may have been edited
+        lacks.setdefault(str(problem.get("help") or ""), problem.get("message", last.reason))
+    messages = "; ".join(list(lacks.values())[:_MOST_SHOWN])
+    message = f"{counted(len(results), 'item')} did not run, as this machine lacks a tool: {messages}"
+    advice = "; ".join([*filter(None, list(lacks)[:_MOST_SHOWN]), "'scenario-runner doctor' shows all"])
+    return MissingToolError(Diagnostic(MissingToolError.code, "error", None, message, advice))
+
+
+WORST_MAX: Final = 5
+"""Most elements in the short text of an output."""
+
+FULL_TEXT_MAX: Final = 65536
+"""Most characters of `full_text`, and of a text in a report."""
+
+_REASON_MAX: Final = 50  # lines
+_BEFORE_MAX: Final = 100  # items that ran before
+
+
+class _Limits(NamedTuple):
+    """The number of elements of an output, messages and lines that are shown."""
+
+    worst: int = WORST_MAX
+    messages: int = 10
+    stack: int = 12
+    output: int = 5
+    printed: int = 10
+
+
+_SHORT: Final = _Limits()
+_EVERYTHING: Final = _Limits(64, 1000, 1000, 1000, 1000)
+
+
+def headline(result: Result) -> str:
+    """The verdict, the item and the first line of the reason: 'Fail a/scenario.json: 3 of 16 elements differ'."""
+    reason = "" if result.last is None else result.last.reason.partition("\n")[0]
+    reason = f": {reason}" if reason else ""
+    about_item = f": {result.item.path}:"  # whose name comes first already
+    if reason.startswith(about_item):
+        reason = reason[len(about_item) - 1 :]
+    return one_line(f"{result.verdict} {result.item.id}{reason}", 2000)
+
+
+def details(result: Result) -> list[str]:
+    """Details of the last attempt, a few lines: the rest of the reason (those of a compiler), the
+    outputs that are wrong with their worst elements, messages, the stack of a crash and the last output of the driver.
+    Empty for one that passed."""
+    last = result.last
+    if last is None or last.status == "Pass":
+        return []
+    rest = last.reason.split("\n")[1 : _REASON_MAX + 1]
+    return [one_line(line) for text in (*rest, *_details(last, _SHORT)) for line in text.split("\n")]
+
+
+def full_text(result: Result, info: SuiteInfo) -> str:
+    """All that is known of a result, for a report without pictures; no longer than `FULL_TEXT_MAX` characters."""
+    lines = [f"{result.verdict}: {result.item.id}"]
+    count = len(result.attempts)
+    for number, attempt in enumerate(result.attempts, 1):
+        if count > 1:
+            lines += ["", f"attempt {number} of {count}: {attempt.status} after {seconds_text(attempt.seconds)}"]
+        if number < count and is_same(attempt, result.attempts[-1]):
+            lines[-1] += ", as the last one"
+            continue
+        if attempt.reason:
+            lines.append(attempt.reason)
+        lines += _details(attempt, _EVERYTHING)
+        if attempt.before and attempt.status not in ("Pass", *NOT_RUN):
+            shown = attempt.before[-_BEFORE_MAX:]
+            before = counted(max(attempt.before_count, len(shown)), "item")
+            lines.append(f"the same process had run {before} before, at last:")
+            lines += (f"  {item_id}" for item_id in shown)
+    lines.append("")
+    lines += [f"device: {result.device}"] if result.device else []
+    lines += [f"driver: {result.driver}"] if result.driver else []
+    lines += (f"repeat: {repeat_command}" for repeat_command in info.repeat_commands(result))
+    return shortened("\n".join(visible(line) for line in lines), FULL_TEXT_MAX)
+
+
+def is_same(one: Outcome, other: Outcome) -> bool:
+    """Return whether two attempts gave the same, whatever time they took and whatever had run before."""
+    varying: dict[str, Any] = {"seconds": 0.0, "output": "", "before": (), "before_count": 0, "printed": ()}
+    return one._replace(**varying) == other._replace(**varying)
+
+
+def printable(value: Any, entries_max: int | None = None) -> Any:
+    """Data for JSON without control characters, infinite numbers, and more than a reader wants."""
+    match value:
+        case str():
+            return visible(shortened(value, FULL_TEXT_MAX))
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {visible(name): printable(entry, entries_max) for name, entry in value.items()}
+        case list() | tuple():
+            return [printable(entry, entries_max) for entry in value[:entries_max]]
+    return value
+
+
+def shortened(text: str, longest: int) -> str:
+    """Text without its middle where it has more characters than ``longest``: how it began, and how it ended."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2 - 40
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters are left out ...\n{text[-half:]}"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time with a unit: '12 ms', '3.20 s', '4 min 05 s', '2 h 03 min'."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    minutes = int(seconds) // 60
+    if minutes < 60:
+        return f"{minutes} min {int(seconds) % 60:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _details(outcome: Outcome, limits: _Limits) -> Iterator[str]:
+    for output in outcome.outputs:
+        if output.status != "Pass":
+            yield from _output(output, outcome.reason, limits)
+    for diagnostic in outcome.diagnostics[: limits.messages]:
+        if diagnostic.get("message") and diagnostic["message"] in outcome.reason:
+            yield f"{diagnostic.get('severity', 'error')}[{diagnostic.get('code', '')}]"
+        else:
+            yield diagnostic_text(diagnostic)
+        if diagnostic.get("help"):
+            yield f"  help: {diagnostic['help']}"
+    if len(outcome.diagnostics) > limits.messages:
+        yield f"and {counted(len(outcome.diagnostics) - limits.messages, 'message')} more"
+    if outcome.printed:
+        yield "printed by shaders:"
+        yield from (f"  {text}" for text in outcome.printed[: limits.printed])
+        if len(outcome.printed) > limits.printed:
+            yield f"  and {len(outcome.printed) - limits.printed} more"
+    if outcome.status in ("Crash", "Timeout"):
+        if outcome.stack:
+            yield "stack:"
+            yield from (f"  {line}" for line in outcome.stack.splitlines()[: limits.stack])
+        if outcome.output:
+            yield "last lines on standard error:"
+            yield from (f"  {line}" for line in outcome.output.splitlines()[-limits.output :])
+
+
+def diagnostic_text(diagnostic: dict[str, Any]) -> str:
+    """A message of a run in one line: 'error[SR-BIND-003]: a.json:3:4: /commands/0: ...'."""
+    place = ":".join(str(diagnostic[part]) for part in ("path", "line", "column") if diagnostic.get(part) is not None)
+    parts = [part for part in (place, diagnostic.get("pointer"), diagnostic.get("message")) if part]
+    return f"{diagnostic.get('severity', 'error')}[{diagnostic.get('code', '')}]: {': '.join(parts)}"
+
+
+def _output(output: OutputCheck, reason: str, limits: _Limits) -> Iterator[str]:
+    yield f"{output.name}: {output.message}" if output.message not in reason else f"{output.name}:"
+    for index, expected, actual in output.worst[: limits.worst]:
+        yield f"  {index}: expected {expected}, got {actual}"
+    if output.metrics:
+        yield "  " + ", ".join(f"{name} {value:.6g}" for name, value in output.metrics.items())

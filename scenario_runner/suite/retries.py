@@ -1,0 +1,56 @@
+"""The retry policy: which outcomes run again, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scenario_runner.suite.outcomes import NOT_RUN, Item, Outcome, Result, is_bad
+from scenario_runner.suite.verdicts import Expected, judged
+
+
+class Rules(NamedTuple):
+    """The number of runs of an item: ``repeat`` times while nothing is wrong, and ``retries`` times more once something
+    is."""
+
+    retries: int = 1
+    repeat: int = 1
+
+    def again(self, expected: Expected, attempts: Sequence[Outcome]) -> bool:
+        """Return whether an item with these attempts, at least one, runs once more."""
+        first = self._first_bad(expected, attempts)
+        if first is None:
+            return len(attempts) < self.repeat and attempts[-1].status not in NOT_RUN
+        if expected.is_flake or attempts[first].status == "Missing":
+            return False  # the verdict is known, or the next run would find the same files
+        return attempts[-1].status == attempts[first].status and len(attempts) - 1 - first < self.retries
+
+    def replayed(self, expected: Expected, attempts: tuple[Outcome, ...]) -> tuple[Outcome, ...] | None:
+        """The first of these attempts, as many as would be made now; None where more would be."""
+        ends = (count for count in range(1, len(attempts) + 1) if not self.again(expected, attempts[:count]))
+        return next((attempts[:count] for count in ends), None)
+
+    def verdict(self, expected: Expected, attempts: Sequence[Outcome]) -> str:
+        """The verdict on an item with these attempts, at least one.
+
+        A run that gave something unexpected is repeated; another status then makes it a flake, which is no failure.
+        """
+        first = self._first_bad(expected, attempts)
+        if first is None:
+            return judged(attempts[-1].status, expected.status)
+        if expected.is_flake:
+            return "KnownFlake"
+        # one that could not run again, as where its crash has left no device, has shown nothing
+        if any(attempt.status not in (attempts[first].status, "Missing") for attempt in attempts[first:]):
+            return "Flake"
+        return judged(attempts[-1].status, expected.status)
+
+    def result(self, item: Item, expected: Expected, *attempts: Outcome) -> Result:
+        """Make the result of an item with these attempts."""
+        return Result(item, self.verdict(expected, attempts), attempts)
+
+    def _first_bad(self, expected: Expected, attempts: Sequence[Outcome]) -> int | None:
+        for number, attempt in enumerate(attempts):
+            if is_bad(judged(attempt.status, expected.status)):
+                return number
+        return None

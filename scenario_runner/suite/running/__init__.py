@@ -1,1 +1,0 @@
-"""Running items in processes of their own: a supervisor, and warm workers on each device."""

@@ -1,0 +1,306 @@
+"""One run of a suite: lists and a selection choose items, workers run them, and results are recorded and passed on.
+
+Lists of skips, flakes, included tests and baselines have the formats of deqp-runner.
+"""
+
+import csv
+import os
+import random
+import re
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple, Protocol, TypeAlias
+
+from scenario_runner.errors import FileError
+from scenario_runner.errors.text import close_files_help, reason_of
+from scenario_runner.files.input import read_file
+from scenario_runner.suite.hashes import item_hashes
+from scenario_runner.suite.journal import NEVER_KEPT, Journal
+from scenario_runner.suite.outcomes import Hashes, Item, Outcome, Result, is_bad
+from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.verdicts import STATUSES, Expected, Row, expected_status
+
+
+class Place(NamedTuple):
+    """A line of a list; ``path`` is None for a pattern of the command line."""
+
+    path: str | None = None
+    line: int | None = None
+
+
+class Patterns(list[tuple[str, re.Pattern[str], Place]]):
+    """Regular expressions, one a line, each of which may match anywhere in a name.
+
+    A line that is a name matches it, as the brackets of ``add.json[float-4]`` mean something else in an expression.
+    """
+
+    def match(self, name: str) -> bool:
+        """Return whether one of them matches."""
+        return any(text == name or pattern.search(name) for text, pattern, _ in self)
+
+    def unmatched(self, names: Collection[str]) -> Iterator[tuple[str, Place]]:
+        """The patterns that match none of the names."""
+        for text, pattern, place in self:
+            if text not in names and not any(map(pattern.search, names)):
+                yield text, place
+
+
+def read_patterns(paths: Sequence[str], problems: SuiteProblems) -> Patterns:
+    """The patterns of files. Raises FileError for one that cannot be read."""
+    patterns = Patterns()
+    for path in paths:
+        with problems.holding():
+            patterns += _compiled(_lines(path), problems, os.path.realpath(path))
+    return patterns
+
+
+def given_patterns(texts: Sequence[str], problems: SuiteProblems) -> Patterns:
+    """The patterns of the command line, where a text that ends in .txt is a file of them, as in files."""
+    patterns = Patterns()
+    for text in texts:
+        with problems.holding():
+            patterns += _compiled([(text, Place())], problems)
+    return patterns
+
+
+def _compiled(
+    lines: Iterable[tuple[str, Place]], problems: SuiteProblems, *including: str
+) -> Iterator[tuple[str, re.Pattern[str], Place]]:
+    """Compile lines, and those of the files that they include; ``including`` are the paths of the files of the lines.
+
+    A line that is no regular expression, or that includes its own file, is a problem, and ignored.
+    """
+    for text, place in lines:
+        path = os.path.join(os.path.dirname(place.path or ""), text)
+        if not text.endswith(".txt"):
+            try:
+                yield text, re.compile(text), place
+            except (re.error, OverflowError, RecursionError) as error:
+                if text.endswith("]"):  # of a combination of parameters: [int-4-3] is no range
+                    yield text, re.compile(re.escape(text)), place
+                    continue
+                problems.found("SR-SUITE-001", place.path, f"the pattern {text!r} is invalid: {error}", line=place.line)
+        elif os.path.realpath(path) in including:
+            message = f"the list {text!r} includes itself through this line"
+            problems.found("SR-SUITE-005", place.path, message, line=place.line)
+        else:
+            try:
+                yield from _compiled(_lines(path), problems, *including, os.path.realpath(path))
+            except FileError as error:
+                error.at(path=place.path, line=place.line)
+                raise
+
+
+Baseline: TypeAlias = dict[str, tuple[str | None, Place]]
+"""The expected status ("KnownFlake", or None for any) and the place of its line, by the names of items."""
+
+
+def read_baselines(paths: Sequence[str], problems: SuiteProblems) -> Baseline:
+    """The lines ``name,status[,…]`` of files. Raises FileError, and UsageError for a line without a status and for a
+    name that stands there twice."""
+    baseline: Baseline = {}
+    for path in paths:
+        with problems.holding():
+            for text, place in _lines(path):
+                with problems.holding():
+                    _add_line(text, place, baseline)
+    return baseline
+
+
+def _add_line(text: str, place: Place, baseline: Baseline) -> None:
+    try:
+        columns = next(csv.reader([text]))
+    except csv.Error as error:
+        message = f"the line cannot be read: {error}"
+        refuse("SR-SUITE-002", place.path, message, "expected 'name,status'", place.line)
+    status = columns[1].strip() if len(columns) > 1 else ""
+    try:
+        expected = expected_status(status)
+    except ValueError:
+        wrong = f"{status!r} is no status" if status else "the status is missing, expected 'name,status'"
+        refuse("SR-SUITE-002", place.path, wrong, f"the statuses: {', '.join(STATUSES)}", place.line)
+    name = columns[0]
+    if name in baseline:
+        before = baseline[name][1]
+        message = f"{name!r} is expected to give a status here and at {before.path}:{before.line}"
+        refuse("SR-SUITE-003", place.path, message, "an item has one line in all baselines together", place.line)
+    baseline[name] = expected, place
+
+
+@dataclass(frozen=True)
+class Lists:
+    """All lists of a suite; ``include`` matches the items that count, all where it is empty."""
+
+    baseline: Baseline
+    skips: Patterns
+    flakes: Patterns
+    include: Patterns = field(default_factory=Patterns)
+    _names: set[str] = field(default_factory=set)  # of all items so far
+
+    def included(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items that count; remembers the names of all."""
+        for item in items:
+            self._names.add(item.id)
+            if not self.include or self.include.match(item.id):
+                yield item
+
+    def expected(self, name: str) -> Expected:
+        """Look an item up."""
+        status, _ = self.baseline.get(name, (None, None))
+        return Expected(None, True) if status == "KnownFlake" else Expected(status, self.flakes.match(name))
+
+    def unmatched(self) -> Iterator[tuple[str, Place]]:
+        """The entries that match no item."""
+        yield from self.include.unmatched(self._names)
+        yield from ((name, place) for name, (_, place) in self.baseline.items() if name not in self._names)
+        yield from self.skips.unmatched(self._names)
+        yield from self.flakes.unmatched(self._names)
+
+
+def _lines(path: str) -> Iterator[tuple[str, Place]]:
+    """The lines of a list with their places, without comments. Raises FileError."""
+    try:
+        for number, line in enumerate(read_file(path).decode("utf-8-sig").split("\n"), 1):
+            text = line.strip()
+            if text and not text.startswith("#"):
+                yield text, Place(path, number)
+    except UnicodeDecodeError as error:
+        refuse("SR-SUITE-006", path, f"the list is not UTF-8 text: {error.reason}")
+    except FileNotFoundError as error:
+        refuse("SR-SUITE-006", path, "the list does not exist", close_files_help(path, error))
+    except (OSError, ValueError) as error:
+        refuse("SR-SUITE-006", path, f"the list cannot be read: {reason_of(error)}")
+
+
+class Selection(NamedTuple):
+    """Every ``fraction``-th item, from number ``fraction_start`` on, which counts from 1.
+
+    They keep their order, or are shuffled by the seed ``shuffle``; then those whose id is in ``first`` come first. Both
+    need all items to be known before the first one runs.
+    """
+
+    fraction: int = 1
+    fraction_start: int = 1
+    shuffle: int | None = None
+    first: Container[str] = ()
+
+    def items(self, included: Iterable[Item]) -> Iterator[Item]:
+        """The share of the included items, in its order."""
+        chosen: Iterable[Item] = islice(included, self.fraction_start - 1, None, self.fraction)
+        if self.shuffle is not None or self.first:
+            ordered = list(chosen)
+            if self.shuffle is not None:
+                random.Random(self.shuffle).shuffle(ordered)
+            chosen = sorted(ordered, key=lambda item: item.id not in self.first)
+        return iter(chosen)
+
+
+class ItemRunner(Protocol):
+    """The interface that `running.workers.Workers` and `cluster_workers.ClusterWorkers` share."""
+
+    def run(self, items: Iterable[Item], expected: Callable[[str], Expected]) -> Iterator[Result]:
+        """Run items, taken as workers become free, and yield the result of each."""
+
+    def stop(self) -> None:
+        """Begin no further item; those in flight are finished."""
+
+
+class Limits(NamedTuple):
+    """Conditions that end a run before its last item.
+
+    After ``fail_fast`` unexpected failures no further item runs, and the rest has no result. After ``max_failures`` the
+    rest is skipped, with that as the reason. With ``strict_environment`` the run ends at the first item for which this
+    machine lacks a tool.
+    """
+
+    fail_fast: int | None = None
+    max_failures: int | None = None
+    strict_environment: bool = False
+
+
+class Session:
+    """Life cycle: created; `run` once; then ``rows`` has the verdict of every item, and ``bad`` the number of failures.
+
+    With a ``journal`` results are written there as they arrive, with hashes if that of the program is given. An item
+    with a result in ``earlier`` of the same hashes keeps it; lists may have changed since.
+    """
+
+    def __init__(
+        self,
+        lists: Lists,
+        rules: Rules,
+        limits: Limits,
+        take: Callable[[Result], None],
+        *,
+        journal: Journal | None = None,
+        program_hash: str | None = None,
+        earlier: Mapping[str, Result],
+    ) -> None:
+        self.rows: dict[str, Row] = {}
+        self.bad = 0
+        self.taken_over = 0
+        self.is_complete = False
+        self.lists = lists
+        self.rules = rules
+        self._limits = limits
+        self._take = take
+        self._journal = journal
+        self._program_hash = program_hash
+        self._earlier = earlier
+        self._hashes: dict[str, Hashes] = {}  # of items in flight, as their files were before they ran
+        self._stopped = False
+        self._running = 0
+
+    def run(self, items: Iterable[Item], workers: ItemRunner) -> None:
+        """Run the items, and pass each result to ``take``. After an exception, such as Ctrl-C, earlier results stay."""
+        items = iter(items)
+        for result in workers.run(self._to_run(items), self.lists.expected):
+            self._running -= 1
+            self._add(result._replace(hashes=self._hashes.pop(result.item.id)))
+            is_enough = self._limits.fail_fast is not None and self.bad >= self._limits.fail_fast
+            is_enough = is_enough or (self._limits.strict_environment and result.verdict == "MissingTool")
+            if is_enough and not self._stopped:
+                self._stopped = True
+                workers.stop()
+        self.is_complete = not self._running and next(items, None) is None
+
+    def _to_run(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Yield the items that have to run; the others get their results here."""
+        most = self._limits.max_failures
+        while not self._stopped and (item := next(items, None)) is not None:
+            if self.lists.skips.match(item.id):
+                self._add(Result(item, "Skip"))
+                continue
+            hashes = Hashes() if self._program_hash is None else item_hashes(item, self._program_hash)
+            if self._take_over(item, hashes):
+                continue
+            if most is not None and self.bad >= most:
+                reason = f"not run: --max-failures {most} was reached"
+                self._add(Result(item, "Skip", (Outcome("Skip", reason=reason),)))
+                continue
+            self._hashes[item.id] = hashes
+            self._running += 1
+            yield item
+
+    def _take_over(self, item: Item, hashes: Hashes) -> bool:
+        """Reuse the earlier result of an item, if there is one and nothing that it depends on has changed."""
+        before = self._earlier.get(item.id)
+        if before is None or before.last is None or before.last.status in NEVER_KEPT:
+            return False
+        expected = self.lists.expected(item.id)
+        attempts = self.rules.replayed(expected, before.attempts)
+        if attempts is None or before.hashes != hashes._replace(program=before.hashes.program):
+            return False
+        result = before._replace(item=item, verdict=self.rules.verdict(expected, attempts), attempts=attempts)
+        self.taken_over += 1
+        self._add(result, is_known=result == before)
+        return True
+
+    def _add(self, result: Result, *, is_known: bool = False) -> None:
+        self.rows[result.item.id] = Row(result.verdict, result.seconds)
+        self.bad += is_bad(result.verdict)
+        if self._journal is not None and not is_known:
+            self._journal.write(result)
+        self._take(result)

@@ -1,1 +1,0 @@
-"""Compare outputs: element by element, or by metrics of all elements."""

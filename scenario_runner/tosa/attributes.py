@@ -1,0 +1,129 @@
+"""Validated attributes of a custom operation."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.vk_formats import Format, format_named
+from scenario_runner.ml.vgf_model import BUFFER_TYPES, IMAGE_TYPES, Sampler
+
+DOMAIN: Final = "com.arm.VulkanCustomShader"
+"""The ``domain_name`` of the custom operations that are shaders."""
+
+Language = Literal["SPIR-V", "GLSL", "HLSL", ""]
+
+
+class View(NamedTuple):
+    """View of the shader on one operand or result.
+
+    ``name`` is the beginning of its keys, such as "input_0". ``descriptor_type`` is the number of a VkDescriptorType
+    (`vgf.descriptor_type`). ``logical_type`` is what ``_type`` says, empty where it is not given.
+    """
+
+    name: str
+    format: Format
+    descriptor_type: int
+    set: int
+    binding: int
+    sampler: Sampler | None = None
+    logical_type: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of resource that it is: "image", "buffer" or "tensor"."""
+        if self.descriptor_type in IMAGE_TYPES:
+            return "image"
+        return "buffer" if self.descriptor_type in BUFFER_TYPES else "tensor"
+
+
+class PushConstant(NamedTuple):
+    """One push constant. Offset and size are in bytes; each one begins where the one before it ends."""
+
+    name: str
+    size_bytes: int
+    offset_bytes: int
+
+
+class Origin(NamedTuple):
+    """Source of attributes: ``text`` is JSON, ``path`` what messages call it, ``pointer`` their place in it."""
+
+    text: str = ""
+    path: str = ""
+    pointer: str = ""
+
+
+_FORMATS: Final = {
+    **{f"f{bits}": f"R{bits}_SFLOAT" for bits in (16, 32, 64)},
+    **{f"{sign}i{bits}": f"R{bits}_SINT" for sign in ("", "s") for bits in (8, 16, 32)},
+    **{f"ui{bits}": f"R{bits}_UINT" for bits in (8, 16, 32)},
+    "i1": "R8_BOOL_ARM",
+    "i4": "R8_SINT",
+    "i48": "R64_SINT",
+    "i64": "R64_SINT",
+    "bf16": "R16_SFLOAT_FPENCODING_BFLOAT16_ARM",
+    "f8E4M3FN": "R8_SFLOAT_FPENCODING_FLOAT8E4M3_ARM",
+    "f8E5M2": "R8_SFLOAT_FPENCODING_FLOAT8E5M2_ARM",
+}
+
+
+class ValueType(NamedTuple):
+    """The type of an operand or result: its shape, None where no rank is known, with None for open dimensions.
+
+    ``element`` is the element type as MLIR writes it: "f32", "i8", "bf16"; ``text`` is the whole type.
+    """
+
+    shape: tuple[int | None, ...] | None
+    element: str
+    text: str = ""
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape where all of it is known."""
+        known = tuple(size for size in self.shape or () if size is not None)
+        return None if self.shape is None or len(known) != len(self.shape) else known
+
+    @property
+    def format(self) -> Format | None:
+        """The format of tensors with such elements, None where there is none."""
+        name = _FORMATS.get(self.element)
+        return format_named(f"VK_FORMAT_{name}") if name else None
+
+
+Types = tuple[Sequence[ValueType], Sequence[ValueType]]
+"""The types of the operands and of the results of an operation."""
+
+
+class Attributes(NamedTuple):
+    """The attributes of one custom operation.
+
+    ``operation`` is the name of the operation. ``language`` is empty for a placeholder, whose ``code`` is None; else
+    ``code`` is the module as bytes (SPIR-V) or the source as text. ``inputs`` are the operands in their order,
+    ``outputs`` the results. ``warnings`` are about keys and values that are allowed, but probably not meant.
+    ``origin`` is where they were read.
+    """
+
+    operation: str
+    entry_point: str
+    workgroup_sizes: tuple[int, int, int]
+    language: Language
+    code: bytes | str | None
+    push_constants: tuple[PushConstant, ...]
+    inputs: tuple[View, ...]
+    outputs: tuple[View, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+    origin: Origin = Origin()
+
+    @property
+    def module_entry_point(self) -> str:
+        """The entry point's name in the compiled module: GLSL has no name for it but main."""
+        return "main" if self.language == "GLSL" else self.entry_point
+
+    @property
+    def push_constants_size_bytes(self) -> int:
+        """Bytes of the range that holds all push constants, a multiple of 4; 0 for none."""
+        return -(-sum(constant.size_bytes for constant in self.push_constants) // 4) * 4
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The inputs, then the outputs."""
+        return (*self.inputs, *self.outputs)

@@ -1,0 +1,305 @@
+"""Convert a TOSA model to a VGF file: check its shaders, lower it with placeholders for them, write the file."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from math import prod
+from typing import Literal, NamedTuple
+
+from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of
+from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_errors
+from scenario_runner.files.output import OutputFile, check_destination
+from scenario_runner.ml.vgf_file import parse_vgf
+from scenario_runner.tosa import patching
+from scenario_runner.tosa.attributes import Attributes, View
+from scenario_runner.tosa.model import CustomOperation, Function, Model, Shader, Value
+from scenario_runner.tosa.model_converter import ConverterCall
+from scenario_runner.tosa.model_files import Source, converter_errors, open_source, parse_model
+from scenario_runner.tosa.model_layers import Layer, expose
+from scenario_runner.tosa.placeholders import simplified, with_placeholders
+
+Dispatch = Literal["attributes", "cover-output"]
+DISPATCHES: tuple[Dispatch, ...] = ("attributes", "cover-output")
+_FEW_WORKGROUPS = "SR-CUSTOM-014"
+
+
+class ConvertedModel(NamedTuple):
+    """A converted model: ``parts`` are the VGF file, one after the other, ``findings`` warnings and notes about the
+    model. ``source`` is what was converted, and ``layers`` those of its outputs that were intermediates as well."""
+
+    parts: Sequence[bytes | memoryview]
+    findings: tuple[Diagnostic, ...]
+    source: Source
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def content(self) -> bytes:
+        """The VGF file."""
+        return b"".join(self.parts)
+
+
+def convert(
+    model: str | os.PathLike[str] | bytes,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    function: str | None = None,
+    dispatch: Dispatch = "attributes",
+    check: bool = True,
+    strict: bool = False,
+    compiler: str | None = None,
+    use_cache: bool = True,
+    converter_options: Sequence[str] = (),
+    expose_intermediates: str | None = None,
+) -> ConvertedModel:
+    """Convert a TOSA model to VGF, custom operations of the domain com.arm.VulkanCustomShader to compute segments.
+
+    ``model`` is the path of a file with MLIR text, MLIR bytecode or a TOSA FlatBuffer, or the content of one.
+    ``output`` is the file to write, which appears complete or not at all; without it nothing is written.
+    ``function`` names the function where the model has several; without it that is the only one, or ``main``.
+    The dispatch of a shader has ``workgroup_sizes`` workgroups, or with ``dispatch="cover-output"`` as many of that
+    local size as its first result needs (where shaders are checked: of the local size that the code has).
+    Shaders are compiled and compared with their attributes, unless ``check`` is false; ``compiler`` is the GLSL
+    compiler, and ``use_cache`` says whether the caches are used. With ``strict`` warnings are
+    errors. ``converter_options`` are given to Arm's model-converter, which lowers all other operations.
+    ``expose_intermediates`` makes results of operators outputs, behind those of the model: all with ``"*"``, else those
+    whose name or operator matches the pattern (`layers.expose`).
+
+    Raises FileError, ScenarioError for what is wrong with the model and its shaders, and UnsupportedError for what
+    the converter refuses, and where it is not installed; all problems of the shaders travel in one error.
+    """
+    if dispatch not in DISPATCHES:
+        raise UsageError(f"the dispatch is {dispatch!r}, expected 'attributes' or 'cover-output'")
+    path = None if output is None else os.fspath(output)
+    if path is not None:
+        check_destination(path)
+        is_file = not isinstance(model, bytes) and os.path.exists(model)
+        if is_file and os.path.exists(path) and os.path.samefile(path, model):
+            raise UsageError(f"{path}: the output is the model itself", help="write it to a file of its own")
+    source = open_source(model)
+    layers: tuple[Layer, ...] = ()
+    if expose_intermediates is not None:
+        source, layers = expose(source, expose_intermediates)
+    if source.is_plain and function is None:
+        converted = _without_shaders(source, converter_options)
+    else:
+        examine = partial(_examined, dispatch=dispatch, check=check, compiler=compiler, use_cache=use_cache)
+        converted = _with_shaders(source, function, converter_options, strict, examine)
+    converted = converted._replace(layers=layers)
+    if path is not None:
+        with OutputFile(path, sum(len(part) for part in converted.parts)) as file:
+            for part in converted.parts:
+                file.write(part)
+    return converted
+
+
+def _without_shaders(source: Source, options: Sequence[str]) -> ConvertedModel:
+    """The model as the converter converts it."""
+    with converter_errors(source), ConverterCall(source.input(), options) as call:
+        content = call.result()
+    if source.function is None:
+        return ConvertedModel([content], (), source)
+    return ConvertedModel(patching.with_names(content, source.function, source.name), (), source)
+
+
+def _with_shaders(
+    source: Source,
+    name: str | None,
+    converter_options: Sequence[str],
+    strict: bool,
+    examine: Callable[[Function, Model], tuple[list[Shader], list[Diagnostic]]],
+) -> ConvertedModel:
+    """The model with patched placeholders. Raises everything that is wrong, with ``strict`` also for warnings."""
+    model = parse_model(source)
+    function = _chosen(model, name)
+    findings = list(find_problems(model, function))
+    _stop_at(findings, model.path)
+    with ExitStack() as stack:
+        call = None
+        if not function.is_only_shaders:
+            with converter_errors(source, model, findings):
+                placeholders = with_placeholders(source, model, function)
+                call = stack.enter_context(ConverterCall(placeholders, converter_options))
+        shaders, problems = examine(function, model)
+        findings += problems
+        _stop_at(findings, model.path, strict=strict)
+        if call is None:
+            skeleton = patching.skeleton_of(function)
+        else:
+            with converter_errors(source, model, findings):
+                converted = parse_vgf(call.result(), name=model.path)
+                skeleton = patching.skeleton_in(converted, function, partial(simplified, source, model, function))
+    parts, problems = patching.patched(skeleton, function, shaders, model.path)
+    for problem in problems:
+        message = f"the shaders do not fit together: {problem.pointer}: {problem.message}"
+        findings.append(Diagnostic("SR-CUSTOM-036", "error", None, message, path=model.path))
+    _stop_at(findings, model.path)
+    return ConvertedModel(parts, _placed(findings, model.path).problems if findings else (), source)
+
+
+def _chosen(model: Model, name: str | None) -> Function:
+    """The function to convert."""
+    names = [function.name for function in model.functions]
+    expected = name if name is not None else names[0] if len(names) == 1 else "main"
+    for function in model.functions:
+        if function.name == expected:
+            return function
+    there_are = ", ".join(map(repr, names))
+    if name is None:
+        raise UsageError(f"{model.path}: the model has the functions {there_are}", help="choose one with --function")
+    raise UsageError(f"{model.path}: the model has no function {name!r:.100}; it has {there_are}")
+
+
+def _stop_at(findings: Iterable[Diagnostic], path: str, *, strict: bool = False) -> None:
+    checked = warnings_as_errors(findings) if strict else findings
+    errors = [finding for finding in checked if finding.severity == "error"]
+    if errors:
+        raise _placed(errors, path)
+
+
+def _placed(findings: Iterable[Diagnostic], path: str) -> ScenarioRunnerError:
+    """The error of findings, each of which begins with the path of the model."""
+    return error_of(findings).of_scenario(path)
+
+
+def _labels(model: Model, function: Function) -> Iterator[tuple[str, CustomOperation]]:
+    """Name each shader as messages do: its name, with the line where there are several of that name."""
+    names = [shader.name for shader in function.shaders]
+    for number, shader in enumerate(function.shaders):
+        label = shader.name or "custom operation"
+        if names.count(shader.name) > 1 or not shader.name:
+            label += f", line {shader.line}" if model.is_users_text else f", shader {number}"
+        yield label, shader
+
+
+def _examined(
+    function: Function, model: Model, *, dispatch: Dispatch, check: bool, compiler: str | None, use_cache: bool
+) -> tuple[list[Shader], list[Diagnostic]]:
+    """The shaders with attributes and workgroups, and what is wrong with them. The options are those of `convert`."""
+    # imports pydantic, which models without shaders do not need
+    from scenario_runner.tosa.attribute_parsing import examine_attributes
+    from scenario_runner.tosa.shader_agreement import check_shaders
+
+    all_attributes: list[Attributes] = []
+    findings: list[Diagnostic] = []
+    for label, shader in _labels(model, function):
+        counts = len(shader.operands), len(shader.results)
+        attributes, problems = examine_attributes(shader.attributes, label, counts)
+        findings += problems
+        if attributes is not None:
+            all_attributes.append(attributes)
+    if len(all_attributes) < len(function.shaders):
+        return [], findings
+    workgroups = local_sizes = [attributes.workgroup_sizes for attributes in all_attributes]
+    if check:
+        types = [shader.types for shader in function.shaders]
+        checked = check_shaders(all_attributes, types, compiler=compiler, use_cache=use_cache)
+        findings += [finding for shader in checked for finding in shader.findings]
+        local_sizes = [shader.local_size or shader.attributes.workgroup_sizes for shader in checked]
+    if dispatch == "cover-output":
+        findings = [finding for finding in findings if finding.code != _FEW_WORKGROUPS]
+        shapes = [shader.results[0].type.static_shape or () for shader in function.shaders]
+        views = [attributes.outputs[0] for attributes in all_attributes]
+        workgroups = list(map(_covering_workgroups, shapes, views, local_sizes))
+    return list(map(Shader, function.shaders, all_attributes, workgroups)), findings
+
+
+def _covering_workgroups(shape: Sequence[int], view: View, local_size: Sequence[int]) -> tuple[int, int, int]:
+    """The workgroups of ``local_size`` that have one invocation for each element of a value of this shape.
+
+    x, y and z are width and height of an image; else the last dimension, the one before it, and all others. A buffer
+    that is written by workgroups of one dimension is counted by its elements, in x. The components of a format count
+    as one element where they are the last dimension.
+    """
+    sizes = list(shape)
+    if view.format.components > 1 and sizes and sizes[-1] == view.format.components:
+        sizes.pop()
+    if view.kind == "buffer" and tuple(local_size[1:]) == (1, 1):
+        sizes = [prod(sizes)]
+    y, x = [1, 1, *sizes][-2:]
+    extent = (x, y, prod(sizes[:-2]))
+    return tuple(-(-size // local) for size, local in zip(extent, local_size, strict=True))  # type: ignore[return-value]
+
+
+# Problems of the function that is converted: of its operations, of the types of values, of their order.
+
+_A_TYPE = "expected a tensor of a TOSA type"
+_IN_ORDER = "the operations of a model are in the order of their execution, and form no cycle"
+
+
+def find_problems(model: Model, function: Function) -> Iterator[Diagnostic]:
+    """Iterate over what is wrong with a function, at the lines of operations where the model is the user's text."""
+    others = [other.name for other in model.functions if other is not function]
+    if others:
+        message = f"only the function {function.name!r} is converted, not {', '.join(map(repr, others))}"
+        yield Diagnostic("SR-CUSTOM-037", "note", None, message, "choose another one with --function", model.path)
+    problems = list(_problems(function))
+    returned, declared = [value.type.text for value in function.returned], [type.text for type in function.result_types]
+    if function.is_only_shaders and returned != declared and all(severity != "error" for _, severity, *_ in problems):
+        message = f"the function {function.name!r} has the results ({', '.join(declared)})"
+        problems.append(("SR-CUSTOM-030", "error", None, f"{message}, but returns ({', '.join(returned)})", None))
+    for code, severity, operation, message, help in problems:
+        line = operation.line if operation is not None and model.is_users_text else None
+        yield Diagnostic(code, severity, None, message, help, model.path, line)
+
+
+_Problem = tuple[str, Severity, CustomOperation | None, str, str | None]
+"""Code, severity, the operation with its line, message and help."""
+
+
+def _problems(function: Function) -> Iterator[_Problem]:
+    for operation in function.nested:
+        if operation.is_shader:
+            message = f"the shader {operation.name!r} is inside of a region of another operation"
+            help = "only operations of the function itself can become segments: move it out of the region"
+            yield "SR-CUSTOM-038", "error", operation, message, help
+    read = {operand.name for shader in function.shaders for operand in shader.operands}
+    for argument in function.arguments:
+        if argument.name not in read and argument.type.format is None:
+            message = f"the argument {argument.shown_name} has the type {argument.type.text}"
+            yield "SR-CUSTOM-034", "error", None, f"{message}, whose elements no Vulkan format holds", _A_TYPE
+    for operation in function.operations:
+        if operation.is_shader:
+            yield from _types(operation)
+            continue
+        message = f"the custom operation {operation.name!r} of the domain {operation.domain!r:.100} is no Vulkan shader"
+        help = "shaders have the domain_name 'com.arm.VulkanCustomShader'"
+        yield "SR-CUSTOM-035", "warning", operation, f"{message}: it is left to the converter", help
+    if function.is_only_shaders:
+        yield from _order(function)
+
+
+def _types(shader: CustomOperation) -> Iterator[_Problem]:
+    for direction, values in (("operand", shader.operands), ("result", shader.results)):
+        for number, value in enumerate(values):
+            message = f"{direction} {number} of the shader {shader.name!r} has the type {value.type.text}"
+            if value.type.format is None:
+                yield "SR-CUSTOM-034", "error", shader, f"{message}, whose elements no Vulkan format holds", _A_TYPE
+            elif value.type.static_shape is None:
+                message += ", but a shader needs a shape of which all sizes are known"
+                yield "SR-CUSTOM-034", "error", shader, message, "give the model static shapes"
+    if not shader.results:
+        yield "SR-CUSTOM-034", "error", shader, f"the shader {shader.name!r} has no result", None
+
+
+def _order(function: Function) -> Iterator[_Problem]:
+    """Check that values are defined once, and before they are used, where no converter does."""
+    known: dict[str, str] = {}
+    steps: list[tuple[CustomOperation | None, Sequence[Value], Sequence[Value]]] = [(None, (), function.arguments)]
+    steps += [(operation, operation.operands, operation.results) for operation in function.operations]
+    steps.append((None, function.returned, ()))
+    for operation, reads, defines in steps:
+        for index, value in enumerate(reads):
+            use = f"operand {index} of the shader {operation.name!r}" if operation else f"the returned value {index}"
+            shown, type = value.shown_name, known.get(value.name)
+            if type is None:
+                message = f"{use} is {shown}, which nothing before it defines"
+                yield "SR-CUSTOM-030", "error", operation, message, _IN_ORDER
+            elif type != value.type.text:
+                message = f"{use} is {shown} as {value.type.text}, but {shown} is {type}"
+                yield "SR-CUSTOM-030", "error", operation, message, None
+        for value in defines:
+            if value.name in known:
+                message = f"the value {value.shown_name} is defined twice"
+                yield "SR-CUSTOM-030", "error", operation, message, "give it another name"
+            known[value.name] = value.type.text

@@ -1,0 +1,311 @@
+"""A TOSA model layer by layer: the results of its operators against expected ones.
+
+Expected results come from files (a framework's), from TOSA's reference model (the package tosa-tools) or from another
+device. All are contents of one channel: a layer may have thousands in its last dimension.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from math import prod
+from tempfile import TemporaryFile
+from typing import Any, Final, NamedTuple
+
+import numpy
+
+from scenario_runner.compare.differences import Tolerance, compare
+from scenario_runner.errors import (
+    MissingPackageError,
+    ScenarioRunnerError,
+    UnsupportedError,
+    UsageError,
+    error_of,
+    file_error,
+)
+from scenario_runner.errors.text import first_of, one_line, reason_of
+from scenario_runner.files.elements import Array, Element, element_of, element_of_format
+from scenario_runner.files.npy import read_array
+from scenario_runner.ml.model_scenario import BareModel
+from scenario_runner.ml.vgf_file import read_vgf
+from scenario_runner.processes.temporary import make_folder
+from scenario_runner.runner import Runner
+from scenario_runner.tosa.attributes import ValueType
+from scenario_runner.tosa.conversion import convert
+from scenario_runner.tosa.model_layers import Layer
+from scenario_runner.view.contents import Channel, Content, errors_of
+
+# Errors of floats that do not count, as parts of the greatest magnitude of a layer: what the layers before it leave.
+_DEFAULT_ERRORS: Final = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2, "float8_e4m3": 0.25, "float8_e5m2": 0.5}
+_RANDOM: Final = {"bool": (0, 1), "int8": (-128, 127), "int16": (-32768, 32767), "int32": (0, 9), "int64": (0, 9)}
+_WORST: Final = 8
+_REASON: Final = re.compile(r"ERROR_IF\(\) fails AT .*\n(.+)")  # of the reference model, before stacks of its functions
+
+
+class LayerResult(NamedTuple):
+    """A layer against the array ``expected``, where there is one: the number of ``wrong`` elements, the greatest
+    ``error`` (infinite where only one side is a number) and what it is ``relative`` to the greatest expected magnitude,
+    the ``worst`` elements as (index, actual, expected, error), and all ``errors``. ``message`` says more about the
+    verdict, or why there is none."""
+
+    layer: Layer
+    expected: str | None = None
+    wrong: int | None = None
+    error: float = 0.0
+    relative: float = 0.0
+    worst: tuple[tuple[str, str, str, str], ...] = ()
+    errors: Array | None = None
+    message: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The word for whether it is as expected, "-" where nothing was expected."""
+        return "-" if self.wrong is None else "beyond" if self.wrong else "within"
+
+
+class LayeredModel:
+    """A model with its layers as outputs, and ``inputs`` by name."""
+
+    def __init__(self, path: str, pattern: str = "*") -> None:
+        """Raises what `convert` raises."""
+        self.path = path
+        self._vgf_path = os.path.join(make_folder(), "model.vgf")
+        converted = convert(path, self._vgf_path, expose_intermediates=pattern)
+        self.layers, self._source = converted.layers, converted.source
+        function = self._source.function
+        assert function is not None, "layers are those of a FlatBuffer"
+        self._types = {argument.name: argument.type for argument in function.arguments}
+        self._outputs = function.output_names or ()
+        self.inputs: dict[str, Array] = {}
+        for name, type in self._types.items():
+            if type.static_shape is None:
+                help = "give it fixed dimensions before it is lowered"
+                raise UnsupportedError(f"{path}: the input {name!r} is {type.text}, whose shape is open", help=help)
+
+    def take_inputs(
+        self, files: Iterable[tuple[str, str]], seed: int = 0, limits: tuple[float, float] | None = None
+    ) -> list[str]:
+        """Read the inputs by name or number, and fill the others with random numbers; their names are returned.
+
+        ``limits`` are the least and the greatest one, by default -1 and 1, all values of 8 and 16 bits, and 0 and 9 of
+        larger integers. Raises UsageError for unknown inputs, FileError for files that do not fit.
+        """
+        names = list(self._types)
+        arrays: dict[str, Array] = {}
+        for name, path in files:
+            if name not in names and name.isdecimal() and int(name) < len(names):
+                name = names[int(name)]
+            if name not in names:
+                help = f"its inputs: {first_of(names)}"
+                raise UsageError(f"--input {name}: {self.path} has no such input", help=help)
+            array, type = read_array(path), self._types[name]
+            element = _element(type)
+            if array.dtype.itemsize != element.size_bytes or array.shape != type.static_shape:
+                message = f"holds {array.dtype} of the shape {list(array.shape)}, but the input {name!r} is {type.text}"
+                raise file_error(path, message)
+            arrays[name] = array.view(element.dtype)
+        random = numpy.random.default_rng(seed)
+        self.inputs = {name: arrays.get(name, _random(type, random, limits)) for name, type in self._types.items()}
+        return [name for name in names if name not in arrays]
+
+    def run(self, runner: Runner) -> dict[str, Content]:
+        """Run the model; returns the results of the layers by name. Raises what `Runner.run` raises."""
+        vgf, model = read_vgf(self._vgf_path), BareModel(self._vgf_path)
+        uids = {binding["id"]: binding["resource_ref"] for binding in model.command["bindings"]}
+        arrays = list(self.inputs.values())
+        try:
+            result = runner.run(
+                self._vgf_path, {port.binding: arrays[port.binding].tobytes() for port in vgf.input_ports}
+            )
+        except ScenarioRunnerError as error:
+            raise error_of(problem._replace(path=self.path) for problem in error.problems) from None
+        ports = {name: port for port in vgf.output_ports for name in port.names}
+        contents = {}
+        for layer in self.layers:
+            port, element = ports[layer.name], _element(layer.type)
+            shape = vgf.resources[port.resource_index].shape
+            contents[layer.name] = _content(layer.name, result.array(uids[port.binding], element.dtype, shape), element)
+        return contents
+
+    @property
+    def content(self) -> bytes:
+        """The model with its layers as outputs, a FlatBuffer."""
+        assert self._source.content is not None, "it was made in memory"
+        return self._source.content
+
+    def input_contents(self) -> dict[str, Content]:
+        """The inputs by name."""
+        return {name: _content(name, array, _element(self._types[name])) for name, array in self.inputs.items()}
+
+    def run_reference(self) -> dict[str, list[Content]]:
+        """Run TOSA's reference model; returns the results of the layers by name.
+
+        Raises MissingPackageError without the ``tosa`` extra, UnsupportedError where the reference model fails.
+        """
+        if find_spec("tosa_reference_model") is None:
+            message = "TOSA's reference model (package tosa-tools) is not installed"
+            raise MissingPackageError(message, help="install it: pip install tosa-tools")
+        try:
+            with ProcessPoolExecutor(1) as pool:  # it prints what is wrong, and may crash
+                outputs = pool.submit(_reference, self.content, list(self.inputs.values())).result()
+        except (ValueError, RuntimeError) as error:
+            raise UnsupportedError(f"{self.path}: TOSA's reference model cannot run the model: {error}") from error
+        arrays = dict(zip(self._outputs, outputs, strict=True))
+        return match(self.layers, {layer.name: arrays[layer.name] for layer in self.layers}, self.path)[0]
+
+
+def _reference(content: bytes, inputs: list[Array]) -> list[Array]:
+    """The outputs that the reference model computes. Raises ValueError with the reason that it prints."""
+    from tosa_reference_model import GraphStatus, run
+
+    with TemporaryFile() as printed:
+        for stream in (1, 2):
+            os.dup2(printed.fileno(), stream)
+        try:
+            outputs, status = run(content, inputs)
+            problem = "" if status == GraphStatus.TOSA_VALID else status.name
+        except ValueError as error:
+            problem = str(error)
+        printed.seek(0)
+        reason = _REASON.search(printed.read().decode(errors="replace"))
+    if problem:
+        raise ValueError(f"{problem}: {one_line(reason[1])}" if reason else problem)
+    return list(outputs)
+
+
+def _element(type: ValueType) -> Element:
+    assert type.format is not None, "the converter refuses other types"
+    return element_of_format(type.format)
+
+
+def _random(type: ValueType, random: numpy.random.Generator, limits: tuple[float, float] | None) -> Array:
+    """Random numbers of the type, within ``limits`` as far as it holds these."""
+    element = _element(type)
+    chosen = limits or _RANDOM.get(element.name, (-1, 1))
+    if element.is_float:
+        most = float(element.limits.max)
+        smallest, largest = numpy.clip(chosen, -most, most)
+        numbers = numpy.asarray(random.uniform(smallest, largest, type.static_shape))
+        return numbers.astype(element.type).view(element.dtype)
+    kind = numpy.iinfo("i1" if element.name == "bool" else element.dtype)
+    least, greatest = (min(max(math.floor(limit), int(kind.min)), int(kind.max)) for limit in chosen)
+    return random.integers(least, greatest, type.static_shape, endpoint=True).astype(element.dtype)
+
+
+def _content(name: str, array: Array, element: Element) -> Content:
+    raw = numpy.ascontiguousarray(array).view(element.dtype).reshape(array.shape)
+    return Content(f"{name}.npy", f"{element.name}, shape {raw.shape}", (Channel("all", raw, element),), False)
+
+
+def read_activations(path: str) -> dict[str, Array]:
+    """Arrays by name: those of a .npz file, or of the .npy files in a folder. Raises FileError."""
+    if os.path.isdir(path):
+        files = {name[:-4]: os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".npy")}
+        arrays = {name: read_array(file) for name, file in files.items()}
+    else:
+        try:
+            with numpy.load(path) as file:
+                arrays = dict(file)
+        except OSError as error:
+            raise file_error(path, f"cannot be opened: {reason_of(error)}") from error
+        except (ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+            help = "numpy.savez(FILE, **arrays) writes one"
+            raise file_error(path, "is no .npz file with arrays of numbers", help=help) from error
+    if not arrays:
+        raise file_error(path, "holds no arrays, expected results of layers by name")
+    return arrays
+
+
+def match(
+    layers: Sequence[Layer], arrays: Mapping[str, Array], place: str
+) -> tuple[dict[str, list[Content]], list[str]]:
+    """Find the layer of each array: the one of its name, else the last one of its type and shape that was lowered from
+    the node or module of its name. Case and punctuation do not count, unless one name is the same with them.
+
+    Returns the contents by the layer's name (two where dimensions may be meant in two ways), and the names of arrays
+    without a layer. Raises FileError for an array that does not fit the layer of its name.
+    """
+    by_name = {_plain(name): layer for layer in layers for name in (layer.tensor, layer.name)}
+    by_name |= {layer.tensor: layer for layer in layers} | {layer.name: layer for layer in layers}
+    contents: dict[str, list[Content]] = {}
+    others = []
+    for name, array in arrays.items():
+        plain = _plain(name)
+        own = by_name.get(name) or by_name.get(plain)
+        candidates = [layer for layer in layers if plain in map(_plain, layer.aliases)] if own is None else [own]
+        fitting = [(layer, same) for layer in candidates if (same := _fitting(name, array, layer, layer is own))]
+        if own is not None and not fitting:
+            message = f"{name!r} holds {array.dtype} of the shape {list(array.shape)}, but the layer is {own.type.text}"
+            raise file_error(place, message)
+        if fitting:
+            contents[fitting[-1][0].name] = fitting[-1][1]
+        else:
+            others.append(name)
+    return contents, others
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_").removeprefix("tosa_")
+
+
+def _fitting(name: str, array: Array, layer: Layer, any_type: bool) -> list[Content]:
+    """The array in the shape of the layer, with the channels where they are, and moved from the second place to the
+    last. Raw bytes are taken for numbers of the layer's type."""
+    own = _element(layer.type)
+    is_raw = array.dtype.kind not in "biuf" and array.dtype.itemsize == own.size_bytes
+    element = own if is_raw else element_of(array.dtype.str)
+    shape = layer.type.static_shape or array.shape
+    if element is None or not (any_type or element is own) or array.size != prod(shape):
+        return []
+    arrays = [array, numpy.moveaxis(array, 1, -1)] if array.ndim > 2 else [array]
+    same = [other for other in arrays if other.shape == shape]
+    if not same and [n for n in array.shape if n != 1] == [n for n in shape if n != 1]:
+        same = [array.reshape(shape)]
+    return [_content(name, other, element) for other in same]
+
+
+def judge(
+    layer: Layer, actual: Content, expected: Sequence[Content], tolerance: Tolerance | None = None, beyond: Any = None
+) -> LayerResult:
+    """Compare a layer with the nearest one of ``expected``. Without a ``tolerance`` integers are to be equal, and
+    floats near to the expected ones in proportion to the greatest magnitude among these (1 where all are 0).
+    ``beyond`` is by how much elements exceed their limits where these are known."""
+    if not expected:
+        return LayerResult(layer)
+    (channel,) = actual.channels
+    content = min(expected, key=lambda content: numpy.nansum(errors_of(channel.numbers, content.channels[0].numbers)))
+    (other,) = content.channels
+    magnitude = float(numpy.abs(other.numbers[numpy.isfinite(other.numbers)].astype("f8")).max(initial=0.0))
+    default = Tolerance(_DEFAULT_ERRORS.get(channel.element.name, 0.0) * (magnitude or 1.0))
+    errors = numpy.nan_to_num(errors_of(channel.numbers, other.numbers), nan=numpy.inf, posinf=numpy.inf)
+    error, worst = float(errors.max(initial=0.0)), []
+    if beyond is None:
+        order, wrong = errors.reshape(-1), compare(actual, content, tolerance or default).count
+    else:
+        excess = numpy.broadcast_to(beyond, errors.size)
+        wrong = int(numpy.count_nonzero(excess))
+        order = excess if wrong else errors.reshape(-1)
+    for at in numpy.argsort(-order, kind="stable")[:_WORST].tolist():
+        a, e = (side.element.text(side.raw.reshape(-1)[at : at + 1]) for side in (channel, other))
+        worst.append((str(list(actual.index(at, 0))), a, e, f"{errors.flat[at]:.9g}"))
+    name = content.path.removesuffix(".npy")
+    return LayerResult(layer, name, wrong, error, error / (magnitude or 1.0), tuple(worst), errors)
+
+
+def sources_of(result: LayerResult, results: Sequence[LayerResult]) -> dict[str, str]:
+    """The verdicts of what a layer reads, nearest first: of layers, and before those of which nothing was expected also
+    of what they read. Inputs of the model have the verdict "input"."""
+    by_name = {other.layer.name: other for other in results}
+    sources: dict[str, str] = {}
+    names = list(result.layer.inputs)
+    for name in names:
+        other = by_name.get(name)
+        if other is not None and other.wrong is None and name not in sources:
+            names += other.layer.inputs
+        sources.setdefault(name, other.verdict if other else "input")
+    return sources

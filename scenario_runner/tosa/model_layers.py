@@ -1,0 +1,176 @@
+"""The layers of a TOSA model: results of operators, which become outputs of the model to be seen one by one.
+
+Source: the schema of TOSA FlatBuffers (tosa.fbs of the TOSA serialization library); ArmCompileSpec.DebugMode.TOSA of
+ExecuTorch, whose locations are JSON.
+"""
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from scenario_runner.errors import UsageError
+from scenario_runner.errors.text import first_of
+from scenario_runner.ml.flatbuffers import DamagedError, Tables
+from scenario_runner.ml.tosa_operators import OPERATORS
+from scenario_runner.tosa import model_files as tosa
+from scenario_runner.tosa.attributes import ValueType
+from scenario_runner.tosa.model_converter import ConverterCall
+
+_BLOCK_SHAPES = 5
+_OPERATOR_LOCATION, _LOCATION_TEXT = 5, 0
+_OPERATORS: Final = ("UNKNOWN", *OPERATORS, "CONST", "IDENTITY", "CUSTOM")
+_LOCATION = re.compile(r'loc\("([^"]*)"(?::([0-9]+):[0-9]+)?\)')
+_NODE = re.compile(r'"(?:node_)?name": "([^"\\]+)"')
+_MODULE = re.compile(r'"nn_module_stack": \{[^}]*\["([^"\\]+)", "[^"]*"\]\}')
+
+
+class Layer(NamedTuple):
+    """A result of an operator. ``name`` is that of the model's output, ``tensor`` the one in the file.
+
+    ``inputs`` are the names of layers and of the model's inputs that the operator reads, without its constants.
+    ``aliases`` are names of what it was lowered from: nodes and modules of a framework.
+    """
+
+    name: str
+    tensor: str
+    operator: str
+    type: ValueType
+    inputs: tuple[str, ...]
+    aliases: tuple[str, ...]
+
+
+def expose(source: tosa.Source, pattern: str = "*") -> tuple[tosa.Source, tuple[Layer, ...]]:
+    """Make the layers whose name or operator matches ``pattern`` (* and ?) outputs, behind those that the model has.
+
+    MLIR becomes a FlatBuffer, by the converter. Returns the model, whose outputs are named like the layers, and the
+    layers that are outputs in the order of their operators. Raises UsageError where none matches, and
+    ScenarioRunnerError where the model cannot be read.
+    """
+    if source.form != "flatbuffer":
+        if len(tosa.parse_model(source).functions) > 1:
+            raise UsageError(f"{source.name}: the model has several functions, of which no layers can be shown")
+        options = ("--tosa-flatbuffer", "--emit-debug-info")
+        with tosa.converter_errors(source), ConverterCall(source.input(), options) as call:
+            source = tosa.open_source(bytes(call.result()), source.name)
+    data = bytearray().join(source.parts())
+    try:
+        file, block = _tables(data)
+        field = file.field(block, tosa.BLOCK_OUTPUTS)
+        if not field:
+            raise DamagedError("has no outputs")
+        outputs = list(file.texts(block, tosa.BLOCK_OUTPUTS))
+        all_layers = list(_layers(file, block))
+    except DamagedError as error:
+        raise tosa.unreadable(source.name, str(error)) from None
+    chosen = select(all_layers, pattern, source.name)
+    layers = [layer for layer in all_layers if layer.tensor in outputs or layer in chosen]
+    outputs += [layer.tensor for layer in layers if layer.tensor not in outputs]
+    _append_names(data, field, outputs)
+    exposed = tosa.open_source(bytes(data), source.name)
+    names_by_tensor = {layer.tensor: layer.name for layer in layers}
+    assert exposed.function is not None, "it is a FlatBuffer"
+    function = exposed.function._replace(output_names=tuple(names_by_tensor.get(name, name) for name in outputs))
+    return exposed._replace(function=function), tuple(layers)
+
+
+def cut(model: bytes, tensor: str, known: Collection[str]) -> tuple[bytes, list[str]]:
+    """Keep the operator that makes a tensor, and those that make what it reads but the ``known`` tensors.
+
+    Returns a FlatBuffer with this one output, and the names of its inputs.
+    """
+    data = bytearray(model)
+    file, block = _tables(data)
+    inputs: dict[str, None] = {}
+    operators: list[int] = []
+    needed = {tensor}
+    for table in reversed(list(file.elements(block, tosa.BLOCK_OPERATORS))):
+        makes, reads = (file.texts(table, index) for index in (tosa.OPERATOR_OUTPUTS, tosa.OPERATOR_INPUTS))
+        if not needed.isdisjoint(makes):
+            operators.insert(0, table)
+            inputs |= dict.fromkeys(name for name in reads if name in known)
+            needed.update(name for name in reads if name not in known)
+            needed.update(makes)
+    needed.update(inputs)
+    kept = {tosa.BLOCK_OPERATORS: operators}
+    for index in (tosa.BLOCK_TENSORS, _BLOCK_SHAPES):
+        tables = list(file.elements(block, index))
+        kept[index] = [table for table in tables if file.text(file.child(table, tosa.TENSOR_NAME)) in needed]
+    for index, tables in kept.items():
+        if at := file.child(block, index):
+            offsets = [table - at - 4 * number for number, table in enumerate(tables, 1)]
+            struct.pack_into(f"<{len(offsets) + 1}I", data, at, len(offsets), *offsets)
+    for index, names in ((tosa.BLOCK_INPUTS, list(inputs)), (tosa.BLOCK_OUTPUTS, [tensor])):
+        if field := file.field(block, index):
+            _append_names(data, field, names)
+    return bytes(data), list(inputs)
+
+
+def _tables(data: bytearray) -> tuple[Tables, int]:
+    """The tables of a model, and its block."""
+    file = Tables(lambda at, size: memoryview(data)[at : at + size], len(data))
+    return file, tosa.first_block(file)
+
+
+def select(layers: Sequence[Layer], pattern: str, path: str) -> list[Layer]:
+    """The layers whose name or operator matches ``pattern`` (* and ?). Raises UsageError where none does."""
+    selected = []
+    for layer in layers:
+        names = (layer.name, layer.tensor, layer.operator)
+        if any(fnmatchcase(name.lower(), pattern.lower()) for name in names):
+            selected.append(layer)
+    if not selected:
+        help = f"the layers: {first_of([layer.name for layer in layers])}"
+        raise UsageError(f"{path}: no layer matches {pattern!r}", help=help)
+    return selected
+
+
+def _layers(file: Tables, block: int) -> Iterator[Layer]:
+    """All layers, in the order of their operators."""
+    tensors = file.elements(block, tosa.BLOCK_TENSORS)
+    types = {file.text(file.child(table, tosa.TENSOR_NAME)): tosa.tensor_type(file, table) for table in tensors}
+    constants: set[str] = set()
+    names: dict[str, str] = {}
+    used = Counter(file.texts(block, tosa.BLOCK_INPUTS))
+    for table in file.elements(block, tosa.BLOCK_OPERATORS):
+        number = file.value(table, tosa.OPERATOR_OP)
+        operator = _OPERATORS[number] if number < len(_OPERATORS) else f"OPERATOR_{number}"
+        reads, makes = (file.texts(table, index) for index in (tosa.OPERATOR_INPUTS, tosa.OPERATOR_OUTPUTS))
+        location = file.child(table, _OPERATOR_LOCATION)
+        text = file.text(file.child(location, _LOCATION_TEXT)) if location else ""
+        aliases = tuple(dict.fromkeys(_NODE.findall(text) + _MODULE.findall(text)))
+        inputs = tuple(names.get(name, name) for name in reads if name not in constants)
+        for tensor in makes:
+            type = types.get(tensor)
+            if operator == "CONST" or type is None or type.element == "shape":
+                constants.add(tensor)
+                continue
+            base = name = _name(text) or tensor
+            while used[name]:
+                used[base] += 1
+                name = f"{base}_{used[base]}"
+            used[name] += 1
+            names[tensor] = name
+            yield Layer(names[tensor], tensor, operator, type, inputs, aliases)
+
+
+def _name(location: str) -> str:
+    """The name of MLIR's location, or its line; nothing where it has neither."""
+    match = _LOCATION.fullmatch(location)
+    if match is None:
+        return ""
+    return f"line_{match[2]}" if match[2] else match[1]
+
+
+def _append_names(data: bytearray, field: int, names: list[str]) -> None:
+    """Let the field refer to a new vector of strings behind the file. References only lead forward."""
+    data += bytes(-len(data) % 4)
+    struct.pack_into("<I", data, field, len(data) - field)
+    data += struct.pack("<I", len(names))
+    at = len(data)
+    data += bytes(4 * len(names))
+    for number, name in enumerate(map(str.encode, names)):
+        struct.pack_into("<I", data, at + 4 * number, len(data) - at - 4 * number)
+        data += struct.pack("<I", len(name)) + name + bytes(1 + -(len(name) + 1) % 4)

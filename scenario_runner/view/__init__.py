@@ -1,0 +1,1 @@
+"""A file as numbers and as a picture."""

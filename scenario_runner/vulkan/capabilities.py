@@ -1,0 +1,350 @@
+"""Features and extensions that a device is opened with for what a scenario requires in SPIR-V's names.
+
+The registry names for some SPIR-V capabilities and extensions only a device extension, while the specification makes
+their use depend on a feature as well. Such features are enabled where the device has them.
+
+Sources: Vulkan specification, "Features" (the VUIDs named below) and VUID-vkCreateDevice-ppEnabledExtensionNames-01387.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from scenario_runner import errors
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.plan.records import ML_STRUCTURES, NeededFeature, Requirements
+from scenario_runner.vulkan._generated.features import CORE_FEATURES, FEATURES
+from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
+from scenario_runner.vulkan.layers import FRAME_BOUNDARY
+from scenario_runner.vulkan.physical_device import CORE, Feature, PhysicalDevice
+from scenario_runner.vulkan.vulkan_loader import API_1_2, API_1_3, version_text
+
+_MULTIVIEW: Final = ("VkPhysicalDeviceVulkan11Features", "multiview")
+_SHADING_RATE: Final = ("VkPhysicalDeviceFragmentShadingRateFeaturesKHR", "primitiveFragmentShadingRate")
+_ATOMIC_INT64: Final = ("VkPhysicalDeviceShaderImageAtomicInt64FeaturesEXT", "shaderImageInt64Atomics")
+_ATOMIC_FLOAT: Final = "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT"
+_ATOMIC_FLOAT2: Final = "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT"
+# A member has one meaning in whichever structure it is enabled, so it stands for the feature here.
+IMPLIED: Final[dict[str, tuple[str, str]]] = {
+    # VUID-VkPhysicalDeviceVariablePointersFeatures-variablePointers-01431
+    "variablePointers": ("VkPhysicalDeviceVulkan11Features", "variablePointersStorageBuffer"),
+    # VUID-VkPhysicalDeviceMultiviewFeatures-multiviewGeometryShader-00580 and -multiviewTessellationShader-00581
+    "multiviewGeometryShader": _MULTIVIEW,
+    "multiviewTessellationShader": _MULTIVIEW,
+    # VUID-VkPhysicalDeviceMeshShaderFeaturesEXT-multiviewMeshShader-07032 and
+    # -primitiveFragmentShadingRateMeshShader-07033
+    "multiviewMeshShader": _MULTIVIEW,
+    "primitiveFragmentShadingRateMeshShader": _SHADING_RATE,
+    # VUID-VkPhysicalDeviceRobustness2FeaturesKHR-robustBufferAccess2-04000
+    "robustBufferAccess2": (CORE, "robustBufferAccess"),
+    # VUID-VkDeviceCreateInfo-None-04896, -04897, -04898 and -sparseImageFloat32AtomicMinMax-04975
+    "sparseImageInt64Atomics": _ATOMIC_INT64,
+    "sparseImageFloat32Atomics": (_ATOMIC_FLOAT, "shaderImageFloat32Atomics"),
+    "sparseImageFloat32AtomicAdd": (_ATOMIC_FLOAT, "shaderImageFloat32AtomicAdd"),
+    "sparseImageFloat32AtomicMinMax": (_ATOMIC_FLOAT2, "shaderImageFloat32AtomicMinMax"),
+}
+"""The member of a feature → (structure, member) of the feature that must be enabled with it."""
+
+
+def dependent_extensions(
+    physical: PhysicalDevice, extensions: Iterable[str], disabled: Collection[str]
+) -> tuple[set[str], list[Diagnostic]]:
+    """``extensions`` and those that must be enabled with them, and what makes that impossible.
+
+    Of alternatives the first one that the device has is taken, in the registry's order. A driver that has an extension
+    without what it depends on is taken at its word; an extension that the user disabled is a problem.
+    """
+    from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
+
+    result = set(extensions)
+    problems: list[Diagnostic] = []
+    pending = sorted(result)
+    while pending:
+        extension = pending.pop()
+        for alternatives in DEPENDENCIES.get(extension, ()):
+            if any(
+                alternative in result if isinstance(alternative, str) else physical.api_version >= alternative
+                for alternative in alternatives
+            ):
+                continue
+            present = [alternative for alternative in alternatives if alternative in physical.extensions]
+            usable = [name for name in present if name not in disabled]
+            if usable:
+                result.add(usable[0])
+                pending.append(usable[0])
+            elif present:
+                message = f"the extension {extension} depends on {' or '.join(present)}, which is disabled"
+                help = "do not disable it, or disable both"
+                problems.append(Diagnostic("SR-FEATURE-002", "error", None, message, help))
+    return result, problems
+
+
+_COMPANIONS: Final[dict[str, tuple[str, ...]]] = {
+    "ShaderClockKHR": ("ShaderClockFeaturesKHR", "shaderSubgroupClock", "shaderDeviceClock"),
+    "VulkanMemoryModel": ("Vulkan12Features", "vulkanMemoryModelAvailabilityVisibilityChains"),
+    "SPV_KHR_maximal_reconvergence": ("ShaderMaximalReconvergenceFeaturesKHR", "shaderMaximalReconvergence"),
+    "SPV_KHR_subgroup_uniform_control_flow": (
+        "ShaderSubgroupUniformControlFlowFeaturesKHR",
+        "shaderSubgroupUniformControlFlow",
+    ),
+    "SPV_KHR_float_controls2": ("ShaderFloatControls2Features", "shaderFloatControls2"),
+    "SPV_KHR_relaxed_extended_instruction": (
+        "ShaderRelaxedExtendedInstructionFeaturesKHR",
+        "shaderRelaxedExtendedInstruction",
+    ),
+    "SPV_KHR_fma": ("ShaderFmaFeaturesKHR", "shaderFmaFloat16", "shaderFmaFloat32", "shaderFmaFloat64"),
+}
+"""A capability or extension of SPIR-V → a structure of features, without VkPhysicalDevice, and its members."""
+
+_EXTENDED_TYPES = ("VkPhysicalDeviceVulkan12Features", "shaderSubgroupExtendedTypes")
+_STORES = (
+    ("VkPhysicalDeviceFeatures", "vertexPipelineStoresAndAtomics"),
+    ("VkPhysicalDeviceFeatures", "fragmentStoresAndAtomics"),
+)
+_SMALL_AND_LARGE = frozenset({"Int8", "Int16", "Int64", "Float16"})
+
+
+def _companions(physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> Iterator[Feature]:
+    """The features that go with what the modules declare, as far as the device has them."""
+    features: list[tuple[str, str]] = []
+    for name in (*requirements.capabilities, *requirements.spirv_extensions):
+        if name in _COMPANIONS:
+            structure, *members = _COMPANIONS[name]
+            features += [(f"VkPhysicalDevice{structure}", member) for member in members]
+    is_mixed = not _SMALL_AND_LARGE.isdisjoint(requirements.capabilities)
+    if is_mixed and any(name.startswith("GroupNonUniform") for name in requirements.capabilities):
+        features.append(_EXTENDED_TYPES)  # subgroup operations on other than 32 bits have no capability of their own
+    if requirements.graphics is not None:
+        features += _STORES  # shaders that only read often do not say so
+    return physical.features.available(features, disabled) if features else iter(())
+
+
+# The ML emulation layers' own shaders cannot do without these.
+_NEEDED_BY_LAYERS = (
+    (CORE, "shaderInt64"),
+    (CORE, "shaderInt16"),
+    ("VkPhysicalDeviceVulkan12Features", "shaderInt8"),
+    ("VkPhysicalDeviceVulkan12Features", "bufferDeviceAddress"),
+    ("VkPhysicalDeviceVulkan13Features", "synchronization2"),
+)
+# Features that they use where a device has them: types of tensors and the memory they lie in.
+_USED_BY_LAYERS = (
+    (CORE, "shaderFloat64"),
+    ("VkPhysicalDeviceVulkan11Features", "storageBuffer16BitAccess"),
+    ("VkPhysicalDeviceVulkan11Features", "uniformAndStorageBuffer16BitAccess"),
+    ("VkPhysicalDeviceVulkan12Features", "shaderFloat16"),
+    ("VkPhysicalDeviceVulkan12Features", "storageBuffer8BitAccess"),
+    ("VkPhysicalDeviceVulkan12Features", "uniformAndStorageBuffer8BitAccess"),
+    ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModel"),
+    ("VkPhysicalDeviceVulkan12Features", "vulkanMemoryModelDeviceScope"),
+    ("VkPhysicalDeviceVulkan13Features", "maintenance4"),
+)
+
+
+def reason_against(physical: PhysicalDevice) -> str | None:
+    """The reason why the ML emulation layers cannot run on this device (as it is without them), or None."""
+    if physical.api_version < API_1_3:
+        return f"it supports Vulkan {version_text(physical.api_version, 2)}, but the layers need 1.3"
+    lacking = [member for structure, member in _NEEDED_BY_LAYERS if physical.features.find(structure, member) is None]
+    return f"it lacks {' and '.join(lacking)}, which the layers need" if lacking else None
+
+
+# Must not be enabled beside its successor.
+_SUPERSEDED = frozenset({"VkPhysicalDeviceBufferDeviceAddressFeaturesEXT"})
+# Capabilities under the names that they had before they became part of a newer extension.
+_RENAMED = {"GroupNonUniformPartitionedNV": "GroupNonUniformPartitionedEXT"}
+_LACKING = "SR-FEATURE-001"
+_ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
+_ROBUSTNESS = (
+    (CORE, "robustBufferAccess"),
+    (_ROBUSTNESS2, "robustBufferAccess2"),
+    (_ROBUSTNESS2, "robustImageAccess2"),
+    ("VkPhysicalDeviceImageRobustnessFeatures", "robustImageAccess"),
+    ("VkPhysicalDevicePipelineRobustnessFeatures", "pipelineRobustness"),
+)
+_FRAME_BOUNDARY = ("VkPhysicalDeviceFrameBoundaryFeaturesEXT", "frameBoundary")
+
+
+class Enabled(NamedTuple):
+    """Features and extensions to open a device with, and whether its queue must do graphics work."""
+
+    features: frozenset[Feature] = frozenset()
+    extensions: frozenset[str] = frozenset()
+    graphics: bool = False
+
+    @classmethod
+    def of(cls, features: Iterable[Feature], extensions: Iterable[str] = (), graphics: bool = False) -> Enabled:
+        """Features with the extensions that bring them, and further extensions."""
+        features = frozenset(features)
+        brought = {feature.extension for feature in features if feature.extension}
+        return cls(features, frozenset(brought | {*extensions}), graphics)
+
+    def covers(self, other: Enabled) -> bool:
+        """Return whether a device that was opened with this is enough for ``other``."""
+        enough = other.features <= self.features and other.extensions <= self.extensions
+        return enough and (self.graphics or not other.graphics)
+
+    def union(self, other: Enabled) -> Enabled:
+        graphics = self.graphics or other.graphics
+        return Enabled(self.features | other.features, self.extensions | other.extensions, graphics)
+
+
+def enabled_for(
+    physical: PhysicalDevice,
+    requirements: Requirements,
+    *,
+    robustness: bool = False,
+    frame_boundaries: bool = False,
+    disabled_extensions: Collection[str] = (),
+    emulated: bool = False,
+    graphics: bool = False,
+) -> Enabled:
+    """Work out what ``physical`` must be opened with. ``emulated``: it is seen through the ML emulation layers.
+    ``graphics``: captures need a queue for graphics work.
+
+    Raises UnsupportedError with one sentence for each thing that the device lacks: the shader, its capability, and the
+    feature, extension or property that would bring it.
+    """
+    disabled = disabled_extensions
+    needs = _Needs(physical, requirements, disabled)
+    for name, shader in requirements.capabilities.items():
+        needs.add_spirv("capability", name, shader)
+    for name, shader in requirements.spirv_extensions.items():
+        needs.add_spirv("extension", name, shader)
+    for name, shader in requirements.graph_capabilities.items():
+        # the emulation layers process graphs themselves, whatever the device lacks
+        needs.add_spirv("capability", name, shader, required=not emulated)
+    for needed in requirements.features:
+        needs.add_feature(needed)
+    # Vulkan specification, appendix "Vulkan Environment for SPIR-V"
+    newest = (1, 6) if physical.api_version >= API_1_3 else (1, 5) if physical.api_version >= API_1_2 else (1, 3)
+    if requirements.spirv_version > newest:
+        major, minor = requirements.spirv_version
+        message = f"a shader is SPIR-V {major}.{minor}; {physical.name!r} takes SPIR-V {newest[0]}.{newest[1]} at most"
+        help = "compile it for an older target (for GLSL files the runner does that itself)"
+        needs.lack(_LACKING, requirements.places.get(requirements.newest_shader), message, help)
+    draws = requirements.graphics is not None
+    if (draws or graphics) and physical.queue_family(graphics=True) is None:
+        what = "a drawing needs" if draws else "captures need"
+        message = f"{what} a queue family with graphics and compute, which {physical.name!r} lacks"
+        help = "--list-devices shows the devices there are, --device chooses one"
+        needs.lack("SR-FEATURE-004", requirements.graphics, message, help)
+    if needs.problems:
+        raise errors.error_of(needs.problems)
+    if emulated:
+        needs.add_available((*_NEEDED_BY_LAYERS, *_USED_BY_LAYERS))
+    needs.features.update(_companions(physical, requirements, disabled))
+    if robustness:
+        needs.add_available(_ROBUSTNESS)
+    if frame_boundaries and FRAME_BOUNDARY not in disabled and not needs.add_available([_FRAME_BOUNDARY]):
+        needs.extensions.add(FRAME_BOUNDARY)  # of a layer, which need not report features
+    extensions = needs.extensions
+    if needs.features or extensions:  # most scenarios need neither
+        # a device that supports a feature supports what it implies; where a driver does not, nothing is added
+        needs.add_available([IMPLIED[feature.member] for feature in needs.features if feature.member in IMPLIED])
+        extensions |= {feature.extension for feature in needs.features if feature.extension}
+        extensions, problems = dependent_extensions(physical, extensions, disabled)
+        if problems:
+            raise errors.error_of(problems)
+    if "VK_KHR_portability_subset" in physical.extensions:
+        extensions.add("VK_KHR_portability_subset")  # a device that has it must be opened with it
+    return Enabled(frozenset(needs.features), frozenset(extensions), draws or graphics)
+
+
+class _Needs:
+    """Features and extensions that a scenario needs, as they are found, and ``problems`` for what the device lacks."""
+
+    def __init__(self, physical: PhysicalDevice, requirements: Requirements, disabled: Collection[str]) -> None:
+        self._physical = physical
+        self._requirements = requirements
+        self._disabled = disabled
+        self.features: set[Feature] = set()
+        self.extensions: set[str] = set()
+        self.problems: list[Diagnostic] = []
+
+    def add_available(self, features: Iterable[tuple[str, str]]) -> bool:
+        """Add those of the features (structure, member) that the device has; returns whether there is one."""
+        available = set(self._physical.features.available(features, self._disabled))
+        self.features |= available
+        return bool(available)
+
+    def add_spirv(self, what: str, name: str, shader: str, *, required: bool = True) -> None:
+        """Add what a "capability" or an "extension" of SPIR-V needs, which a shader declares."""
+        table: Mapping[str, Any] = CAPABILITIES if what == "capability" else EXTENSIONS
+        alternatives = table.get(_RENAMED.get(name, name))
+        if alternatives is None:
+            if what == "capability" and required:
+                message = f"shader {shader!r} needs the capability {name}, which no Vulkan version knows"
+                self.lack(_LACKING, self._requirements.places.get(shader), message)
+            return
+        is_met = False
+        lacking = []
+        for alternative in alternatives:
+            if is_met and (alternative[0] != "feature" or alternative[1] in _SUPERSEDED):
+                continue  # of features (atomics on buffers, on shared memory, …) all that exist are enabled
+            satisfied = _satisfy(self._physical, alternative, self._disabled)
+            if isinstance(satisfied, str):
+                lacking.append(satisfied)
+                continue
+            is_met = True
+            self.features |= satisfied.features
+            self.extensions |= satisfied.extensions
+        if not is_met and required:
+            message = f"shader {shader!r} needs the {what} {name}; {self._physical.name!r} lacks"
+            self.lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
+
+    def add_feature(self, needed: NeededFeature) -> None:
+        """Add a feature that no SPIR-V asks for."""
+        feature = self._physical.features.find(needed.structure, needed.member, self._disabled)
+        if feature is not None:
+            self.features.add(feature)
+            return
+        help = None
+        if needed.structure in ML_STRUCTURES:
+            help = "the ML emulation layers bring it to devices with compute shaders: --ml-emulation auto"
+            if ML_STRUCTURES[needed.structure] in self._disabled:
+                help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
+        message = f"{needed.what} needs {needed.member} ({needed.structure}), which {self._physical.name!r} lacks"
+        self.lack("SR-FEATURE-002", needed.pointer, message, help)
+
+    def lack(self, code: str, pointer: str | None, message: str, help: str | None = None) -> None:
+        self.problems.append(Diagnostic(code, "error", pointer, message, help))
+
+
+def _satisfy(physical: PhysicalDevice, alternative: tuple[Any, ...], disabled: Collection[str]) -> Enabled | str:
+    """Find what to enable for one alternative of the registry, or name what the device lacks for it."""
+    kind, name, *rest = alternative
+    if kind == "version":
+        return Enabled() if physical.api_version >= name else f"Vulkan {version_text(name, 2)}"
+    if kind == "extension":
+        usable = name in physical.extensions and name not in disabled
+        return Enabled(extensions=frozenset({name})) if usable else f"the extension {name}"
+    if kind == "feature":
+        feature = physical.features.find(name, rest[0], disabled)
+        if feature is not None:
+            return Enabled(frozenset({feature}))
+    elif physical.has_property(name, *rest[:2]):
+        return Enabled()
+    return f"{rest[0]} ({name})"
+
+
+def lacks_capability(physical: PhysicalDevice, name: str) -> str:
+    """Name what a device lacks for a capability of SPIR-V, in words; empty where it has the capability."""
+    alternatives = CAPABILITIES.get(_RENAMED.get(name, name))
+    if alternatives is None:
+        return "no Vulkan version knows it"
+    lacking = [_satisfy(physical, alternative, ()) for alternative in alternatives]
+    return " and ".join(map(str, lacking)) if all(isinstance(reason, str) for reason in lacking) else ""
+
+
+def known_features() -> frozenset[str]:
+    """The names of all features that Vulkan has, in whatever structure."""
+    return frozenset(CORE_FEATURES).union(*(members for _, _, _, members in FEATURES.values()))
+
+
+def lacks_feature(physical: PhysicalDevice, member: str) -> bool:
+    """Return whether a device has no feature of this name, in any structure."""
+    structures = [CORE] if member in CORE_FEATURES else []
+    structures += [name for name, (_, _, _, members) in FEATURES.items() if member in members]
+    return not any(physical.features.find(structure, member) for structure in structures)
