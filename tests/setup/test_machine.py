@@ -8,7 +8,7 @@ import pytest
 
 from scenario_runner.errors.installation import install_here
 from tools.bootstrap import machine
-from tools.bootstrap.machine import NEEDED, WELCOME, WORDS, examine, find, look
+from tools.bootstrap.machine import NEEDED, WELCOME, WORDS, examine, find, install, look
 from tools.bootstrap.steps import SetUpError
 
 
@@ -53,6 +53,12 @@ def test_a_driver_that_packages_do_not_bring(report: dict[str, Any], monkeypatch
     lack = look(report | {"drivers": [], "findings": [finding]}, "run")
     assert lack.installable == ()
     assert lack.hint.endswith(": set VK_DRIVER_FILES=/usr/local/vendor/share/vulkan/icd.d/gpu.json")
+
+
+def test_nothing_to_install(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where no part is missing, apt-get is not started, and no line announces it."""
+    install(())
+    assert capfd.readouterr() == ("", "")
 
 
 def test_an_environment_that_does_not_work(tmp_path: Path) -> None:

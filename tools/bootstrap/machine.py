@@ -115,7 +115,9 @@ def can_install() -> bool:
 
 
 def install(packages: Sequence[str]) -> None:
-    """Install Debian packages. Raises `SetUpError` when apt-get cannot, with fresh lists too."""
+    """Install Debian packages, if there are any. Raises `SetUpError` when apt-get cannot, with fresh lists too."""
+    if not packages:
+        return None
     command = install_command("debian", packages, superuser=True)
 
     def apt(title: str, *arguments: str) -> None:
