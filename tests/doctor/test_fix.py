@@ -19,10 +19,10 @@ pytestmark = pytest.mark.skipif(not arm_glslc.has_wheels(), reason="there are no
 
 
 def as_wheel(installed: Path, folder: Path) -> None:
-    """Put the wheel that was installed with ``pip install --target`` into ``folder`` again."""
+    """Put the wheel that was installed with ``pip install --target`` into ``folder``, as that for CPython 3.12."""
     (information,) = installed.glob("*.dist-info")
     tags = [line for line in (information / "WHEEL").read_text().splitlines() if line.startswith("Tag: ")]
-    name = f"{information.stem}-{tags[0].removeprefix('Tag: ')}.whl"
+    name = f"{information.stem}-cp312-cp312-{tags[0].rpartition('-')[2]}.whl"
     with zipfile.ZipFile(folder / name, "w") as wheel:
         for path in sorted(installed.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

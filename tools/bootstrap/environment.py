@@ -5,6 +5,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -92,7 +93,9 @@ class Environment:
             self._pip(f"installing Python packages into .venv ({size})", target)
             if level == "test" and arm_glslc.has_wheels():
                 # By itself: its pins are exact or old (numpy<2.2), and the tests are for current versions as well.
-                self._pip("installing TOSA's tools (25 MB)", ["--no-deps", "tosa-tools>=2026.8"])
+                with open(self.checkout / "pyproject.toml", "rb") as file:
+                    tools = tomllib.load(file)["project"]["optional-dependencies"]["tosa"]
+                self._pip("installing TOSA's tools (25 MB)", ["--no-deps", *tools])
         except SetUpError:
             self._mark_whole()  # a pip that failed by itself has put everything back
             raise
