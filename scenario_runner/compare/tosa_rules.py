@@ -35,7 +35,7 @@ from glob import glob
 from importlib.util import find_spec
 from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy
 
@@ -60,6 +60,7 @@ DATA_TYPES: Final = {
     "FP8E4M3": (12, "float8_e4m3"), "FP8E5M2": (13, "float8_e5m2"),
 }  # fmt: skip
 """TOSA's types: their tosa_datatype_t, and the elements that hold their values."""
+DataType: TypeAlias = Literal[tuple(DATA_TYPES)]  # type: ignore[valid-type]
 
 
 def _magnitude(r: Array, type: Any) -> Array:
@@ -112,6 +113,7 @@ MODES: Final = {
     "DOT_PRODUCT": Mode(("s", "ksb"), _DOT_PRODUCT, True, _dot_product),
     "FP_SPECIAL": Mode((), (), True),
 }
+ModeName: TypeAlias = Literal[tuple(MODES)]  # type: ignore[valid-type]
 
 
 def judges(mode: str, data_type: str) -> bool:

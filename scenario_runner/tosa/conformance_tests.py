@@ -26,7 +26,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy
 from pydantic import ConfigDict, Field, ValidationError
 
-from scenario_runner.compare.tosa_rules import INSTALL, PACKAGE, rule_problems
+from scenario_runner.compare.tosa_rules import INSTALL, PACKAGE, DataType, ModeName, rule_problems
 from scenario_runner.errors import FileError, MissingPackageError, ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
@@ -36,7 +36,7 @@ from scenario_runner.ml.vgf_model import find_port
 from scenario_runner.processes import temporary
 from scenario_runner.processes.programs import Program
 from scenario_runner.scenario.json_model import ModelBase, findings
-from scenario_runner.suite.expectations.format import DataType, Mode, Tosa
+from scenario_runner.suite.expectations.format import Tosa
 from scenario_runner.tosa.conversion import convert
 from scenario_runner.tosa.model_converter import FAILED, NOT_LOWERED, find_converter
 from scenario_runner.tosa.model_converter import PACKAGE as CONVERTER
@@ -70,7 +70,7 @@ class Compliance(_Part):
     """The compliance mode of an output; a key that ends in ``_info`` has its parameters."""
 
     model_config = ConfigDict(extra="allow")
-    mode: Mode
+    mode: ModeName
     data_type: DataType
 
     @property

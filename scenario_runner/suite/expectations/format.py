@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 
 from scenario_runner.compare import metrics
 from scenario_runner.compare.metrics import Metric
-from scenario_runner.compare.tosa_rules import DATA_TYPES, MODES
+from scenario_runner.compare.tosa_rules import DataType, ModeName
 from scenario_runner.errors.text import close_match
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.scenario.entries import RequiredPath, wrong
@@ -138,8 +138,6 @@ Digests = Annotated[
     Field(json_schema_extra=_or_one),
 ]
 Dtype: TypeAlias = Literal[tuple(ELEMENTS)]  # type: ignore[valid-type]
-Mode: TypeAlias = Literal[tuple(MODES)]  # type: ignore[valid-type]
-DataType: TypeAlias = Literal[tuple(DATA_TYPES)]  # type: ignore[valid-type]
 Vendor = Annotated[
     int, BeforeValidator(_vendor), WithJsonSchema({"pattern": f"^({_VENDOR}|{_VENDOR_ID})$", "type": "string"})
 ]
@@ -211,7 +209,7 @@ METRICS: Final[dict[str, Metric]] = {name: field.metadata[0] for name, field in 
 class Tosa(_Model):
     """A compliance mode of TOSA, judged by the verifier of the package tosa-tools, and the reference model's result."""
 
-    mode: Mode
+    mode: ModeName
     """The compliance mode."""
     parameters: Annotated[dict[str, Any], WithJsonSchema(_PARAMETERS)] = Field(default={})
     """Parameters of the mode, as the `…_info` of a test's `meta.compliance` has them."""
