@@ -187,18 +187,19 @@ def named(variable: DescriptorBinding) -> str:
 def check_image(variable: DescriptorBinding, shader: str, uid: str, format: Format, place: str) -> list[Diagnostic]:
     """Find the problems of binding the image ``uid`` to a variable of ``shader``, at the pointer ``place``."""
     declared = variable.image
-    if declared is None:  # a sampler alone
-        return []
     what = f"{described(variable)}, in shader {shader!r}"
+    findings = []
+    compares = variable.compared or (declared is not None and declared.depth)
+    if compares and variable.kind in ("sampler", "combined_image_sampler"):
+        message = f"{what} compares depths while it samples, which the samplers of a scenario do not"
+        help = "sample without comparison (sampler2D, not sampler2DShadow; SamplerState) and compare in the shader"
+        findings.append(error("SR-IMAGE-005", place, message, help))
+    if declared is None:  # a sampler alone
+        return findings
     if declared.dim != "2D" or declared.arrayed or declared.multisampled:
         shape = declared.dim + " array" * declared.arrayed + " multisampled" * declared.multisampled
         message = f"{what} is declared as {shape}; image {uid!r} is 2D, as all images of a scenario are"
         return [error("SR-IMAGE-001", place, message)]
-    findings = []
-    if declared.depth and variable.kind in ("sampled_image", "combined_image_sampler"):
-        message = f"{what} compares depths while it samples, which the samplers of a scenario do not"
-        help = "declare it without comparison (sampler2D, not sampler2DShadow) and compare in the shader"
-        findings.append(error("SR-IMAGE-005", place, message, help))
     if not _same_texels(declared, format):
         texels, prefix = _TEXELS.get(format.numeric, ("floating-point or normalized values", ""))
         type = {"storage_image": "image2D", "sampled_image": "texture2D"}.get(variable.kind, "sampler2D")

@@ -20,6 +20,8 @@ LOST: Final = 8
 """Set beside the others where a pointer is not followed, so that reads and writes are only assumed."""
 TEXEL_POINTER: Final = 16
 """Set where the code makes a pointer to a texel of an image, as atomic operations do."""
+COMPARED: Final = 32
+"""Set where the code samples with a comparison of depths."""
 
 MAX_ROOTS: Final = 32
 """Variables that one pointer may come from before it counts as lost."""
@@ -40,6 +42,8 @@ _WRITE: Final = WRITE | PLAIN
 _READ_WRITE: Final = READ | WRITE | PLAIN
 _LOST: Final = _READ_WRITE | LOST
 
+# OpImageSampleDref…, OpImageSampleProjDref…, OpImageDrefGather, and those for sparse images.
+_COMPARING: Final = (89, 90, 93, 94, 97, 307, 308, 311, 312, op.IMAGE_SPARSE_DREF_GATHER)
 # Opcodes that use what their operands point to → pairs of the operand's word and the flags of the use.
 _USES: Final[dict[int, tuple[tuple[int, int], ...]]] = {
     op.STORE: ((1, _WRITE), (2, _LOST)),
@@ -47,6 +51,7 @@ _USES: Final[dict[int, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys((op.UNTYPED_ARRAY_LENGTH, op.PTR_EQUAL, op.PTR_NOT_EQUAL, op.PTR_DIFF), ((3, 0), (4, 0))),
     **dict.fromkeys(range(op.IMAGE_SAMPLE_IMPLICIT_LOD, op.IMAGE_READ + 1), ((3, _READ),)),
     **dict.fromkeys(range(op.IMAGE_SPARSE_SAMPLE_IMPLICIT_LOD, op.IMAGE_SPARSE_DREF_GATHER + 1), ((3, _READ),)),
+    **dict.fromkeys(_COMPARING, ((3, _READ | COMPARED),)),
     **dict.fromkeys((op.IMAGE_SPARSE_READ, op.TENSOR_READ), ((3, _READ),)),
     **dict.fromkeys((op.COOPERATIVE_MATRIX_LOAD, op.COOPERATIVE_MATRIX_LOAD_NV), ((3, _READ),)),
     **dict.fromkeys((op.COOPERATIVE_MATRIX_LOAD_TENSOR, op.COOPERATIVE_VECTOR_LOAD), ((3, _READ),)),
@@ -104,8 +109,8 @@ class Call(NamedTuple):
 class Summary(NamedTuple):
     """The effects of one function without those of the functions it calls.
 
-    ``effects`` maps a variable or parameter that it names to the flags `READ`, `WRITE`, `PLAIN`, `LOST` and
-    `TEXEL_POINTER`, 0 for none.
+    ``effects`` maps a variable or parameter that it names to the flags `READ`, `WRITE`, `PLAIN`, `LOST`,
+    `TEXEL_POINTER` and `COMPARED`, 0 for none.
     """
 
     parameters: list[int]

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from scenario_runner.shaders.spirv._generated import enumerants as spv
 from scenario_runner.shaders.spirv._generated import opcodes as op
 from scenario_runner.shaders.spirv.access import (
+    COMPARED,
     LOST,
     PLAIN,
     PUSH_CONSTANT,
@@ -59,7 +60,7 @@ class DescriptorBinding(NamedTuple):
     (NonReadable, NonWritable, and kinds that are read-only by nature), ``reads`` and ``writes`` what the code does with
     texels, elements and members; asking for a size is neither. Where a pointer's way cannot be followed, both are True
     and ``followed`` is False.
-    ``atomic`` tells that all reads and writes are atomic operations.
+    ``atomic`` tells that all reads and writes are atomic operations, ``compared`` that a sample compares depths.
 
     ``image`` is set for images and texel buffers, ``tensor`` for tensors, ``block`` for buffers.
     """
@@ -81,6 +82,7 @@ class DescriptorBinding(NamedTuple):
     variable: int = 0
     atomic: bool = False
     followed: bool = True
+    compared: bool = False
 
 
 class Interface(NamedTuple):
@@ -232,6 +234,7 @@ def _binding(
         variable=id,
         atomic=bool(uses & (READ | WRITE)) and not uses & PLAIN,
         followed=not uses & LOST,
+        compared=bool(uses & COMPARED),
     )
 
 
