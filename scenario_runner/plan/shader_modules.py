@@ -211,7 +211,7 @@ def compile_request(scenario: Scenario, shader: Shader) -> CompileRequest:
         # what is not UTF-8 is left to the compiler, which says where it is
         source=source.decode(errors="replace") if isinstance(source, bytes) else source,
         name=shader.uid,
-        entry=shader.entry,
+        entry=shader.entry if shader.type == "HLSL" else "main",  # GLSL has no other; its name is checked later
         stage=shader.stage,
         build_options=shader.build_options,
         include_dirs=tuple(map(partial(os.path.join, base), shader.include_dirs)),

@@ -160,43 +160,6 @@ def test_images(scene: Scene, type: str, body: str, format: str, found: list[str
     assert all(words in each for each in lines)
 
 
-HLSL_SAMPLES = """
-Texture2D<float> t : register(t0);
-KIND s : register(s1);
-RWStructuredBuffer<float> o : register(u2);
-float sampled(Texture2D<float> t, KIND s) { return t.CALL; }
-[numthreads(1, 1, 1)] void main() { o[0] = sampled(t, s); }
-"""
-GLSL_SAMPLES = glsl(
-    "o[0] = float(texture(CALL(0)));",
-    "layout(binding = 0) uniform texture2D t; layout(binding = 1) uniform KIND s;"
-    "layout(binding = 2) buffer O { float o[]; };",
-)
-
-
-@pytest.mark.parametrize("format", ["R8G8B8A8_UNORM", "D32_SFLOAT"])
-@pytest.mark.parametrize(
-    "text, kind, call, compares",
-    [
-        (HLSL_SAMPLES, "SamplerComparisonState", "SampleCmpLevelZero(s, (float2)0, 0.5)", True),
-        (HLSL_SAMPLES, "SamplerComparisonState", "GatherCmpRed(s, (float2)0, 0.5).x", True),
-        (HLSL_SAMPLES, "SamplerState", "SampleLevel(s, (float2)0, 0)", False),
-        (GLSL_SAMPLES, "samplerShadow", "sampler2DShadow(t, s), vec3", True),
-        (GLSL_SAMPLES, "sampler", "sampler2D(t, s), vec2", False),
-    ],
-)
-def test_comparing_samplers(scene: Scene, format: str, text: str, kind: str, call: str, compares: bool) -> None:
-    """A sampler of its own that compares depths is refused, whatever the texture's declaration and format are."""
-    scene.file("s.txt", text.replace("KIND", kind).replace("CALL", call))
-    scene.resource("shader", uid="s", src="s.txt", type="HLSL" if text is HLSL_SAMPLES else "GLSL")
-    image(scene, format=f"VK_FORMAT_{format}").buffer("x", size=16).dispatch("s", ["picture", "picture", "x"])
-    expected = [
-        "SR-IMAGE-005 error /commands/0/dispatch_compute/bindings/1: sampler 's' at set 0, binding 1, in shader 's'"
-        " compares depths while it samples, which the samplers of a scenario do not"
-    ]
-    assert findings(scene) == (expected if compares else [])
-
-
 def test_push_constants(scene: Scene) -> None:
     """The block must fit push_constants_size, and a block without data is a warning."""
     block = "layout(push_constant) uniform Push { uint a; uint b; };" + DATA
@@ -241,12 +204,15 @@ def test_a_workgroup_of_nothing(scene: Scene) -> None:
 def test_entry_points(scene: Scene) -> None:
     """An entry point that is not there, and one of another stage, are told with those that are there."""
     scene.module("missing", assemble(UNBOUND), entry="other").module("stage", assemble(FRAGMENT))
-    scene.dispatch("missing", []).dispatch("stage", [])
+    scene.shader("glsl", glsl("", "void mian() {}"), entry="mian")
+    scene.dispatch("missing", []).dispatch("stage", []).dispatch("glsl", [])
     assert findings(scene) == [
         "SR-SHADER-001 error /resources/0/shader/entry: shader 'missing' has no entry point 'other' for the compute"
         " stage; the entry points are: 'main' (GLCompute)",
         "SR-SHADER-002 error /resources/1/shader: shader 'stage' has no entry point 'main' for the compute stage;"
         " the entry points are: 'main' (Fragment)",
+        "SR-SHADER-001 error /resources/2/shader/entry: shader 'glsl' has no entry point 'mian' for the compute stage;"
+        " the entry points are: 'main' (GLCompute)",
     ]
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
+from scenario_runner.validation import validate_file
 from tests.gpu.image_scenes import per_texel, storage, texels
-from tests.scenes import Scene, at_level
+from tests.scenes import Scene, at_level, glsl
 
 WIDTH, HEIGHT = 6, 4
 # Positions from one and a half images before the image to as far behind it, never on the edge between two texels.
@@ -202,3 +203,42 @@ def test_linear_filter_of_integers(scene: Scene, runner: Runner) -> None:
     assert (got == expected(content, "REPEAT", False)).all()
     plan = runner.plan(scene.folder / "scenario.json")
     assert any("integers cannot be interpolated" in warning.message for warning in plan.warnings)
+
+
+HLSL_SAMPLES = """
+Texture2D<float> t : register(t0);
+KIND s : register(s1);
+RWStructuredBuffer<float> o : register(u2);
+float sampled(Texture2D<float> t, KIND s) { return t.CALL; }
+[numthreads(1, 1, 1)] void main() { o[0] = sampled(t, s); }
+"""
+GLSL_SAMPLES = glsl(
+    "o[0] = float(texture(CALL(0)));",
+    "layout(binding = 0) uniform texture2D t; layout(binding = 1) uniform KIND s;"
+    "layout(binding = 2) buffer O { float o[]; };",
+)
+
+
+@pytest.mark.parametrize("format", ["R8G8B8A8_UNORM", "D32_SFLOAT"])
+@pytest.mark.parametrize(
+    "text, kind, call, compares",
+    [
+        (HLSL_SAMPLES, "SamplerComparisonState", "SampleCmpLevelZero(s, (float2)0, 0.5)", True),
+        (HLSL_SAMPLES, "SamplerComparisonState", "GatherCmpRed(s, (float2)0, 0.5).x", True),
+        (HLSL_SAMPLES, "SamplerState", "SampleLevel(s, (float2)0, 0)", False),
+        (GLSL_SAMPLES, "samplerShadow", "sampler2DShadow(t, s), vec3", True),
+        (GLSL_SAMPLES, "sampler", "sampler2D(t, s), vec2", False),
+    ],
+)
+def test_comparing_samplers(scene: Scene, format: str, text: str, kind: str, call: str, compares: bool) -> None:
+    """A sampler of its own that compares depths is refused, whatever the texture's declaration and format are."""
+    scene.file("s.txt", text.replace("KIND", kind).replace("CALL", call))
+    scene.resource("shader", uid="s", src="s.txt", type="HLSL" if text is HLSL_SAMPLES else "GLSL")
+    scene.image("picture", format, size=(8, 8)).buffer("x", size=16).dispatch("s", ["picture", "picture", "x"])
+    expected = [
+        "SR-IMAGE-005 error /commands/0/dispatch_compute/bindings/1: sampler 's' at set 0, binding 1, in shader 's'"
+        " compares depths while it samples, which the samplers of a scenario do not"
+    ]
+    found = validate_file(scene.write()).findings
+    lines = [f"{each.code} {each.severity} {each.pointer}: {each.message}" for each in found]
+    assert lines == (expected if compares else [])
