@@ -45,7 +45,7 @@ class Compiled(NamedTuple):
     compiler: Compiler | None = None
 
 
-_FORMAT = 1  # part of every key; raise it when the same key would give another module
+_FORMAT = 2  # part of every key; raise it when the same key would give another module
 
 
 class Job:

@@ -147,16 +147,16 @@ _COMMENT_OR_STRING = rb"//(?:\\\r?\n|[^\n])*+|/\*.*?(?:\*/|\Z)|(\"(?:\\.|[^\"\\\
 _SPLICE = rb"\\[ \t\f\v]*(?:\r\n?|\n)"
 # `#` has two more spellings; `import` and `embed` are those of some compilers.
 _WORDS = (b"include", b"import", b"embed")
-_OPENS_FILE = rb"(?:#|%:|\?\?=)\s*(include|import|embed)"
+_OPENS_FILE = rb"(?:#|%:|\?\?=)\s*(include|import|embed)|\b(__has_(?:include|embed))"
 
 
 def own_include(text: bytes) -> str:
-    """The name of the first directive that makes a compiler open a file; empty where there is none."""
+    """Return the first directive or operator that makes a compiler look for a file; empty where there is none."""
     text = re.sub(_SPLICE, b"", text) if b"\\" in text else text
     if not any(word in text for word in _WORDS):
         return ""
     match = re.search(_OPENS_FILE, without_comments(text))
-    return match[1].decode() if match else ""
+    return "" if match is None else f"#{match[1].decode()}" if match[1] else match[2].decode()
 
 
 def without_comments(text: bytes) -> bytes:
@@ -189,9 +189,9 @@ _DIRECTIVE = (
 class ShaderSource:
     """The source of a request with its includes, macros and version put in place: ``text`` is what the compiler gets.
 
-    ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``, the source itself first. ``missing`` are
-    the includes not found. ``opaque`` is set when an include is left to the compiler (see `own_include`): then the text
-    is not all that the module comes from, and no cache may keep it.
+    ``files`` are the names of its parts: index i is number ``FIRST_FILE + i``, the source itself first; ``contents``
+    are their bytes. ``missing`` are the includes not found. ``opaque`` is set when an include is left to the compiler
+    (see `own_include`): then the text is not all that the module comes from, and no cache may keep it.
     """
 
     def __init__(
@@ -201,6 +201,7 @@ class ShaderSource:
         self.request = request
         self.options = options
         self.files = [request.place]
+        self.contents = [data]
         self.missing: list[str] = []
         self.opaque = False
         self._is_hlsl = request.language == "HLSL"
@@ -308,6 +309,7 @@ class ShaderSource:
             if path not in self._numbers:
                 self._numbers[path] = len(self.files)
                 self.files.append(path)
+                self.contents.append(data)
             index = self._numbers[path]
             inner = self._expand(data, 1, index, (*folders, os.path.dirname(path)), (*open_files, path))
             # Two line ends: the first may be taken by a final backslash.
@@ -330,7 +332,7 @@ def assemble(request: CompileRequest, options: BuildOptions, *, marks_lines: boo
         source.text = without_comments(source.text)
     own = own_include(source.text)
     if own and is_confined():
-        message = f"has an #{own} that the compiler would follow by itself, which the sandbox forbids"
+        message = f"has an {own} for which the compiler would look for files itself, which the sandbox forbids"
         help = 'write #include "file" on one line, without a macro'
         raise SandboxError(Diagnostic(CODE, "error", None, message, help, path=request.place))
     source.opaque = bool(own)

@@ -5,16 +5,15 @@ Nothing of this is needed for a shader that compiles without a warning.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple
 
-from scenario_runner.errors import ScenarioRunnerError, log
+from scenario_runner.errors import log
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.shaders.compilers.table import SOURCE_NAME, MessageStyle
-from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, CompileRequest, ShaderSource, read_source
+from scenario_runner.shaders.source import FIRST_FILE, OPTIONS_FILE, ShaderSource
 
 _MAX_ERRORS = 1000
 _MAX_LINE = 500
@@ -22,14 +21,11 @@ _MOST_CHARACTERS = 100
 _QUOTED = re.compile(r"'([^']+)'")
 
 
-def _lines(request: CompileRequest, path: str) -> list[str]:
-    """The lines of a file of a shader, which is read again."""
-    text = ""
-    if path == request.place and request.path is None:
-        text = request.source or ""
-    else:
-        with contextlib.suppress(ScenarioRunnerError):  # gone, or a name that a #line directive made up
-            text = read_source(path).decode(errors="replace")
+def _lines(source: ShaderSource, path: str) -> list[str]:
+    """Return the lines of a file of a shader; none for a name that a #line directive made up."""
+    if path not in source.files:
+        return []
+    text = source.contents[source.files.index(path)].decode(errors="replace")
     return re.split(r"\r\n|\r|\n", text)
 
 
@@ -143,7 +139,7 @@ def compile_problem(source: ShaderSource, output: str, style: MessageStyle) -> D
     first, *others = _messages(output, _names(source), style)
     if first.file == "build_options":
         first = first._replace(text=f"in build_options: {first.text}", file=None, line=None)
-    request, lines_of = source.request, cache(partial(_lines, source.request))
+    request, lines_of = source.request, cache(partial(_lines, source))
     shown, column = _quoted_line(first, lines_of)
     lines = [f"{request.who}{first.text}", *shown]
     for other in others[: _MAX_ERRORS - 1]:

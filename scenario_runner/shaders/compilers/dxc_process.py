@@ -4,10 +4,11 @@ process begins anew, and `typing` alone takes as long as five shaders.
 Its arguments are:
 
     LIBRARY --version
-    LIBRARY COUNT SOURCE MODULE LOG OPTION... COUNT ...
+    LIBRARY COUNT SOURCE MODULE LOG INCLUDES OPTION... COUNT ...
 
 COUNT is the number of words that follow for one shader. LOG is a file for the compiler's messages, written before the
-module; "-" is standard output. The exit status is 1 where a shader was refused.
+module; "-" is standard output. Only with "own-includes" as INCLUDES does the compiler look for files itself. The exit
+status is 1 where a shader was refused.
 
 Source: dxcapi.h of DirectXShaderCompiler. Its objects are those of COM: a pointer to a table of functions, which begins
 with QueryInterface, AddRef and Release.
@@ -81,9 +82,9 @@ def main(arguments: Sequence[str]) -> int:
     refused = False
     while rest:
         count = int(rest[0])
-        source, module, log, *options = rest[1 : count + 1]
+        source, module, log, own, *options = rest[1 : count + 1]
         rest = rest[count + 1 :]
-        code, messages = _compile(compiler, includes, source, options)
+        code, messages = _compile(compiler, includes if own == "own-includes" else _Object(), source, options)
         if log == "-":
             _say(messages)
         else:
@@ -108,7 +109,7 @@ def _create(library: ctypes.CDLL, kind: str, interface: str) -> _Object:
 def _compile(compiler: _Object, includes: _Object, source: str, options: Sequence[str]) -> tuple[bytes, bytes]:
     """The module, empty where there is none, and the messages.
 
-    ``includes`` opens the files of the few directives that are still in the text; in a sandbox there are none.
+    ``includes`` opens the files of the few directives that are still in the text; no object opens none.
     """
     with open(source, "rb") as file:
         text = file.read()

@@ -323,7 +323,7 @@ class DxcLibrary(Dxc):
 
     def arguments(self, source: ShaderSource) -> list[str]:
         """Our process, with the options that dxc takes; messages go to standard output."""
-        arguments = [SOURCE_NAME, OUTPUT_NAME, "-", *self.options(source)]
+        arguments = [SOURCE_NAME, OUTPUT_NAME, "-", _includes(source), *self.options(source)]
         return [*_process(self.path), str(len(arguments)), *arguments]
 
     def batches(self, source: ShaderSource, *, preferred: bool) -> bool:
@@ -334,9 +334,13 @@ class DxcLibrary(Dxc):
         """One process, which loads the library once."""
         argv = _process(self.path)
         for index, source in enumerate(sources):
-            arguments = [str(index), f"{index}.spv", f"{index}.log", *self.options(source)]
+            arguments = [str(index), f"{index}.spv", f"{index}.log", _includes(source), *self.options(source)]
             argv += [str(len(arguments)), *arguments]
         return argv
+
+
+def _includes(source: ShaderSource) -> str:
+    return "own-includes" if source.opaque else "no-includes"
 
 
 def has_dxc_wheels() -> bool:
