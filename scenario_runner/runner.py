@@ -7,14 +7,14 @@ they are wanted: into arrays, into files, or both. `run.opened_device` opens and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from scenario_runner.errors import ScenarioRunnerError, UsageError, error_of, log
 from scenario_runner.files.input import ParameterizedFile, is_model
-from scenario_runner.files.sandbox import confined
+from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.plan_cache import plan_of_file
 from scenario_runner.plan.records import CompilerOptions
@@ -82,7 +82,7 @@ def _of_scenario(method: _Method) -> _Method:
     @wraps(method)
     def named(self: Runner, scenario: AnyScenario, *args: Any, **kwargs: Any) -> Any:
         try:
-            with self._confined(scenario, kwargs):
+            with self._confined(scenario), allowing(*self._chosen(kwargs)):
                 return method(self, scenario, *args, **kwargs)
         except ScenarioRunnerError as error:
             if not isinstance(scenario, Mapping):
@@ -357,21 +357,21 @@ class Runner(OpenedDevice):
         file = scenario if isinstance(scenario, ParameterizedFile) else os.fspath(scenario)
         return plan_of_file(file, folder, self.compiler, sandbox=self.sandbox)
 
-    def _confined(self, scenario: AnyScenario, arguments: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """The sandbox of a scenario with these arguments of a method, where the Runner has one."""
+    def _confined(self, scenario: AnyScenario) -> AbstractContextManager[None]:
+        """Return the sandbox of a scenario, where the Runner has one."""
         if not self.sandbox:
             return nullcontext()
-        folders = [arguments[name] for name in ("output_dir", "capture_dir") if arguments.get(name) is not None]
-        folders += () if self._graph_reports is None else self._graph_reports.folders
-        folders += () if arguments.get("dump") is None else [arguments["dump"].folder]
-        files = [*self._sandbox_files, *(() if self._measured is None else [self._measured.path])]
         if isinstance(scenario, str | os.PathLike):
-            folders.append(os.path.dirname(os.path.abspath(scenario)))
-            files.append(scenario)
-        else:
-            folders.append(getattr(scenario, "base_dir", "."))
-            files += filter(None, [getattr(scenario, "path", None)])  # of a model, which may be a link
-        return confined(folders, files)
+            return confined([os.path.dirname(os.path.abspath(scenario))], [*self._sandbox_files, scenario])
+        files = [*self._sandbox_files, *filter(None, [getattr(scenario, "path", None)])]  # a model may be a link
+        return confined([getattr(scenario, "base_dir", ".")], files)
+
+    def _chosen(self, arguments: Mapping[str, Any]) -> Iterator[StrPath | None]:
+        """Yield the folders and files for results that the caller named to the Runner or in arguments of a method."""
+        yield from (arguments.get(name) for name in ("output_dir", "capture_dir"))
+        yield from () if self._graph_reports is None else self._graph_reports.folders
+        yield None if arguments.get("dump") is None else arguments["dump"].folder
+        yield None if self._measured is None else self._measured.path
 
     @one_at_a_time
     def _execute(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from scenario_runner.checks.hazards import Barriers, Covered, Step, Use, Work, find_hazards
 from scenario_runner.errors import FileError, LimitError, ScenarioRunnerError, error_class, exit_code_of
 from scenario_runner.errors.diagnostic import Diagnostic, Severity, warnings_as_errors
-from scenario_runner.files.sandbox import confined
+from scenario_runner.files.sandbox import allowing, confined
 from scenario_runner.plan.accesses import Accesses, ResourceAccess
 from scenario_runner.plan.destinations import at_pointer
 from scenario_runner.plan.plan import AnyBarrier, Operation, Plan, ResourcePlan
@@ -91,10 +91,8 @@ def validate_file(
         return Validation(file, error.problems, 0, 0, error.exit_code)
     with ExitStack() as stack:
         if options.sandbox:
-            folders = [os.path.dirname(os.path.abspath(file))]
-            if options.output_dir is not None:
-                folders.append(options.output_dir)
-            stack.enter_context(confined(folders, [file]))
+            stack.enter_context(confined([os.path.dirname(os.path.abspath(file))], [file]))
+            stack.enter_context(allowing(options.output_dir))
         findings = _findings(scenario, options)
     unique: dict[tuple[object, ...], Diagnostic] = {}
     for finding in findings:

@@ -1,9 +1,4 @@
-"""Files and streams that are read, and the sandbox that says which files may be touched.
-
-Every file that a scenario names is opened by `SourceFile` or `OutputFile` (or, for shader sources, by what also asks
-the sandbox). They check the path before they open it and the file afterwards, so that a link that is exchanged in
-between is noticed as well. Every way in which reading can fail is a `FileError` that begins with the path.
-"""
+"""Files and streams that are read. Each way in which reading can fail is a `FileError` that begins with the path."""
 
 from __future__ import annotations
 
@@ -15,13 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from scenario_runner.errors import (
-    FileError,
-    file_error,
-    read_error,
-)
+from scenario_runner.errors import FileError, file_error, read_error
 from scenario_runner.errors.text import reason_of
-from scenario_runner.files.sandbox import check_opened, check_path
+from scenario_runner.files.sandbox import open_file
 
 # Files that are models by their extension, also those of frameworks, which have to be lowered first.
 MODEL_EXTENSIONS = (".vgf", ".pte", ".tosa", ".tflite", ".pt", ".pth", ".pt2")
@@ -48,7 +39,6 @@ _CHUNK_SIZE_BYTES = 64 << 20  # one system call of this size still lets Ctrl-C t
 _CLOCK_STEP_NS = 20_000_000  # file systems take times from a clock that moves in steps of up to 10 ms
 # Bytes that go through memory of our own at once, where mapped memory is out of the system's reach.
 GUARDED_CHUNK_SIZE_BYTES = 1 << 20
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Identity(NamedTuple):
@@ -113,14 +103,12 @@ class SourceFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self.descriptor = -1
-        check_path(self.path)
         try:
-            self.descriptor = os.open(self.path, _OPEN_FLAGS)
+            self.descriptor = open_file(self.path)
             status = os.fstat(self.descriptor)
             if not stat.S_ISREG(status.st_mode):
                 kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, a device or a socket"
                 raise file_error(self.path, f"is {kind}, expected a file")
-            check_opened(self.path, self.descriptor)
         except BaseException as error:
             self.close()
             if not isinstance(error, OSError | ValueError):
@@ -252,10 +240,10 @@ def _is_descriptor(path: str) -> bool:
 def read_file(path: str, most_bytes: int = MAX_BYTES) -> bytes:
     """All of a file, a pipe or a device.
 
-    Raises OSError, also for more than ``most_bytes`` and for a named pipe that no process opens for writing, and
-    ValueError for a path with a NUL character.
+    Raises OSError, also for more than ``most_bytes`` and for a named pipe that no process opens for writing,
+    ValueError for a path with a NUL character, and SandboxError.
     """
-    descriptor = os.open(path, _OPEN_FLAGS)  # which does not wait for the other end of a pipe
+    descriptor = open_file(path)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or not status.st_size:  # those of /proc have no size

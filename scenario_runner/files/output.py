@@ -98,7 +98,7 @@ class OutputFile:
                 self._make_folders(folder)
                 temporary.remove_stale(folder)
                 self._temporary, self._descriptor = temporary.create_file(folder)
-                check_opened(self._temporary, self._descriptor)
+                check_opened(self._temporary, self._descriptor, self.target)
             self._reserve(size_bytes)
         except BaseException:
             self.discard()
@@ -271,9 +271,12 @@ def _publish(files: list[OutputFile]) -> None:
     begun: list[tuple[OutputFile, str | None]] = []
     temporary.note(marker)
     try:
-        with _reported(marker), open(marker, "wb") as text:
-            names = "".join(f"{file.target}\n" for file in files)
-            text.write(b"These files are being replaced together:\n" + os.fsencode(names))
+        with _reported(marker):
+            with suppress(FileNotFoundError):
+                os.unlink(marker)  # of a killed process, or a link that somebody planted
+            with open(marker, "xb") as text:
+                names = "".join(f"{file.target}\n" for file in files)
+                text.write(b"These files are being replaced together:\n" + os.fsencode(names))
         for file in files:
             begun.append((file, _second_name(file.target)))
             file.rename()

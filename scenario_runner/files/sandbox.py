@@ -1,44 +1,88 @@
-"""The border of the sandbox: which files a scenario may name."""
+"""The sandbox: the border around the files that a scenario, a check file, a list or a shader may name.
+
+`open_file` opens every such name. It checks the path before the file is opened and the descriptor afterwards, so that
+it notices a link that is exchanged in between. Names that the caller gives are free, with one exception: a link that
+the author of a scenario may have planted never leads out of the scenario's folder.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from scenario_runner.errors import FileError, MissingFileError, SandboxError, file_error
+from scenario_runner.errors import FileError, MissingFileError, SandboxError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import reason_of
 
-_allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
-
-_HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
+StrPath = str | os.PathLike[str]
 
 CODE = "SR-SANDBOX-001"
+_HELP = "move it into the scenario's folder, or run without --sandbox if you trust whoever wrote the scenario"
+_HELP_LINK = "remove the link, or run without --sandbox if you trust whoever wrote the scenario"
+READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_MOST_LINKS = 40  # of one path; the system allows no more
 
 
 class _Allowed(NamedTuple):
-    """Real paths: ``folders`` with all that is below them, and single ``files``."""
+    """Real paths. Files must lie in ``folders`` (None: anywhere) or be one of ``files``.
 
-    folders: tuple[str, ...]
+    No link in ``homes`` may lead out of them, except a link to one of ``files``.
+    """
+
+    folders: tuple[str, ...] | None
     files: frozenset[str]
+    homes: tuple[str, ...]
+
+
+_allowed: ContextVar[_Allowed | None] = ContextVar("allowed", default=None)
 
 
 @contextmanager
-def confined(folders: Iterable[str | os.PathLike[str]], files: Iterable[str | os.PathLike[str]] = ()) -> Iterator[None]:
-    """As long as the block runs, files outside of ``folders`` are refused, but for ``files``.
+def confined(
+    folders: Iterable[StrPath] | None, files: Iterable[StrPath] = (), homes: Iterable[StrPath] = ()
+) -> Iterator[None]:
+    """Refuse files outside of ``folders`` while the block runs, except ``files``; None as ``folders``: only links.
 
-    It holds for this thread and for what runs in copies of its context.
+    No link in ``folders`` or ``homes`` may lead out of them. The sandbox holds for this thread and for copies of its
+    context.
     """
-    real = tuple(os.path.join(os.path.realpath(os.fspath(folder)), "") for folder in folders)
-    token = _allowed.set(_Allowed(real, frozenset(os.path.realpath(file) for file in files)))
+    outer = _allowed.get() or _Allowed(None, frozenset(), ())
+    own = _real_folders(folders or ())
+    allowed = _Allowed(
+        None if folders is None else own,
+        outer.files.union(map(os.path.realpath, files)),
+        tuple(dict.fromkeys((*outer.homes, *own, *_real_folders(homes)))),
+    )
+    with _set(allowed):
+        yield
+
+
+@contextmanager
+def allowing(*chosen: StrPath | None) -> Iterator[None]:
+    """Allow folders and files that the caller named while the block runs, as far as no link in a home leads there."""
+    allowed = _allowed.get()
+    if allowed is not None and allowed.folders is not None:
+        more = _real_folders(path for path in chosen if path is not None)
+        allowed = allowed._replace(folders=allowed.folders + more)
+    with _set(allowed):
+        yield
+
+
+@contextmanager
+def _set(allowed: _Allowed | None) -> Iterator[None]:
+    token = _allowed.set(allowed)
     try:
         yield
     finally:
         _allowed.reset(token)
+
+
+def around(path: str) -> AbstractContextManager[None]:
+    """Confine the names in a file to the folder of the file, where there is a sandbox."""
+    return confined([os.path.dirname(os.path.abspath(path))]) if is_confined() else nullcontext()
 
 
 def is_confined() -> bool:
@@ -53,24 +97,43 @@ def check_path(path: str) -> None:
         return
     try:
         real = os.path.realpath(path)
+        if real in allowed.files:
+            return
+        link = _link_out(path, allowed.homes)
     except (OSError, ValueError):
         return  # a path that no file can have: opening it reports that
-    if real not in allowed.files and not real.startswith(allowed.folders):
-        where = "" if real == path else f" ({real!r})"
+    where = "" if real == path else f" ({real!r})"
+    if allowed.folders is not None and not f"{real}{os.sep}".startswith(allowed.folders):
         message = f"leads out of the scenario's folder{where}, which the sandbox forbids"
         raise SandboxError(Diagnostic(CODE, "error", None, message, _HELP, path=path))
+    if link is not None:
+        message = f"leads out of the scenario's folder by the link {link!r}{where}, which the sandbox forbids"
+        raise SandboxError(Diagnostic(CODE, "error", None, message, _HELP_LINK, path=path))
 
 
-def check_opened(path: str, descriptor: int) -> None:
-    """Refuse a file that was opened by ``path`` and is not what the path, checked again, leads to, in a sandbox.
-
-    Raises SandboxError.
-    """
-    if not is_confined():
-        return
-    check_path(path)
+def allows(path: str) -> bool:
+    """Return whether the sandbox lets a path be opened."""
     try:
-        same = os.path.samestat(os.stat(os.path.realpath(path)), os.fstat(descriptor))
+        check_path(path)
+    except SandboxError:
+        return False
+    return True
+
+
+def check_opened(path: str, descriptor: int, target: str | None = None) -> None:
+    """Refuse an opened file if its path, checked again, leads to another file now. Raises SandboxError.
+
+    A temporary file is checked by the name of its ``target`` in the same folder.
+    """
+    allowed = _allowed.get()
+    if allowed is None:
+        return
+    check_path(target or path)
+    real = os.path.realpath(path)
+    if real in allowed.files:
+        return
+    try:
+        same = os.path.samestat(os.stat(real), os.fstat(descriptor))
     except OSError:
         same = False
     if not same:
@@ -78,8 +141,51 @@ def check_opened(path: str, descriptor: int) -> None:
         raise SandboxError(Diagnostic(CODE, "error", None, message, path=path))
 
 
+def open_file(path: str, flags: int = READ_FLAGS, mode: int = 0o666) -> int:
+    """Open a file and return its descriptor; opening a pipe does not wait. Raises SandboxError, OSError, ValueError."""
+    check_path(path)
+    descriptor = os.open(path, flags, mode)
+    try:
+        check_opened(path, descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _real_folders(folders: Iterable[StrPath]) -> tuple[str, ...]:
+    return tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
+
+
+def _link_out(path: str, homes: tuple[str, ...]) -> str | None:
+    """Find the link in ``homes`` that leads out of them on the way of a path. Raises OSError and ValueError."""
+    if not homes:
+        return None
+    here, count = os.path.abspath(os.sep), 0
+    left = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
+    while left:
+        name = left.pop()
+        if name in ("", os.curdir, os.pardir):
+            here = os.path.dirname(here) if name == os.pardir else here
+            continue
+        there = os.path.join(here, name)
+        if not os.path.islink(there):
+            here = there
+            continue
+        if os.path.join(here, "").startswith(homes) and not f"{os.path.realpath(there)}{os.sep}".startswith(homes):
+            return there
+        count += 1
+        if count > _MOST_LINKS:
+            return None  # opening the path reports that
+        target = os.readlink(there)
+        here = os.path.abspath(os.sep) if os.path.isabs(target) else here
+        left += target.split(os.sep)[::-1]
+    return None
+
+
 def check_existing_folder(path: str) -> None:
-    """Raise MissingFileError or FileError for what is not a folder that files can be written to."""
+    """Raise MissingFileError, FileError or SandboxError for what is not a folder that files can be written to."""
+    check_path(path)
     if not os.path.exists(path):
         raise MissingFileError(f"{path}: no such folder", help="make the folder first")
     if not os.path.isdir(path):
@@ -90,13 +196,14 @@ def check_existing_folder(path: str) -> None:
 
 
 def check_folder_to_write(path: str) -> None:
-    """Raise FileError for a folder that no file can be written to, or where it is missing, that cannot be made."""
+    """Raise FileError or SandboxError for a folder that cannot be written to or, where it is missing, be made."""
+    check_path(path)
     existing = os.path.realpath(path)
     while not os.path.lexists(existing):
         existing = os.path.dirname(existing)
     reason = _why_not_writable(existing)
     if reason is not None:
-        raise file_error(path, f"cannot be written to: {reason}", code="SR-FILE-015")
+        raise FileError(Diagnostic("SR-FILE-015", "error", None, f"cannot be written to: {reason}", path=path))
 
 
 def _why_not_writable(folder: str) -> str | None:
@@ -104,5 +211,4 @@ def _why_not_writable(folder: str) -> str | None:
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
-    code = errno.EROFS if read_only else errno.EACCES
-    return reason_of(OSError(code, os.strerror(code)))
+    return os.strerror(errno.EROFS if read_only else errno.EACCES).lower()

@@ -12,6 +12,7 @@ from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_match, counted, listed
 from scenario_runner.files.npy import composed
+from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.plan.resources import with_inputs
@@ -279,7 +280,7 @@ class Prepared:
         timings: Timings | None,
     ) -> Result:
         plan = self._plan
-        with progress.measuring(timings.clock if timings else None):
+        with progress.measuring(timings.clock if timings else None), allowing(capture_dir):
             changed = with_inputs(plan, self._scenario, inputs)
             plan = changed or self._plan_again(inputs)
             if changed is not None and self._ran:

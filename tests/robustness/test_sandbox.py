@@ -12,6 +12,7 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import SandboxError, ScenarioRunnerError
 from scenario_runner.files.input import SourceFile
+from scenario_runner.files.output import marker_path
 from scenario_runner.files.sandbox import CODE, confined
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.validation import Options, validate_file
@@ -336,3 +337,108 @@ def test_the_command_line(case: Scene, program: Program) -> None:
     assert f"[{CODE}]" in ended.err
     assert program(path).code == 0
     assert program("validate", path).code == 0
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+@pytest.mark.parametrize("language", ["GLSL", "HLSL"])
+def test_messages_quote_files_of_the_shader_alone(case: Scene, language: str, sandbox: bool) -> None:
+    """A #line directive names a file that is not the shader's: its lines are quoted by no message."""
+    secret = outside(case, "secret.txt", "the secret word\n" * 9)
+    extension = "#extension GL_GOOGLE_cpp_style_line_directive : enable"
+    start = "RWStructuredBuffer<int> c;" if language == "HLSL" else f"#version 450\n{extension}"
+    case.file("s.txt", f'{start}\n#line 3 "{secret}"\nwrong;\n#line 1 "{case.folder}/own.txt"\nwrong;\n')
+    case.file("own.txt", "not included\n")
+    case.resource("shader", uid="s", type=language, src="s.txt").buffer("c", size=4).dispatch("s", ["c"])
+    with Runner(sandbox=sandbox) as runner, pytest.raises(ScenarioRunnerError) as caught:
+        runner.run_to_files(case.write())
+    assert caught.value.exit_code == 5
+    assert "secret word" not in str(caught.value)
+    assert "not included" not in str(caught.value)
+
+
+def test_messages_quote_included_files(case: Scene, safe: Runner) -> None:
+    """The line of an included file that is wrong is shown, as it was when it was compiled."""
+    case.file("a.glsl", "int right;\nint wrong = mistaken;\n")
+    stored(case, STORE.replace("\n", '\n#include "a.glsl"\n', 1))
+    with pytest.raises(ScenarioRunnerError, match=r"2 \| int wrong = mistaken;"):
+        safe.run_to_files(case.write())
+
+
+HAS_INCLUDE = [
+    '#if __has_include("FILE")',
+    '#if __has_\\\ninclude("FILE")',
+    '#define ASKS __has_include\n#if ASKS("FILE")',
+    '#define PASTE(a, b) a##b\n#if PASTE(__has_, include)("FILE")',
+]
+
+
+@pytest.mark.parametrize("line", HAS_INCLUDE)
+def test_shaders_cannot_ask_for_files(case: Scene, safe: Runner, line: str) -> None:
+    """__has_include is refused by name, and an operator that is pasted together finds nothing."""
+    file = outside(case, "a.h", "")
+    text = "\n#error found it\n#endif\nRWStructuredBuffer<int> c;\n[numthreads(1, 1, 1)] void main() { c[0] = 7; }\n"
+    outcomes = []
+    for name in (file, file.with_name("absent.h")):
+        case.file("s.hlsl", line.replace("FILE", str(name)) + text)
+        case.resources.clear()
+        case.commands.clear()
+        case.resource("shader", uid="s", type="HLSL", src="s.hlsl").buffer("c", size=4).dispatch("s", ["c"])
+        try:
+            safe.run_to_files(case.write())
+            outcomes.append("runs")
+        except ScenarioRunnerError as error:
+            outcomes.append(str(error).replace(str(name), "FILE"))
+    assert outcomes[0] == outcomes[1]
+    assert "found it" not in outcomes[0]
+    assert ("which the sandbox forbids" in outcomes[0]) == ("PASTE" not in line)
+
+
+def planted(scene: Scene, name: str) -> Path:
+    """A folder outside, to which a link in the scenario's folder leads."""
+    target = scene.folder.parent / "outside" / name
+    target.mkdir()
+    (scene.folder / name).symlink_to(target)
+    return target
+
+
+@pytest.mark.parametrize("option", ["--output", "--capture-dir", "--dump-all"])
+@pytest.mark.parametrize("below", ["", "/below"])
+def test_planted_links_in_place_of_folders_for_results(case: Scene, program: Program, option: str, below: str) -> None:
+    """A link in the scenario's folder does not lead results out of it, though the caller named it."""
+    target = planted(case, "results")
+    case.shader("s", STORE).buffer("c", size=4, dst="c.npy").dispatch("s", ["c"])
+    case.command("mark_boundary", resources=["c"])
+    path = case.write()
+    ended = program(path, "--sandbox", option, case.folder / f"results{below}")
+    assert ended.code == 14, ended
+    assert "by the link" in ended.err
+    assert not list(target.iterdir())
+    link = case.folder.parent / "mine"
+    link.symlink_to(target)
+    assert program(path, "--sandbox", option, f"{link}{below}").code == 0
+    assert list(target.rglob("c.npy"))
+
+
+def test_a_planted_link_in_place_of_the_marker_of_outputs(case: Scene, safe: Runner) -> None:
+    """The file that marks outputs as incomplete replaces a link; it is not written through the link."""
+    case.shader("s", STORE).buffer("c", size=4, dst="c.npy").buffer("d", size=4, dst="d.npy").dispatch("s", ["c"])
+    marker = marker_path([str(case.folder / name) for name in ("c.npy", "d.npy")])
+    assert marker is not None
+    secret = outside(case, "secret.txt", "mine")
+    os.symlink(secret, marker)
+    safe.run_to_files(case.write())
+    assert secret.read_text() == "mine"
+    assert not os.path.lexists(marker)
+
+
+def test_the_caller_chooses_any_folder(case: Scene, tmp_path: Path) -> None:
+    """The sandbox confines names in files; folders in arguments of `Runner.run` and `Prepared.run` are free."""
+    case.shader("s", STORE).buffer("c", size=4, dst="c.npy").dispatch("s", ["c"])
+    case.command("mark_boundary", resources=["c"])
+    path = case.write()
+    with Runner(sandbox=True) as runner:
+        runner.run(path, output_dir=tmp_path / "out", capture_dir=tmp_path / "frames")
+        runner.prepare(path).run(capture_dir=tmp_path / "more")
+    assert (tmp_path / "out" / "c.npy").is_file()
+    for folder in ("frames", "more"):
+        assert list((tmp_path / folder).rglob("c.npy"))
