@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from scenario_runner.errors import FileError, MissingFileError, SandboxError
+from scenario_runner.errors import FileError, MissingFileError, SandboxError, file_error
 from scenario_runner.errors.diagnostic import Diagnostic
 
 StrPath = str | os.PathLike[str]
@@ -203,7 +203,7 @@ def check_folder_to_write(path: str) -> None:
         existing = os.path.dirname(existing)
     reason = _why_not_writable(existing)
     if reason is not None:
-        raise FileError(Diagnostic("SR-FILE-015", "error", None, f"cannot be written to: {reason}", path=path))
+        raise file_error(path, f"cannot be written to: {reason}", code="SR-FILE-015")
 
 
 def _why_not_writable(folder: str) -> str | None:
