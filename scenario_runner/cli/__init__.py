@@ -29,7 +29,7 @@ COMMANDS = {
     "validate": "check scenarios without a GPU",
     "test": "run many scenarios with expectations, isolated from each other",
     "report": "show, merge and compare the results of suites",
-    "bench": "run scenarios many times and show what they take, or compare two measurements",
+    "bench": "measure scenarios over many runs, or compare measurements",
     "pack": "write scenarios and all that they read into one folder, as plain files",
     "reduce": "write the smallest scenario that still fails as another one does, for a bug report",
     "explain": "explain the code of a finding and how to fix it",

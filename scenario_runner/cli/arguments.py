@@ -131,7 +131,7 @@ def _is_pair(words: tuple[str, ...]) -> bool:
 
 # A path is not empty, as that of an unset variable in a script. The paths of a list are checked where they are opened.
 _FILE: Final = _checked(str, bool, "the path of a file")
-_PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
+_PATHS: Final = {"FILE": _FILE, "PATH": _FILE, "MEASUREMENT": _FILE, "DIR": _checked(str, bool, "the path of a folder")}
 _TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
     "NAME=FILE": _checked(lambda text: tuple(text.split("=", 1)), _is_pair, "NAME=FILE"),
     "NAME=VALUE": _checked(_parameter, bool, "NAME=VALUE, such as n=4"),

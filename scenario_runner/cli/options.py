@@ -228,7 +228,8 @@ def _report(parser: Parser) -> None:
 
 def _bench(parser: Parser) -> None:
     """Run scenarios many times; show what each dispatch and each phase takes. No result is written."""
-    parser.usage = "scenario-runner bench FILE… [options]\n       scenario-runner bench --compare A.json B.json"
+    forms = ("FILE… [options]", "A B --interleave", "FILE… --against MEASUREMENT", "--compare A.json B.json")
+    parser.usage = "\n       ".join(f"scenario-runner bench {form}" for form in forms)
     add(parser, "files FILE", "scenario files (JSON)", nargs="*")
     shared.add_parameters_option(parser)
     add(parser, "--warmup W", f"runs before the measured ones (default {WARMUP})", type=_NUMBER, default=WARMUP)
@@ -237,12 +238,19 @@ def _bench(parser: Parser) -> None:
     add(until, "--time S", "measure each scenario for S seconds instead")
     add(parser, "--json FILE", "write every sample to FILE")
     add(parser, "--json-format", "of --json (default: samples)", choices=("samples", "bencher", "github"))
-    add(parser, "--compare", "show what changed from A to B", nargs=2, metavar=("A.json", "B.json"))
-    add(parser, "--threshold PERCENT", f"with --compare: ignore smaller changes (default {THRESHOLD_PERCENT:g})")
-    shared.add_device_options(parser)
-    shared.add_compiler_options(parser)
-    shared.add_checking_options(parser)
-    shared.add_debugging_options(parser)
+    add(parser, "--processes N", "measure in N processes (default 1, or 20 of each side that is compared)", type=_COUNT)
+    group = parser.add_argument_group("what changed")
+    add(group, "--interleave", "measure two scenarios in turns, and show what changes from the first to the second")
+    against = "measure in turns with the scenarios and options of a file of --json, and show what has changed"
+    add(group, "--against MEASUREMENT", against)
+    add(group, "--compare", "show what changed between two files of --json", nargs=2, metavar=("A.json", "B.json"))
+    add(group, "--threshold PERCENT", f"ignore smaller changes (default {THRESHOLD_PERCENT:g})")
+    group = parser.add_argument_group("device and checking")
+    shared.add_device_options(group)
+    shared.add_compiler_options(group)
+    shared.add_checking_options(group)
+    shared.add_debugging_options(group)
+    parser.set_defaults(measured_actions=group._group_actions)
     parser.set_defaults(disable_extension=(), enable_robustness_features=False, printf=False, printf_size=None)
 
 

@@ -135,7 +135,7 @@ def test_many_dispatches(program: Program, adding: Scene) -> None:
 
 
 def samples(scale: float = 1.0, name: str = "scenario.json", **rows: float) -> dict[str, Any]:
-    """A file of samples around 1 ms, each row times ``scale`` or its own factor."""
+    """A file of 30 processes around 1 ms, each row times ``scale`` or its own factor."""
     generator = numpy.random.default_rng(3)
     described = [
         {
@@ -147,7 +147,7 @@ def samples(scale: float = 1.0, name: str = "scenario.json", **rows: float) -> d
         for at, each in enumerate(("add", "twice", "blur"))
     ]
     scenario = {"scenario": name, "device": "d", "timestamp_period_ns": 1.0, "runs": 30, "once": {}, "rows": described}
-    return {"schema": 1, "unit": "nanoseconds", "scenarios": [scenario]}
+    return {"schema": 1, "unit": "nanoseconds", "scenarios": [{**scenario, "processes": [1] * 30}]}
 
 
 def compared(program: Program, folder: Path, before: Any, after: Any, *options: str) -> tuple[int, str, str]:
@@ -160,13 +160,14 @@ def test_a_slower_dispatch_is_found(program: Program, tmp_path: Path) -> None:
     """A dispatch that takes a tenth longer is named, the others are not, and the exit code is 1."""
     code, out, err = compared(program, tmp_path, samples(), samples(twice=1.1))
     assert (code, err) == (1, "")
-    assert re.search(rf"^  device: 1 twice\s+{TIME}\s+{TIME}\s+\+10\.0 %\s+{TIME}\s+slower$", out, re.M)
+    assert re.search(rf"^  device: 1 twice\s+{TIME}\s+{TIME}\s+\+10\.0 %\s+0\.\d\d %\s+slower$", out, re.M)
     assert "add" not in out
-    assert out.endswith("  1 slower, 0 faster, 2 unchanged\n")
+    assert out.splitlines()[-2] == "  1 slower, 0 faster, 2 unchanged"
+    assert out.endswith("compare in turns, with --interleave or --against\n")
 
 
 def test_faster_and_equal_runs(program: Program, tmp_path: Path) -> None:
-    """What is faster or within noise gives the exit code 0."""
+    """A faster row and equal rows give the exit code 0."""
     code, out, _ = compared(program, tmp_path, samples(), samples(blur=0.8))
     assert code == 0
     assert re.search(r"^  device: 2 blur .* -20\.0 % .* faster$", out, re.M)
@@ -176,14 +177,39 @@ def test_faster_and_equal_runs(program: Program, tmp_path: Path) -> None:
     assert code == 0
 
 
-def test_few_samples_say_nothing(program: Program, tmp_path: Path) -> None:
-    """With fewer than five samples nothing is called a change."""
+def test_processes_differ_by_chance(program: Program, tmp_path: Path) -> None:
+    """Many equal samples of a process are no proof: processes differ by more than their samples do."""
+    generator = numpy.random.default_rng(5)
+    files = [samples(), samples(twice=1.05)]
+    for file in files:
+        (scenario,) = file["scenarios"]
+        scenario |= {"runs": 200, "processes": [20] * 10}
+        for row in scenario["rows"]:
+            middles = numpy.repeat(row["samples"][:10] * generator.normal(1, 0.1, 10), 20)
+            row["samples"] = (middles * generator.normal(1, 0.001, 200)).tolist()
+    code, out, _ = compared(program, tmp_path, *files)
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "scenario.json: 200 runs in 10 processes before, 200 runs in 10 processes after",
+            "  0 slower, 0 faster, 3 unchanged",
+        ],
+    )
+
+
+@pytest.mark.parametrize("processes", [None, [30], [3] * 9])
+def test_few_processes_say_nothing(program: Program, tmp_path: Path, processes: list[int] | None) -> None:
+    """Fewer than ten processes for three rows, and files of earlier versions, which name none, show no change."""
     after = samples(3.0)
-    for row in after["scenarios"][0]["rows"]:
-        row["samples"] = row["samples"][:4]
+    (scenario,) = after["scenarios"]
+    del scenario["processes"]
+    if processes is not None:
+        scenario["processes"] = processes
+    for row in scenario["rows"]:
+        row["samples"] = row["samples"][: sum(processes or [30])]
     code, out, _ = compared(program, tmp_path, samples(), after)
     assert code == 0
-    assert out.endswith("  0 slower, 0 faster, 0 unchanged, 3 with fewer than 5 samples\n")
+    assert out.endswith("  0 slower, 0 faster, 0 unchanged, 3 with fewer than 10 processes\n")
 
 
 def test_scenarios_in_one_file_alone(program: Program, tmp_path: Path) -> None:
@@ -192,9 +218,99 @@ def test_scenarios_in_one_file_alone(program: Program, tmp_path: Path) -> None:
     before["scenarios"] += samples(name="gone.json")["scenarios"]
     code, out, _ = compared(program, tmp_path, before, after)
     assert code == 0
-    assert "gone.json: only in one of the files" in out
+    assert "gone.json: only on one side" in out
     code, out, _ = compared(program, tmp_path, samples(), samples(name="other.json"))
-    assert (code, out.splitlines()[0]) == (0, "other.json: 30 runs before, 30 after")
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "other.json: 30 runs in 30 processes before, 30 runs in 30 processes after",
+    )
+
+
+def test_two_scenarios_in_turns(program: Program, adding: Scene) -> None:
+    """--interleave measures each of two scenarios in processes of its own, and the file has both."""
+    adding.dispatch("blur", ["x"]).shader("blur", ADD).write("other.json")
+    options = ("--interleave", "--processes", "2", "--repeat", "3", "--warmup", "0", "--json", "b.json")
+    ended = program("bench", "scenario.json", "other.json", *options)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[0] == "other.json: 6 runs in 2 processes before, 6 runs in 2 processes after"
+    assert ended.out.endswith(" with fewer than 12 processes, 1 on one side alone\n")
+    found = content(adding.folder / "b.json")["scenarios"]
+    assert [(each["scenario"], each["runs"], each["processes"]) for each in found] == [
+        ("scenario.json", 6, [3, 3]),
+        ("other.json", 6, [3, 3]),
+    ]
+    assert {len(row["samples"]) for each in found for row in each["rows"]} == {6}
+    assert adding.leftovers() == []
+    ended = program("bench", "scenario.json", "missing.json", *options)
+    assert (ended.code, ended.err.count("error: "), ended.out) == (4, 1, "")
+    ended = program("bench", "scenario.json", "other.json", *options[:-1], "x.npy")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--json: x.npy is a file of the scenario scenario.json" in ended.err
+
+
+@pytest.fixture
+def looping(scene: Scene) -> Scene:
+    """100 loops of ${n} rounds."""
+    loop = "for (uint i = 0u; i < N; i++) a[gl_WorkGroupID.x] = a[gl_WorkGroupID.x] * 5u + i;"
+    text = glsl(loop, "layout(binding = 0) buffer B { uint a[]; };\n")
+    scene.shader("loop", text, build_options="-DN=${n}u").buffer("x", numpy.ones(100, numpy.uint32))
+    scene.dispatch("loop", ["x"], [100]).write()
+    return scene
+
+
+FEW = ("--warmup", "1", "--repeat", "1")
+
+
+def test_against_an_earlier_measurement(program: Program, looping: Scene) -> None:
+    """--against measures the side of an earlier file again. It refuses one whose files have changed."""
+    ended = program("bench", "scenario.json", "--set", "n=1", "--json", "a.json", "--processes", "2", *FEW)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("scenario.json: 2 runs in 2 processes on ")
+    again = ("--against", "a.json", "--json", "b.json", "--processes", "3", *FEW)
+    ended = program("bench", "scenario.json", "--set", "n=2", *again)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("scenario.json: 3 runs in 3 processes before, 3 runs in 3 processes after\n")
+    earlier, found = (content(looping.folder / name) for name in ("a.json", "b.json"))
+    assert [earlier["side"]["options"], found["side"]["options"]] == [["--set=n=1"], ["--set=n=2"]]
+    assert [(each["runs"], each["processes"]) for each in found["scenarios"]] == [(3, [1, 1, 1])]
+    looping.file("loop.comp", "changed")
+    ended = program("bench", "scenario.json", "--set", "n=1", *again)
+    assert (ended.code, ended.out) == (4, "")
+    assert re.match(r"error: a\.json: .*loop\.comp has changed since it was measured\n  help: ", ended.err)
+
+
+@pytest.mark.heavy
+def test_more_work_is_found(program: Program, looping: Scene) -> None:
+    """A dispatch with 20,000 times the work is slower than that of an earlier file."""
+    assert program("bench", "scenario.json", "--set", "n=1", "--json", "a.json", *FEW).code == 0
+    ended = program("bench", "scenario.json", "--set", "n=20000", "--against", "a.json", "--processes", "13", *FEW)
+    assert (ended.code, ended.err) == (1, "")
+    for row in ("device: 0 loop", "device: all dispatches", "host: whole run", "processor: whole run"):
+        assert re.search(rf"^  {row} .* slower$", ended.out, re.M), (row, ended.out)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a.json", "--interleave"],
+        ["a.json", "b.json", "--interleave", "--against", "c.json"],
+        ["--compare", "a.json", "b.json", "--interleave"],
+        ["a.json", "--threshold", "3"],
+        ["--against", "a.json"],
+    ],
+)
+def test_options_that_do_not_belong_together(program: Program, words: list[str]) -> None:
+    """Contradictions end before anything is measured."""
+    ended = program("bench", *words)
+    assert (ended.code, ended.out, ended.err.count("error: ")) == (2, "", 1)
+
+
+def test_a_file_that_cannot_be_measured_again(program: Program, adding: Scene) -> None:
+    """A file of an earlier version does not say how it was measured."""
+    (adding.folder / "a.json").write_text(json.dumps(samples()))
+    ended = program("bench", "scenario.json", "--against", "a.json")
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err.startswith("error: a.json: does not say how it was measured\n  help: ")
 
 
 @pytest.mark.parametrize(

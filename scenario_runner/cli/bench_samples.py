@@ -1,0 +1,241 @@
+"""The samples of ``bench``, their summaries, and the files of ``--json``.
+
+Times are skewed and have outliers, so summaries are built on medians: the median absolute deviation (MAD) measures the
+spread, and 1.4826 times it estimates the standard deviation.
+"""
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from statistics import median, quantiles
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import Field, FiniteFloat, PositiveInt, TypeAdapter
+
+from scenario_runner.errors import FileError, UsageError
+from scenario_runner.errors.text import one_line, reason_of
+from scenario_runner.files.input import read_file
+from scenario_runner.files.output import OutputFile
+from scenario_runner.plan.plan import Plan
+from scenario_runner.processes.progress import PHASES
+from scenario_runner.run.timings import Timings
+
+SCHEMA: Final = 1
+"""Version of the JSON; a key that changes its meaning raises it."""
+_MAD_TO_SIGMA: Final = 1.4826
+
+
+class Summary(NamedTuple):
+    """Of samples in nanoseconds; ``mad`` is their median absolute deviation from the median."""
+
+    min: float
+    median: float
+    p95: float
+    mad: float
+
+
+def summary(samples: Sequence[float]) -> Summary:
+    """Summarize at least one sample."""
+    middle = median(samples)
+    p95 = quantiles(samples, n=20, method="inclusive")[-1] if len(samples) > 1 else middle
+    return Summary(min(samples), middle, p95, median(abs(time_ns - middle) for time_ns in samples))
+
+
+@dataclass
+class Row:
+    """Samples of one dispatch or phase in nanoseconds; ``kind`` is "device", "host" or "processor".
+
+    ``command`` is the index of the scenario's command, None for a phase.
+    """
+
+    kind: str
+    name: str
+    command: int | None
+    samples: Annotated[list[FiniteFloat], Field(min_length=1)]
+
+    @property
+    def title(self) -> str:
+        return one_line(self.name if self.command is None else f"{self.command} {self.name}")
+
+
+def duration(nanoseconds: float) -> str:
+    """Return a time with a unit that leaves one to three digits before the point."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(nanoseconds) >= size:
+            return f"{nanoseconds / size:.3f} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def digest(path: str) -> str | None:
+    """Return the SHA-256 of a file, None for a pipe or another file that cannot be read again."""
+    try:
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        pass
+    return None
+
+
+RowKey = tuple[str, str, int | None, int]
+
+
+@dataclass
+class ScenarioSamples:
+    """The samples of one scenario, with the keys of its JSON.
+
+    ``processes`` has the number of runs of each process, in the order of the samples. ``once`` has the nanoseconds of
+    the phases that only come once. ``files`` has the SHA-256 of each file that the scenario reads, None for one that it
+    writes. ``why_none``, which the JSON leaves out, says why there are no times of the device.
+    """
+
+    scenario: str
+    device: str = ""
+    timestamp_period_ns: float = 0.0
+    runs: int = 0
+    processes: list[PositiveInt] = field(default_factory=list)
+    once: dict[str, float] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    files: dict[str, str | None] = field(default_factory=dict)
+    why_none: Annotated[str | None, Field(exclude=True)] = None
+
+    def add(self, timings: Timings, processor_ns: float) -> None:
+        """Add one more run, which took ``processor_ns`` of all processors."""
+        self.device, self.timestamp_period_ns, self.why_none = timings.device, timings.period_ns, timings.why_none
+        times = [dispatch.time_ns for dispatch in timings.dispatches]
+        times += [sum(times)] if times else []
+        phases = {name: seconds * 1e9 for name, seconds in timings.phases.items()}
+        if not self.rows:
+            self.rows = [Row("device", dispatch.name, dispatch.command, []) for dispatch in timings.dispatches]
+            self.rows += [Row("device", "all dispatches", None, [])] if times else []
+            self.rows += [Row("host", name, None, []) for name in PHASES if name in phases]
+            self.rows += [Row("host", "whole run", None, []), Row("processor", "whole run", None, [])]
+        times += [phases.get(row.name, 0.0) for row in self.rows[len(times) : -2]]
+        for row, time_ns in zip(self.rows, [*times, sum(phases.values()), processor_ns], strict=True):
+            row.samples.append(time_ns)
+        self.runs += 1
+        self.processes = [self.runs]
+
+    def add_process(self, other: "ScenarioSamples") -> None:
+        """Add the runs of another process. Rows that one of the two lacks are dropped."""
+        if self.rows:
+            others = other.by_key()
+            rows = {key: row for key, row in self.by_key().items() if key in others}
+            for key, row in rows.items():
+                row.samples += others[key].samples
+            self.rows = list(rows.values())
+        else:
+            self.rows, self.once, self.files = other.rows, other.once, other.files
+        self.device, self.timestamp_period_ns, self.why_none = other.device, other.timestamp_period_ns, other.why_none
+        self.runs += other.runs
+        self.processes += other.processes
+
+    def note_files(self, plan: Plan) -> None:
+        """Note the SHA-256 of each file that the scenario reads, and the names of its outputs."""
+        self.files = {path: digest(path) for path in plan.reads}
+        self.files |= {output.destination: None for output in plan.outputs if output.destination is not None}
+
+    def by_key(self) -> dict[RowKey, Row]:
+        """The rows, each by a key that no other row of the scenario has."""
+        seen: Counter[tuple[str, str, int | None]] = Counter()
+        rows = {}
+        for row in self.rows:
+            key = (row.kind, row.name, row.command)
+            seen[key] += 1
+            rows[*key, seen[key]] = row
+        return rows
+
+    def medians(self, row: Row) -> list[float]:
+        """Return the median of each process; all samples are of one process where the file names none."""
+        ends = [*accumulate(self.processes, initial=0)]
+        if ends[-1] != len(row.samples):
+            ends = [0, len(row.samples)]
+        return [median(row.samples[start:end]) for start, end in pairwise(ends)]
+
+
+class Side(NamedTuple):
+    """A way to measure: the scenario files, relative to ``folder``, and options as words of a command line."""
+
+    folder: str
+    files: list[str]
+    options: list[str]
+
+
+class Measurement(NamedTuple):
+    """The content of a file of ``--json``. ``side`` says how to measure again; None where two sides were measured, and
+    in files of earlier versions."""
+
+    scenarios: list[ScenarioSamples]
+    side: Side | None = None
+
+
+_SCENARIOS: Final = TypeAdapter(list[ScenarioSamples])
+_SIDE: Final = TypeAdapter(Side)
+
+
+def read_measurement(path: str) -> Measurement:
+    """Read a file of ``--json``. Raises FileError."""
+    help = "expected a file of scenario-runner bench --json"
+    try:
+        content = json.loads(read_file(path))
+        if content["schema"] != SCHEMA:
+            raise FileError(f"{path}: has the schema {content['schema']!r}, expected {SCHEMA}", help=help)
+        side = _SIDE.validate_python(content["side"]) if "side" in content else None
+        return Measurement(_SCENARIOS.validate_python(content["scenarios"]), side)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {reason_of(error)}") from error
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise FileError(f"{path}: does not hold the samples of a benchmark", help=help) from error
+
+
+def refuse_own_file(path: str, samples: ScenarioSamples) -> None:
+    """Raise UsageError for a file of samples that the scenario reads or writes."""
+    if os.path.realpath(path) in map(os.path.realpath, samples.files):
+        raise UsageError(f"--json: {path} is a file of the scenario {samples.scenario}", help="choose another file")
+
+
+def write_measurement(path: str, form: str, measured: Measurement) -> None:
+    """Write a file of ``--json`` in one of `FORMATS`. Raises FileError."""
+    with OutputFile(path) as file:
+        file.write(json.dumps(FORMATS[form](measured)).encode() + b"\n")
+
+
+def _all_samples(measured: Measurement) -> object:
+    scenarios = _SCENARIOS.dump_python(measured.scenarios)
+    side = {} if measured.side is None else {"side": measured.side._asdict()}
+    return {"schema": SCHEMA, "unit": "nanoseconds", **side, "scenarios": scenarios}
+
+
+def _summaries(measured: Measurement) -> Iterator[tuple[str, Summary]]:
+    """Summarize all rows, by names that are the same in each measurement of the same scenarios."""
+    for samples in measured.scenarios:
+        for (*_, number), row in samples.by_key().items():
+            suffix = f" ({number})" if number > 1 else ""
+            yield f"{samples.scenario}: {row.kind}: {row.title}{suffix}", summary(row.samples)
+
+
+def _for_bencher(measured: Measurement) -> object:
+    """Return Bencher Metric Format; its measure "latency" is in nanoseconds."""
+    return {
+        name: {"latency": {"value": times.median, "lower_value": times.min, "upper_value": times.p95}}
+        for name, times in _summaries(measured)
+    }
+
+
+def _for_github(measured: Measurement) -> object:
+    """Return the form of github-action-benchmark's tool "customSmallerIsBetter"."""
+    return [
+        {"name": name, "unit": "ns", "value": times.median, "range": f"± {_MAD_TO_SIGMA * times.mad:.0f}"}
+        for name, times in _summaries(measured)
+    ]
+
+
+FORMATS: Final[dict[str, Callable[[Measurement], object]]] = {
+    "samples": _all_samples,
+    "bencher": _for_bencher,
+    "github": _for_github,
+}
