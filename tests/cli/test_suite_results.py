@@ -171,3 +171,22 @@ def test_a_report_that_cannot_be_written(tmp_path: Path, program: Program) -> No
     assert ended.code == 4
     assert re.search("^error: r/suite/wrong.json: is a folder", ended.err, re.M)
     assert "results: r\nreport: j.json\nreport: h.html\nsuite passed: 1 item\n" in ended.out
+
+
+def test_outputs_with_equal_differences(tmp_path: Path, program: Program) -> None:
+    """Each output that is wrong has its sentence, also where another one has the same."""
+    scene = Scene(tmp_path)
+    for uid in ("ab", "b", "c"):
+        scene.buffer(uid, numpy.arange(4, dtype="uint32"))
+    scene.write("scenario.json")
+    scene.file(
+        "check.json", json.dumps({"outputs": {uid: {"dtype": "uint32", "values": 3} for uid in ("ab", "b", "c")}})
+    )
+    lines = program("test", ".", "--quiet").out.splitlines()
+    sentence = "3 of 4 elements (75 %) are wrong at [0]: 0 (0x00000000), expected 3 (0x00000003)"
+    assert lines[0] == f"Fail scenario.json: ab: {sentence} (and 2 more outputs)"
+    assert [line.strip() for line in lines if line.strip().startswith(("ab:", "b:", "c:"))] == [
+        "ab:",
+        f"b: {sentence}",
+        f"c: {sentence}",
+    ]

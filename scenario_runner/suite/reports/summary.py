@@ -283,7 +283,8 @@ def diagnostic_text(diagnostic: dict[str, Any]) -> str:
 
 
 def _output(output: OutputCheck, reason: str, limits: _Limits) -> Iterator[str]:
-    yield f"{output.name}: {output.message}" if output.message not in reason else f"{output.name}:"
+    text = f"{output.name}: {output.message}"
+    yield f"{output.name}:" if reason.startswith(text) else text
     for index, expected, actual in output.worst[: limits.worst]:
         yield f"  {index}: expected {expected}, got {actual}"
     if output.metrics:
