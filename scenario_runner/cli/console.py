@@ -5,6 +5,7 @@ characters.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -139,14 +140,19 @@ def _listen(level: str, lines: bool) -> None:
 
 
 class VisibleStream(io.TextIOWrapper):
-    """A text stream that escapes control characters."""
+    """A text stream that escapes control characters, and in a job of GitHub what its log takes for a command."""
 
     def write(self, text: str) -> int:
-        super().write(visible(text))
+        shown = visible(text)
+        if ("::" in shown or "##[" in shown) and "GITHUB_ACTIONS" in os.environ:
+            lines = shown.replace("##[", r"#\x23[").split("\n")
+            begins = [line.lstrip().startswith("::") for line in lines]
+            shown = "\n".join(line.replace("::", r"\x3a:", begin) for line, begin in zip(lines, begins, strict=True))
+        super().write(shown)
         return len(text)
 
     def write_styled(self, text: str) -> int:
-        """Write text as it is, for our own colours."""
+        """Write text as it is, for our own colours and commands."""
         return super().write(text)
 
 

@@ -104,7 +104,8 @@ class Annotations:
 
 def _print(line: str) -> None:
     if sys.stderr is not None:
-        print(line, file=sys.stderr, flush=True)
+        getattr(sys.stderr, "write_styled", sys.stderr.write)(f"{line}\n")
+        sys.stderr.flush()
 
 
 def _data(text: str) -> str:

@@ -28,8 +28,9 @@ _OTHER_NAMES: Final = frozenset({"manifest.json", "results.json"})
 _EXTENSIONS: Final = (".json", ".vgf", ".pte")  # of the files of a folder that may be items
 NOT_SEARCHED: Final = ".not-searched"
 """A folder with this file is searched only where it is named itself."""
-# The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped.
-_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
+# The strings and brackets of a JSON text. In JSON a quote inside of a string is escaped; a string without an end
+# reaches to the end of the text.
+_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)(?:"\s*(:?)|\\?\Z)|[{}\[\]]', re.DOTALL)
 _KEYS: Final = (b"commands", b"resources")
 _MOST_BYTES_LOOKED_AT: Final = 1 << 20
 _MOST_SHOWN: Final = 10
@@ -56,6 +57,7 @@ class Discovery:
         # what the items of a folder share is read once
         self._text = lru_cache(FILES_KEPT)(file_text)
         self._suite_files = cache(partial(suite_files, root=self._root))
+        self._variants = lru_cache(FILES_KEPT)(self._find_variants)
 
     def items(self, paths: Iterable[str]) -> Iterator[Item]:
         """Yield the items as they are found."""
@@ -162,18 +164,21 @@ class Discovery:
         if not _is_plain(id):
             self._not_plain(None, path)
             return
-        defaults = self._suite_files(os.path.dirname(path))
-        one = Item(id, path, expectations_file(path, beside), defaults)
-        items = {item.id: item for item in variants(one, self._text)}
+        items = self._variants(id, path, expectations_file(path, beside))
         if variant and id + variant not in items:
             names = ", ".join(item.variant for item in islice(items.values(), _MOST_SHOWN)) or "no parameters"
             message = f"no combination of parameters is called {variant}"
             self._refuse("SR-SUITE-017", path, message, f"there are {names}")
             return
-        for name, item in items.items():
-            if name not in self.ids and (not variant or name == id + variant):
+        for name, item in {id + variant: items[id + variant]}.items() if variant else items.items():
+            if name not in self.ids:
                 self.ids.add(name)
                 yield item
+
+    def _find_variants(self, id: str, path: str, expectations: str | None) -> dict[str, Item]:
+        """Find the items of a scenario or a model by their ids."""
+        one = Item(id, path, expectations, self._suite_files(os.path.dirname(path)))
+        return {item.id: item for item in variants(one, self._text)}
 
     def _refuse(self, code: str, path: str, message: str, help: str | None = None) -> None:
         self.has_refused = True
@@ -197,8 +202,8 @@ def _exists(path: str) -> bool:
 
 
 def listed(item: Item) -> str:
-    """Format the name of an item as a line of a list."""
-    return f"./{item.id}" if item.id[0] == "#" or item.id[0].isspace() else item.id
+    """Format the name of an item as a line of a list; "::" would begin a command of GitHub."""
+    return f"./{item.id}" if item.id.startswith(("#", "::")) or item.id[0].isspace() else item.id
 
 
 def item_of(path: str, id: str, root: str | None = None) -> Item:

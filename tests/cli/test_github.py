@@ -220,3 +220,19 @@ def test_the_action_runs_the_suite(tmp_path: Path, shader_cache: Path, job: dict
     results = tmp_path / "my results"
     assert (tmp_path / "output").read_text() == f"results={results}\n"
     assert {"journal.jsonl", "report.html", "junit.xml", "findings.sarif"} <= {path.name for path in results.iterdir()}
+
+
+def test_names_that_look_like_commands(tmp_path: Path, program: Program, job: dict[str, str]) -> None:
+    """A name gives GitHub no command, and a list that --list printed finds its items again."""
+    for name in ("::error::x", "##[error]y"):
+        item(tmp_path, name, {"exit_code": 0})
+    listed = program("test", ".", "--list", env=job).out
+    assert sorted(listed.splitlines()) == ["./##[error]y.json".replace("##[", r"#\x23["), "./::error::x.json"]
+    plain = program("test", ".", "--list").out
+    assert sorted(plain.splitlines()) == ["./##[error]y.json", "./::error::x.json"]
+    assert program("test", "-", "--list", stdin=plain).out == plain
+    for arguments in (["::error::x.json"], ["validate", "::error::x.json"], ["test", ".", "--update"]):
+        ended = program(*arguments, env=job)
+        assert ended.code == 0, ended.err
+        assert not re.search(r"^\s*::|##\[", ended.out, re.M), ended.out
+    assert program("validate", "::error::x.json").out.startswith("::error::x.json: valid: ")
