@@ -101,7 +101,7 @@ class Tables:
 class PushConstants(NamedTuple):
     """Reads each raw_data once, and only when a command uses it; what is wrong goes into ``problems``.
 
-    ``sources`` are those of all raw_data by uid; ``read`` gets the bytes of those that were read.
+    ``sources`` are those of all raw_data and constants by uid; ``read`` gets the bytes of those that were read.
     """
 
     scenario: Scenario

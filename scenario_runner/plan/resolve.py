@@ -106,7 +106,7 @@ def resolve_with_context(
 
         graphs = GraphFiles(scenario, inputs, problems)
         shapes, deferred = graphs.shapes, graphs.deferred
-    resources, raw_data = resolve_resources(ResourceContext(scenario, problems, inputs, outputs, shapes, deferred))
+    resources, sources = resolve_resources(ResourceContext(scenario, problems, inputs, outputs, shapes, deferred))
     if thorough is None:
         problems.raise_if_any()
     shaders = used_shaders(scenario)
@@ -124,7 +124,7 @@ def resolve_with_context(
         from scenario_runner.plan.images import FittedShaders
 
         fitted = FittedShaders(resources)
-    push_constants, called = PushConstants(scenario, problems, raw_data, {}), frozenset(readonly)
+    push_constants, called = PushConstants(scenario, problems, sources, {}), frozenset(readonly)
     context = CommandContext(scenario, problems, tables, loaded, push_constants, called, layouts, fitted, graphs)
     plan = _assemble(context)
     if thorough is None:

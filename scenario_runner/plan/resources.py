@@ -19,7 +19,7 @@ from scenario_runner.plan.image_records import ImagePlan
 from scenario_runner.plan.plan import Plan, ResourcePlan, span_of
 from scenario_runner.plan.records import BufferPlan, Source
 from scenario_runner.plan.sources import ArraySource, content_of, source_of
-from scenario_runner.scenario import Buffer, RawData, Scenario
+from scenario_runner.scenario import Buffer, GraphConstant, RawData, Scenario
 from scenario_runner.scenario.kinds import RESOURCES, load
 from scenario_runner.scenario.scenario import Problems
 
@@ -198,11 +198,11 @@ def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problem
 def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
     """Plan the resources of a scenario; what is wrong with one is noted, and it is left out.
 
-    Returns those with memory on the device, and the raw_data as sources of bytes, by uid.
+    Returns those with memory on the device, and raw_data and constants of graphs as sources of bytes, by uid.
     """
     scenario, problems = context.scenario, context.problems
     planned: dict[str, ResourcePlan] = {}
-    raw_data: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     groups: dict[str, list[ResourcePlan]] = {}
     resolvers: dict[str, Any] = {}
     for index, resource in enumerate(scenario.resources):
@@ -214,7 +214,11 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
             if isinstance(resource, RawData):
                 source = source_of(scenario, resource, context.inputs)
                 assert source is not None, "the model sees to it"
-                raw_data[resource.uid] = source
+                sources[resource.uid] = source
+            elif isinstance(resource, GraphConstant):
+                constant = resolvers[kind].resolve(resource, pointer)
+                if constant is not None:
+                    sources[resource.uid] = constant
             elif kind in resolvers:
                 plan = resolvers[kind].resolve(resource, pointer)
                 group = resource.memory_group  # type: ignore[attr-defined]
@@ -227,7 +231,7 @@ def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan]
             problems.add_error(error, f"{pointer}/src")
     if groups:
         check_groups(groups, planned, problems)
-    return planned, raw_data
+    return planned, sources
 
 
 def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from scenario_runner.checks.bindings import holds
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.files.vk_formats import Format, format_of_value
+from scenario_runner.files.vk_formats import Format, format_named, format_of_value
 from scenario_runner.ml.graph_module import GraphModule
 from scenario_runner.ml.tosa_operators import merged
 from scenario_runner.plan.commands import CommandContext
@@ -24,10 +24,8 @@ from scenario_runner.plan.graph_records import (
     TensorPlan,
 )
 from scenario_runner.plan.records import Descriptor, DescriptorList, LayoutBinding, Source
-from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, content_of, source_of
-from scenario_runner.plan.tensors import check_content, tensor_format
-from scenario_runner.scenario import DispatchSpirvGraph, Scenario
-from scenario_runner.scenario.scenario import Problems
+from scenario_runner.plan.sources import ConstantData, FilePart, NpySource, content_of
+from scenario_runner.scenario import DispatchSpirvGraph, GraphConstant
 from scenario_runner.shaders.spirv import GraphEntryPoint, Module, Scalar, Tensor
 
 Place = tuple[int, int]
@@ -128,8 +126,8 @@ def spirv_dispatch(
             problems.error("SR-GRAPH-005", place, message)
         else:
             tensors[binding.set, binding.id] = plan
-    constants = _graph_constants(command, scenario, problems)
-    if len(problems.errors) > before:
+    constants = _graph_constants(command, context)
+    if len(problems.errors) > before or len(constants) < len(command.graph_constants):
         return None
 
     def report(what: str, code: str, message: str) -> None:
@@ -143,24 +141,14 @@ def spirv_dispatch(
     return graph_dispatch(called, tensors, constants, context, index, command.implicit_barrier, report)
 
 
-def _graph_constants(
-    command: DispatchSpirvGraph, scenario: Scenario, problems: Problems
-) -> dict[int, GraphConstantPlan]:
+def _graph_constants(command: DispatchSpirvGraph, context: CommandContext) -> dict[int, GraphConstantPlan]:
+    """The constants of a command by their numbers, without those that are wrong, which are reported already."""
     constants: dict[int, GraphConstantPlan] = {}
     for number, uid in enumerate(command.graph_constants):
-        constant: Any = scenario.resource(uid)
-        place = scenario.resource_pointer(uid)
-        try:
-            format = tensor_format(constant.format, f"{place}/format", problems)
-            if format is None:
-                continue
-            source = source_of(scenario, constant, {}, constant.dims, format)
-            assert source is not None, "the model sees to it"
-            if check_content(source, format, constant.dims, f"graph constant {uid!r}", place, problems):
-                description = TensorDescription(format.value, constant.dims)
-                constants[number] = GraphConstantPlan(number, description, _data(source))
-        except ScenarioRunnerError as error:
-            problems.add_error(error, f"{place}/src")
+        source, constant = context.push_constants.sources.get(uid), context.scenario.resource(uid)
+        if source is not None and isinstance(constant, GraphConstant):
+            description = TensorDescription(format_named(constant.format).value, constant.dims)
+            constants[number] = GraphConstantPlan(number, description, _data(source))
     return constants
 
 

@@ -11,7 +11,7 @@ from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.records import Source
 from scenario_runner.plan.resources import ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource, source_of
-from scenario_runner.scenario import Scenario, Tensor
+from scenario_runner.scenario import GraphConstant, Scenario, Tensor
 from scenario_runner.scenario.scenario import Problems
 
 # Above what any device offers (the device's own limits are checked later), yet far from where 64 bits overflow.
@@ -129,6 +129,21 @@ def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
     message = f"{what}, and no graph of the scenario says what its dimensions of 0 or less are"
     help = "give the shape, or bind the tensor to a graph whose shapes are fixed or follow from its inputs'"
     problems.error("SR-TENSOR-006", f"{pointer}/dims", message, help)
+
+
+class GraphConstants(ResourceResolver):
+    """Reads the values of constants of graphs."""
+
+    def resolve(self, resource: GraphConstant, pointer: str) -> Source | None:
+        """Return the values; None where something is wrong, which is noted. Raises as `source_of` does."""
+        scenario, problems = self.context.scenario, self.context.problems
+        format = tensor_format(resource.format, f"{pointer}/format", problems)
+        if format is None:
+            return None
+        source = source_of(scenario, resource, {}, resource.dims, format)
+        assert source is not None, "the model sees to it"
+        fits = check_content(source, format, resource.dims, f"graph constant {resource.uid!r}", pointer, problems)
+        return source if fits else None
 
 
 def check_content(

@@ -59,7 +59,7 @@ _RESOURCES = (
     Kind("raw_data", "scenario.resources:RawData"),
     Kind("shader", "scenario.shaders:Shader"),
     Kind("graph", "scenario.shaders:Graph"),
-    Kind("graph_constant", "scenario.shaders:GraphConstant"),
+    Kind("graph_constant", "scenario.shaders:GraphConstant", "plan.tensors:GraphConstants"),
     Kind("memory_barrier", "scenario.resources:MemoryBarrier"),
     Kind("buffer_barrier", "scenario.resources:BufferBarrier"),
     Kind("image_barrier", "scenario.resources:ImageBarrier"),
