@@ -18,6 +18,7 @@ from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic, escape, warning
 from scenario_runner.errors.text import close_match, listed
 from scenario_runner.scenario.entries import Model, model_of
+from scenario_runner.scenario.inline_contents import tells_shape
 from scenario_runner.scenario.json_model import (
     OTHER_NAMES,
     ModelBase,
@@ -44,6 +45,7 @@ _MOST_KEYS = 100
 _MOST_ROUNDS = 3
 _EXACT = 2**53  # up to here every integer is a number of its own among the floats
 _DIMENSIONS = 3  # of a range
+_GIVEN_BY_SRC = ("size", "dims")
 
 
 def read_root(tree: Any, warnings: list[Diagnostic], problems: list[Diagnostic]) -> dict[str, Any]:
@@ -155,7 +157,16 @@ def _read_body(model: type[Model], body: Any, in_code: bool) -> ReadEntry:
                     if finding.pointer or not any(finding.message.startswith(f"one of {name!r} ") for name in missing)
                 ]
                 break
+    if tells_shape(body.get("src")) and any((problem.pointer or "").startswith("/src") for problem in wrong):
+        wrong = [problem for problem in wrong if not _follows_from_src(problem, body)]
     return ReadEntry(body, "", None, warnings, wrong)
+
+
+def _follows_from_src(problem: Diagnostic, body: Mapping[str, Any]) -> bool:
+    """Return whether a problem is about a key that the object in ``src`` would give if it were right."""
+    key = (problem.pointer or "").partition("/")[2].partition("/")[0]
+    is_missing = any(problem.message == f"the required key {name!r} is missing" for name in _GIVEN_BY_SRC)
+    return is_missing or (key in _GIVEN_BY_SRC and key not in body)
 
 
 def _put_right(

@@ -59,7 +59,7 @@ def flattened(values: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
     """The shape of nested lists and their innermost entries. Raises ValueError where lengths differ or are 0."""
     shape: tuple[int, ...] = (len(values),)
     while any(isinstance(value, list) for value in values):
-        lengths = {len(value) if isinstance(value, list) else 0 for value in values}
+        lengths = {len(value) if isinstance(value, list) else -1 for value in values}
         if len(lengths) > 1:
             raise ValueError("expected arrays of one length")
         shape += (lengths.pop(),)
@@ -69,8 +69,11 @@ def flattened(values: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
     return shape, values
 
 
-def _checked_values(value: Any) -> Any:
-    """Check that values are numbers, or texts that stand for some, alone or in nested arrays of equal lengths."""
+def numbers_in(value: Any) -> list[Any]:
+    """Return the numbers, and texts that stand for some, alone or in nested arrays of equal lengths.
+
+    Raises PydanticCustomError for other values.
+    """
     try:
         _, entries = flattened(value if isinstance(value, list) else [value])
     except ValueError as error:
@@ -79,6 +82,11 @@ def _checked_values(value: Any) -> Any:
     for entry in entries:
         if not (is_number(entry) if isinstance(entry, str) else isinstance(entry, int | float)):
             raise wrong("expected numbers, 'nan', 'inf', '-inf', bits such as '0x7fc00000', or arrays of these")
+    return entries
+
+
+def _checked_values(value: Any) -> Any:
+    numbers_in(value)
     return value
 
 
@@ -163,6 +171,11 @@ def file_of(resource: Any) -> str | None:
     """The path in ``src``; None where it is an object, or there is none."""
     src = getattr(resource, "src", None)
     return src if isinstance(src, str) else None
+
+
+def tells_shape(src: Any) -> bool:
+    """Return whether an object in ``src`` gives a shape to its resource, or would if it were right."""
+    return isinstance(src, dict) and not src.keys().isdisjoint(("values", "count"))
 
 
 def shape_in(src: Any) -> tuple[int, ...] | None:
