@@ -115,14 +115,17 @@ def _dump_target(text: str) -> tuple[int, int, str | None]:
 
 def _parameter(text: str) -> tuple[str, Any]:
     """The name and the value of a parameter; the value is JSON, or else a string as it is."""
-    import json  # which no other option needs
+    from scenario_runner.scenario.syntax import LimitError, parse  # no other option needs json
 
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ValueError(text)
-    with suppress(ValueError):
-        return name, json.loads(value, parse_constant=str)
-    return name, value
+    try:
+        return name, parse(value)
+    except LimitError as error:
+        raise argparse.ArgumentTypeError(f"{name}: the value has {error}") from error
+    except ValueError:
+        return name, value
 
 
 def _is_pair(words: tuple[str, ...]) -> bool:

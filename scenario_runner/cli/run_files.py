@@ -57,7 +57,8 @@ class RunFile(NamedTuple):
 
     def declared(self) -> DeclaredFiles:
         """The files that the scenario names. Those of one that is wrong may be missing: the run says what is wrong."""
-        from scenario_runner.scenario.syntax import declared_files
+        from scenario_runner.scenario.parameters import replaced
+        from scenario_runner.scenario.syntax import LimitError, declared_files
 
         text, folder = "", os.path.dirname(os.path.abspath(self.path))
         if isinstance(self.scenario, str | ParameterizedFile):
@@ -65,11 +66,8 @@ class RunFile(NamedTuple):
                 text = read_file(self.path, MAX_SCENARIO_BYTES).decode(errors="replace")
         elif not isinstance(self.scenario, ScenarioRunnerError):
             text, folder = self.scenario.text or "", self.scenario.base_dir
-        parameters = getattr(self.scenario, "parameters", None)
-        if parameters:
-            from scenario_runner.scenario.parameters import replaced
-
-            text = replaced(text, parameters)
+        with suppress(LimitError):
+            text = replaced(text, getattr(self.scenario, "parameters", {}))
         return declared_files(text, folder, self.output_dir)
 
 

@@ -6,7 +6,7 @@ not look like the next message.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -88,6 +88,24 @@ def did_you_mean(names: Iterable[str]) -> str:
     """`` (did you mean 'a' or 'b'?)``, nothing for no names."""
     shown = " or ".join(repr(name) for name in names)
     return f" (did you mean {shown}?)" if shown else ""
+
+
+def numbered(stem: str, extension: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a name that is not taken: the plain one, or else one with a number, ``stem~2.npy``.
+
+    The numbers that are tried double until one is free, so that thousands of equal names cost little.
+    """
+
+    def name_of(number: int) -> str:
+        return f"{stem}~{number}{extension}" if number > 1 else f"{stem}{extension}"
+
+    last, free = 0, 1
+    while is_taken(name_of(free)):
+        last, free = free, 2 * free
+    while free - last > 1:
+        middle = (last + free) // 2
+        last, free = (middle, free) if is_taken(name_of(middle)) else (last, middle)
+    return name_of(free)
 
 
 def close_files_help(path: str, error: Exception | None = None) -> str | None:

@@ -148,21 +148,20 @@ def distance(one: Array, other: Array) -> Array:
 
 
 def encoded(values: Any, element: Element, count: int) -> bytes:
-    """Nested arrays of numbers as the bytes of ``count`` elements; one number stands for all of them.
+    """Numbers as the bytes of ``count`` elements; one number stands for all of them.
 
     Raises ValueError with the reason where a value does not fit, or where there is another number of them.
     """
     if not isinstance(values, list):
         return encoded([values], element, 1) * count
-    entries = numpy.array(values, object).reshape(-1).tolist()
-    if len(entries) != count:
-        raise ValueError(f"there are {len(entries)} values, but the output has {count} elements of {element.name}")
-    texts = {at: entry for at, entry in enumerate(entries) if isinstance(entry, str)}
-    numbers = [0 if at in texts else entry if abs(entry) < _HUGE else math.inf for at, entry in enumerate(entries)]
+    if len(values) != count:
+        raise ValueError(f"there are {len(values)} values, but the output has {count} elements of {element.name}")
+    texts = {at: value for at, value in enumerate(values) if isinstance(value, str)}
+    numbers = [0 if at in texts else value if abs(value) < _HUGE else math.inf for at, value in enumerate(values)]
     data = bytearray(element.encoded(numbers))
     is_finite = numpy.isfinite(element.numbers(numpy.frombuffer(data, element.dtype)))
     if not is_finite.all():  # JSON itself may have said so: 1e999
-        raise ValueError(f"{entries[int(is_finite.argmin())]!r:.60} is beyond the values of {element.name}")
+        raise ValueError(f"{values[int(is_finite.argmin())]!r:.60} is beyond the values of {element.name}")
     for at, text in texts.items():
         data[at * element.size_bytes : (at + 1) * element.size_bytes] = _special(text, element)
     return bytes(data)

@@ -11,12 +11,14 @@ import json
 import os
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from scenario_runner.errors import UsageError
+from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors.text import numbered
 from scenario_runner.files.codec import codec_of
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.files.input import SourceFile
@@ -100,6 +102,7 @@ def pack_archive(
 ) -> Packed:
     """Write what `pack` writes as a ZIP file, with all in a folder of its name. Raises as `pack` does."""
     stem = os.path.splitext(os.path.basename(archive))[0]
+    _check_utf8(stem)
     with temporary.temporary_folder() as folder, OutputFile(archive) as file:
         packed = pack(paths, os.path.join(folder, stem), parameters, more)
         made = os.path.join(folder, "archive.zip")
@@ -108,6 +111,7 @@ def pack_archive(
                 folders.sort()
                 for name in sorted(names):
                     path = os.path.join(above, name)
+                    _check_utf8(os.path.relpath(path, folder))
                     entry = zipfile.ZipInfo(os.path.relpath(path, folder), _OLDEST)
                     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
                     with open(path, "rb") as source, written.open(entry, "w", force_zip64=True) as target:
@@ -116,6 +120,15 @@ def pack_archive(
         _append(made, file)
     scenarios, added = ([f"{stem}/{name}" for name in names] for names in (packed.scenarios, packed.added))
     return packed._replace(scenarios=scenarios, added=added)
+
+
+def _check_utf8(name: str) -> None:
+    """Raise UsageError for a name that a ZIP file cannot hold."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        message = f"--zip: a ZIP file cannot hold the name {os.fsencode(name)!r}, which is not UTF-8"
+        raise UsageError(message, help="rename it, or leave out --zip") from None
 
 
 class _Packing:
@@ -150,8 +163,7 @@ class _Packing:
         """Add a scenario and what it reads; returns its path in the folder. Raises as `pack` does."""
         path, folder = os.path.abspath(str(scenario.path)), scenario.base_dir
         item = item_at(path)._replace(parameters=self._parameters)
-        load_expectations(item)  # which says what is wrong
-        for file in expected_files(item):  # and the defaults
+        for file in (*load_expectations(item).named_files, *expected_files(item)):  # and the defaults
             self._add(folder, file)
         if item.expectations is not None:
             text = content(item.expectations).decode("utf-8-sig")
@@ -223,11 +235,7 @@ class _Packing:
             name = os.path.relpath(file, self._root)
             if name.split(os.sep)[0] == os.pardir:
                 name = os.path.normpath(os.path.join(below, "files", os.path.basename(file)))
-            stem, extension = os.path.splitext(name)
-            number = 1
-            while name in self.files:
-                number += 1
-                name = f"{stem}~{number}{extension}"
+            name = numbered(*os.path.splitext(name), self.files.__contains__)
             self._names[file, text] = name
             self.files[name] = _of_file(file) if text is None else _of_bytes(text)
             self._reserve(os.path.join(self._root, name))
@@ -276,6 +284,16 @@ def _append(source: str, target: OutputFile) -> None:
             target.write(file.read(_CHUNK_BYTES, at))
 
 
+@contextmanager
+def _placed(scenario: Scenario) -> Iterator[None]:
+    """Let errors of a block name the file and the line of the scenario."""
+    try:
+        yield
+    except ScenarioRunnerError as error:
+        scenario.place_problems(error)
+        raise
+
+
 def _of_content(scenario: Scenario, resource: Any) -> Write:
     """Write the content of a resource whose ``src`` is an object."""
     format = format_named(resource.format) if hasattr(resource, "format") else None
@@ -286,11 +304,13 @@ def _of_content(scenario: Scenario, resource: Any) -> Write:
         if resource.kind == "image" and format is not None:
             _, width, height, _ = dims
             parts = image_parts(format, width, height, 1)
-            source = image_source(scenario, resource, format, parts)
+            with _placed(scenario):
+                source = image_source(scenario, resource, format, parts)
             planes = tuple(part.size_bytes for part in parts)
             writer = codec.create_image(path, format, width, height, planes, files.create)
         else:
-            source = content_source(scenario, resource, dims if min(dims, default=0) > 0 else None, format)
+            with _placed(scenario):
+                source = content_source(scenario, resource, dims if min(dims, default=0) > 0 else None, format)
             element = ELEMENTS[source.element]
             descr = source.descr or element.raw_dtype or element.dtype
             writer = codec.create_array(path, descr, source.shape, files.create)

@@ -15,6 +15,7 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from scenario_runner.errors import FileError, file_error
+from scenario_runner.errors.text import numbered
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile, OutputSet, check_destination
@@ -41,11 +42,9 @@ class FileNames:
         name = self._names.get(uid)
         if name is None:
             plain = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in uid) or "_"
-            plain = name = os.fsencode(plain)[:_MOST_NAME_BYTES].decode(errors="ignore")
-            count = 1
-            while name.casefold() in self._taken:  # some file systems do not tell capitals from small letters
-                count += 1
-                name = f"{plain}~{count}"
+            plain = os.fsencode(plain)[:_MOST_NAME_BYTES].decode(errors="ignore")
+            # some file systems do not tell capitals from small letters
+            name = numbered(plain, "", lambda name: name.casefold() in self._taken)
             self._names[uid] = name
             self._taken.add(name.casefold())
         return name

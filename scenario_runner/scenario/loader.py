@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from scenario_runner.errors import ScenarioError, UsageError, read_error
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
@@ -24,9 +23,7 @@ from scenario_runner.scenario.entries import model_of
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.parameters import is_value, replaced, unset, unused, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
-
-# Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text.
-MAX_VALUES = 2_000_000
+from scenario_runner.scenario.syntax import LimitError, Places, check_values, has_null, parse, scan
 
 # Codes whose place is a key, not its value.
 _ABOUT_KEYS = ("SR-JSON-003", "SR-JSON-006")
@@ -64,7 +61,7 @@ def load(path: str | os.PathLike[str], parameters: Mapping[str, Any] | None = No
         content = read_file(name, MAX_SCENARIO_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
-            raise _too_large(f"{MAX_SCENARIO_BYTES >> 20} MiB", name) from error
+            raise _too_large(f"more than {MAX_SCENARIO_BYTES >> 20} MiB", name) from error
         raise read_error(name, "cannot read the scenario", error) from error
     return loads(content, name, os.getcwd() if streamed else None, parameters)
 
@@ -96,14 +93,20 @@ def loads(
     parameters = parameters or {}
     for name, value in parameters.items():
         if not is_value(value):
-            message = f"the parameter {name!r} is {value!r:.60}, expected a number, a boolean, a string or a list"
-            raise UsageError(message)
+            import reprlib  # which ends in deep values
+
+            expected = "a number, a boolean, a string or a list"
+            raise UsageError(f"the parameter {name!r} is {reprlib.repr(value):.60}, expected {expected}")
     if base_dir is None:
         base_dir = str(Path(path).absolute().parent) if path else "."
     text = _checked_text(text, path)
-    reading = _read_text(replaced(text, parameters))
+    try:
+        complete = replaced(text, parameters)
+    except LimitError as error:
+        raise _too_large(str(error), path or NO_FILE) from error
+    reading = _read_text(complete)
     if reading is None:
-        raise ScenarioError(_diagnose(text, path, parameters))
+        raise ScenarioError(_diagnose(text, complete, path, parameters))
     if parameters and (problems := [*unset(text, path, parameters), *unused(text, path, parameters)]):
         raise ScenarioError(limited(problems))
     return reading.scenario(path, base_dir, text, parameters)
@@ -112,8 +115,8 @@ def loads(
 def _read_text(text: str) -> _Reading | None:
     """Parse a text; None where it is not JSON, or has what JSON has and scenarios have not."""
     try:
-        tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
-    except (ValueError, RecursionError):
+        tree = parse(text)
+    except ValueError:
         return None
     reading = _Reading(tree, may_have_null="null" in text)
     if reading.problems:
@@ -183,7 +186,7 @@ class _Reading:
                 validate, code_only = known
                 if self._in_code or type(body.get("src")) is dict:
                     body = model_of(kinds[key]).completed(body)
-                if not self._in_code and (not code_only.isdisjoint(body) or (self._may_have_null and _has_null(body))):
+                if not self._in_code and (not code_only.isdisjoint(body) or (self._may_have_null and has_null(body))):
                     raise ValueError
                 models.append(validate(body))
                 keys.append(key)
@@ -197,7 +200,7 @@ class _Reading:
         from scenario_runner.scenario.diagnosis import read_entry
 
         entry, key, model, oddities, problems = read_entry(name, index, entry, kinds, in_code=self._in_code)
-        if self._may_have_null and _has_null(entry):
+        if self._may_have_null and has_null(entry):
             problems = [*problems, error("SR-JSON-005", "", "null is not used in scenarios")]
         self.models[name].append(model)
         self.keys[name].append(key)
@@ -209,17 +212,22 @@ class _Reading:
                     self.broken.setdefault(body["uid"], (index, kind))
 
 
-def _diagnose(text: str, path: str | None, parameters: Mapping[str, Any]) -> list[Diagnostic]:
-    """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one."""
-    from scenario_runner.scenario.syntax import MAX_DIGITS, Places, scan
+def _diagnose(text: str, complete: str, path: str | None, parameters: Mapping[str, Any]) -> list[Diagnostic]:
+    """The problems of a text that is wrong, in its order; a syntax error stands alone. At least one.
 
+    ``complete`` is the text with the values of its parameters.
+    """
     path = path or NO_FILE
     problems, is_broken = scan(text, path)
     if is_broken:
         return problems
     try:
-        tree = json.loads(replaced(text, parameters), parse_int=lambda digits: int(digits[:MAX_DIGITS]))
-    except (ValueError, RecursionError) as error:
+        tree = parse(complete, is_lenient=True)
+    except LimitError as error:
+        return [
+            with_parameters(Diagnostic("SR-JSON-001", "error", None, f"the text has {error}", path=path), parameters)
+        ]
+    except ValueError as error:
         # Reading stopped at the faults, before the place where the text stops being JSON.
         return problems or [Diagnostic("SR-JSON-001", "error", None, f"the text is not JSON: {error}", path=path)]
     places = Places(text)
@@ -235,46 +243,23 @@ def _diagnose(text: str, path: str | None, parameters: Mapping[str, Any]) -> lis
     return limited(problems)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        raise ValueError("a key appears twice")
-    return mapping
-
-
-def _not_json(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
-
-
-def _has_null(tree: Any) -> bool:
-    open_values = [tree]
-    while open_values:
-        value = open_values.pop()
-        if value is None:
-            return True
-        if type(value) is dict:
-            open_values.extend(value.values())
-        elif type(value) is list:
-            open_values.extend(value)
-    return False
-
-
 def _checked_text(content: str | bytes, path: str | None) -> str:
     """The content as text, of a size that can be parsed."""
     path = path or NO_FILE
-    size = f"{MAX_SCENARIO_BYTES >> 20} MiB" if len(content) > MAX_SCENARIO_BYTES else ""
-    text = content if isinstance(content, str) else "" if size else _decoded(content, path)
+    if len(content) > MAX_SCENARIO_BYTES:
+        raise _too_large(f"more than {MAX_SCENARIO_BYTES >> 20} MiB", path)
+    text = content if isinstance(content, str) else _decoded(content, path)
     text = text.removeprefix("\N{BYTE ORDER MARK}")
-    if len(text) > MAX_VALUES and text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
-        size = f"{MAX_VALUES:,} values"
-    if size:
-        raise _too_large(size, path)
+    try:
+        check_values(text)
+    except LimitError as error:
+        raise _too_large(str(error), path) from error
     return text
 
 
 def _too_large(size: str, path: str) -> ScenarioError:
     help = "keep data in the files that the scenario names"
-    return _unreadable(path, f"a scenario of more than {size} is not read", help)
+    return _unreadable(path, f"a scenario of {size} is not read", help)
 
 
 def _unreadable(path: str, message: str, help: str, **place: int) -> ScenarioError:

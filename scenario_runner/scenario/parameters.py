@@ -9,23 +9,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import close_names, did_you_mean
+from scenario_runner.errors.text import close_names, did_you_mean, first_of
+from scenario_runner.files.input import MAX_SCENARIO_BYTES
+from scenario_runner.scenario.syntax import MAX_DEPTH, LimitError, check_values, line_and_column
 
 _USE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z_0-9]*)\}")
-# In JSON a quote inside of a string is escaped; a string before a colon is a key.
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*:)?')
+# In JSON a quote inside of a string is escaped; a string before a colon is a key. A string without an end reaches to
+# the end of the text: each quote is read once.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)(?:(")(\s*:)?|\\?\Z)', re.DOTALL)
 _MOST_SHOWN = 60
 _NOTHING: Mapping[str, str] = {}
 
 
-def is_value(value: Any) -> bool:
-    """Return whether a parameter can have a value: a string, a finite number, a boolean or a list of values."""
+def is_value(value: Any, depth: int = MAX_DEPTH) -> bool:
+    """Return whether a parameter can have a value: a string, a finite number, a boolean or a list of values, with at
+    most ``depth`` lists in one another."""
     if isinstance(value, list | tuple):
-        return all(map(is_value, value))
+        return depth > 0 and all(is_value(part, depth - 1) for part in value)
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
@@ -55,37 +59,58 @@ def uses(text: str) -> dict[str, int]:
     """The names of parameters that a JSON text uses, with the offset of the string of the first use."""
     offsets: dict[str, int] = {}
     for string in _STRING.finditer(text) if "${" in text else ():
-        for escape, name in _USE.findall(string[1]) if not string[2] else ():
+        for escape, name in _USE.findall(string[1]) if not string[3] else ():
             if not escape:
                 offsets.setdefault(name, string.start())
     return offsets
 
 
 def replaced(text: str, parameters: Mapping[str, Any]) -> str:
-    """A JSON text with the values of parameters in their places; other uses stay."""
+    """A JSON text with the values of parameters in their places, and ``${name}`` for ``$${name}``; other uses stay.
+
+    Raises LimitError where it gets larger than a scenario may be.
+    """
+    if ("${" if parameters else "$${") not in text:
+        return text
+    values: dict[str, str] = {}  # as JSON
+    inner: dict[str, str] = {}  # within a string
+    size = len(text)
+
+    def value_of(name: str, use: str, texts: dict[str, str], make: Callable[[Any], str]) -> str:
+        nonlocal size
+        if name not in texts:
+            texts[name] = make(parameters[name])
+        size += len(texts[name]) - len(use)
+        if size > MAX_SCENARIO_BYTES:
+            raise LimitError(f"more than {MAX_SCENARIO_BYTES >> 20} MiB with its parameters")
+        return texts[name]
 
     def of_use(use: re.Match[str]) -> str:
-        if use[2] not in parameters:
-            return use[0]
-        return use[0][1:] if use[1] else json.dumps(text_of(parameters[use[2]]))[1:-1]
+        if use[1]:
+            return use[0][1:]
+        return value_of(use[2], use[0], inner, _within_string) if use[2] in parameters else use[0]
 
     def of_string(string: re.Match[str]) -> str:
-        if string[2] or "${" not in string[1]:
+        if string[3] or not string[2] or "${" not in string[1]:
             return string[0]
         whole = _USE.fullmatch(string[1])
         if whole and not whole[1] and whole[2] in parameters:
-            return json.dumps(parameters[whole[2]])
+            return value_of(whole[2], string[0], values, json.dumps)
         return f'"{_USE.sub(of_use, string[1])}"'
 
-    return _STRING.sub(of_string, text) if parameters and "${" in text else text
+    complete = _STRING.sub(of_string, text)
+    check_values(complete)
+    return complete
+
+
+def _within_string(value: Any) -> str:
+    return json.dumps(text_of(value))[1:-1]
 
 
 def unset(
     text: str, path: str | None, parameters: Collection[str], offers: Mapping[str, str] = _NOTHING
 ) -> Iterator[Diagnostic]:
     """A problem for each name in a scenario that has no value; ``offers`` say where some are."""
-    from scenario_runner.scenario.syntax import line_and_column  # only wrong scenarios need it
-
     for name, offset in uses(text).items():
         if name not in parameters:
             help = f"--set {name}=VALUE{offers.get(name, '')}; $${{{name}}} stands for the text itself"
@@ -100,5 +125,5 @@ def unused(text: str, path: str | None, parameters: Iterable[str]) -> Iterator[D
     for name in parameters:
         if name not in names:
             message = f"the scenario has no parameter {name!r:.60}{did_you_mean(close_names(name, names, most=1))}"
-            help = f"it has {', '.join(names)}" if names else f'write "${{{name:.60}}}" where its value belongs'
+            help = f"it has {first_of(list(names))}" if names else f'write "${{{name:.60}}}" where its value belongs'
             yield Diagnostic("SR-JSON-011", "error", None, message, help, path)

@@ -21,6 +21,9 @@ MAX_DEPTH = 64
 # Faults after which reading stops.
 MAX_FAULTS = 100
 
+# Values in one file, enough for a hundred thousand commands. Parsed, a small one costs ten times its text.
+MAX_VALUES = 2_000_000
+
 # Digits of one number; more than any number that a scenario can use.
 MAX_DIGITS = 400
 
@@ -30,6 +33,7 @@ _WORD = re.compile(r"-?[A-Za-z_][A-Za-z_0-9]*")
 _UNICODE_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}")
 _COMMENT = ("//", "/*", "#")
 _NULL = "null is not used in scenarios"
+_TOO_DEEP = f"more than {MAX_DEPTH} arrays and objects nested in one another"
 
 Visit = Callable[[str, int, int], None]
 
@@ -37,6 +41,66 @@ Visit = Callable[[str, int, int], None]
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """The line and column of an offset, both counted from 1; a column is a character."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+class LimitError(ValueError):
+    """A JSON text beyond a limit; the message names the limit, as in "more than 64 arrays"."""
+
+
+def parse(text: str | bytes, *, is_lenient: bool = False) -> Any:
+    """Return the data of a JSON text.
+
+    ``is_lenient`` takes keys that appear twice and words such as NaN, and cuts numbers with too many digits. Raises
+    LimitError for more than `MAX_DEPTH` arrays and objects in one another, and ValueError for all else.
+    """
+    try:
+        if is_lenient:
+            tree: Any = json.loads(text, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
+        else:
+            tree = json.loads(text, object_pairs_hook=_unique, parse_constant=_not_json)
+    except RecursionError:
+        raise LimitError(_TOO_DEEP) from None
+    level = [tree]
+    for _ in range(MAX_DEPTH + 1):
+        level = [part for part in level if isinstance(part, dict | list)]
+        if not level:
+            return tree
+        level = [part for value in level for part in (value.values() if isinstance(value, dict) else value)]
+    raise LimitError(_TOO_DEEP)
+
+
+def has_null(tree: Any, *, in_arrays: bool = True) -> bool:
+    """Return whether a value in data of JSON is null; without ``in_arrays``, whether that of a key is."""
+    open_values = [tree]
+    while open_values:
+        value = open_values.pop()
+        if type(value) is dict:
+            parts: Any = value.values()
+        elif type(value) is list:
+            parts = value if in_arrays else [part for part in value if part is not None]
+        elif value is None:
+            return True
+        else:
+            continue
+        open_values.extend(parts)
+    return False
+
+
+def check_values(text: str) -> None:
+    """Raise LimitError for a JSON text that has more than `MAX_VALUES` values."""
+    if len(text) > MAX_VALUES and text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
+        raise LimitError(f"more than {MAX_VALUES:,} values")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("a key appears twice")
+    return mapping
+
+
+def _not_json(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
 
 
 def scan(
@@ -319,14 +383,14 @@ def _captures(text: str) -> frozenset[tuple[int, str]]:
     names: set[tuple[int, str]] = set()
     count = 0
     try:
-        commands: Any = json.loads(text)["commands"]
+        commands: Any = parse(text, is_lenient=True)["commands"]
         for command in commands:
             for word in _BOUNDARIES:
                 if word in command:
                     number = command[word].get("frame_id", count)
                     names.update((number, uid) for uid in command[word]["resources"])
                     count += 1
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         pass  # the run says what is wrong
     return frozenset(names)
 

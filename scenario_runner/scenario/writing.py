@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from scenario_runner.errors import ScenarioError
+from scenario_runner.errors.text import numbered
 from scenario_runner.files.byte_data import array_of
 from scenario_runner.files.codec import codec_for, codec_of
 from scenario_runner.files.output import OutputFile
@@ -117,10 +118,7 @@ def new_name(stem: str, uid: str, extension: str, taken: set[str]) -> str:
 
 def free_name(name: str, taken: set[str]) -> str:
     """Add a name to those that are ``taken``; with a number if it is one of these already."""
-    (stem, extension), free, count = os.path.splitext(name), name, 1
-    while free.casefold() in taken:
-        count += 1
-        free = f"{stem}~{count}{extension}"
+    free = numbered(*os.path.splitext(name), lambda free: free.casefold() in taken)
     taken.add(free.casefold())
     return free
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -15,11 +15,13 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_model, is_stream, read_file
 from scenario_runner.scenario.parameters import text_of, unset, uses
+from scenario_runner.scenario.syntax import parse
 from scenario_runner.suite.outcomes import Item
 
 KEY: Final = "parameters"
 KEYS: Final = (KEY, "exclude")
 MOST_COMBINATIONS: Final = 10_000
+MOST_PARAMETERS: Final = 100
 FILES_KEPT: Final = 16
 _LONGEST_TEXT: Final = 100  # of a value in the name of an item
 
@@ -69,11 +71,31 @@ def combinations(
 ) -> Iterator[tuple[tuple[str, int, Any], ...]]:
     """Yield the combinations that no entry of ``exclude`` is a part of, as names, indices and values."""
     lists = [[(name, index, value) for index, value in enumerate(values)] for name, values in parameters.items()]
-    entries = [{name: json.dumps(value) for name, value in entry.items()} for entry in exclude]  # 1 is not true
-    for combination in product(*lists):
-        texts = {name: json.dumps(value) for name, _, value in combination} if entries else {}
-        if not any(entry.items() <= texts.items() for entry in entries):
+    excluded = _excluded(parameters, exclude)
+    for number, combination in enumerate(product(*lists)):
+        if not excluded >> number & 1:
             yield combination
+
+
+def _excluded(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, Any]]) -> int:
+    """Return a set of bits: bit n is 1 where an entry of ``exclude`` is a part of the combination n."""
+    if not exclude:
+        return 0
+    masks: dict[tuple[str, str], int] = {}  # the combinations that have a value
+    total = step = prod(map(len, parameters.values()))
+    for name, values in parameters.items():
+        period, step = step, step // len(values)
+        every = ((1 << total) - 1) // ((1 << period) - 1) * ((1 << step) - 1)
+        for index, value in enumerate(values):
+            key = name, json.dumps(value)  # 1 is not true
+            masks[key] = masks.get(key, 0) | every << index * step
+    excluded = 0
+    for entry in exclude:
+        part = (1 << total) - 1
+        for name, value in entry.items():
+            part &= masks.get((name, json.dumps(value)), 0)
+        excluded |= part
+    return excluded
 
 
 def problems_of(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mapping[str, Any]]) -> Iterator[Diagnostic]:
@@ -83,17 +105,22 @@ def problems_of(parameters: Mapping[str, Sequence[Any]], exclude: Sequence[Mappi
         return Diagnostic("SR-EXPECT-006", "error", pointer, message, help)
 
     number = prod(map(len, parameters.values()))
+    if len(parameters) > MOST_PARAMETERS:
+        message = f"has {len(parameters):,} parameters, and at most {MOST_PARAMETERS} are possible"
+        yield problem("/parameters", message, "write constants where they are used")
+        return
     if number > MOST_COMBINATIONS:
         message = f"have {number:,} combinations, and at most {MOST_COMBINATIONS:,} are possible"
         yield problem("/parameters", message, "use fewer values, or several scenarios")
     elif parameters and not any(combinations(parameters, exclude)):
         yield problem("/exclude", "leaves no combination", "remove an entry")
+    texts = {name: {json.dumps(value) for value in values} for name, values in parameters.items()}
     for index, entry in enumerate(exclude):
         for name, value in entry.items():
-            if name not in parameters:
+            if name not in texts:
                 close = did_you_mean(close_names(name, parameters, most=1))
                 yield problem(f"/exclude/{index}/{name}", f"{name!r:.60} is no parameter{close}")
-            elif json.dumps(value) not in map(json.dumps, parameters[name]):
+            elif json.dumps(value) not in texts[name]:
                 yield problem(f"/exclude/{index}/{name}", f"{json.dumps(value):.60} is no value of {name!r}")
 
 
@@ -132,8 +159,8 @@ def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:
 @lru_cache(FILES_KEPT)
 def _tree(text: str) -> dict[str, Any]:
     """The keys of a file about parameters; none where it has no parameters, or is not JSON."""
-    with suppress(ValueError, RecursionError):
-        tree = json.loads(text) if f'"{KEY}"' in text else None  # also in other places
+    with suppress(ValueError):
+        tree = parse(text, is_lenient=True) if f'"{KEY}"' in text else None  # also in other places
         if isinstance(tree, dict) and KEY in tree:
             return {key: tree[key] for key in KEYS if key in tree}
     return {}
@@ -149,9 +176,10 @@ def _text(name: str, index: int, value: Any) -> str:
 def _distinct(ids: list[str]) -> Iterator[str]:
     """Ids of which equal ones are numbered, as pytest does it."""
     counts, taken = Counter(ids), set(ids)
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
     for id in ids:
         if counts[id] > 1:
             stem = f"{id}_" if id[-1:].isdigit() else id
-            id = next(name for number in count() if (name := f"{stem}{number}") not in taken)
+            id = next(name for number in numbers[stem] if (name := f"{stem}{number}") not in taken)
             taken.add(id)
         yield id

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from scenario_runner.files.input import is_model, read_file
 from scenario_runner.scenario.parameters import replaced
-from scenario_runner.scenario.syntax import declared_files
+from scenario_runner.scenario.syntax import LimitError, declared_files
 from scenario_runner.suite.discovery import MODEL_KEYS, expected_folder, inputs_folder
 from scenario_runner.suite.outcomes import Hashes, Item
 
@@ -57,7 +57,11 @@ def texts_of(item: Item) -> tuple[bytes, bytes]:
 
 
 def _with_values(text: bytes, parameters: Mapping[str, Any]) -> bytes:
-    return replaced(text.decode("utf-8", "replace"), parameters).encode() if parameters else text
+    if b"${" not in text:
+        return text
+    with suppress(LimitError):  # the run reports it
+        return replaced(text.decode("utf-8", "replace"), parameters).encode()
+    return text
 
 
 class _Source(NamedTuple):

@@ -234,6 +234,13 @@ def test_generated_files(tmp_path: Path, program: Program) -> None:
         ("an include by a macro", 4, "includes a file through a macro: its text cannot be put in place"),
         ("empty expectations", 3, "a/check.json:1:1: the file is empty"),
         ("no output", 2, "--output"),
+        ("a name that is not UTF-8", 2, r"--zip: a ZIP file cannot hold the name b'p\xff', which is not UTF-8"),
+        ("a missing expected file", 4, "a/gone.npy: cannot be opened: no such file or directory"),
+        (
+            "a fill beyond its type",
+            3,
+            "/resources/0/graph_constant/src/fill: graph_constant 'c' has items of int8: 300",
+        ),
     ],
 )
 def test_mistakes(
@@ -263,6 +270,18 @@ def test_mistakes(
             (tmp_path / "a" / "check.json").write_text("")
         case "no output":
             del arguments[2:]
+        case "a name that is not UTF-8":
+            arguments[-1:] = [os.fsdecode(b"p\xff"), "--zip"]
+        case "a missing expected file":
+            check = {"parameters": {"name": ["gone"]}, "outputs": {"b": {"file": "${name}.npy", "dtype": "int32"}}}
+            (path.parent / "check.json").write_text(json.dumps(check))
+            arguments += ["--set", "name=gone"]
+        case "a fill beyond its type":
+            constant = {"uid": "c", "format": "VK_FORMAT_R8_SINT", "dims": [3], "src": {"fill": 300}}
+            path.write_text(json.dumps({"resources": [{"graph_constant": constant}], "commands": []}))
+            validated = program("validate", "a/scenario.json")
+            assert (validated.code, message in validated.err) == (code, True)
+            message = f"error: a/scenario.json:1:108: {message}"
     before = files_in(tmp_path)
     ended = program(*arguments)
     assert ended.code == code, ended.err

@@ -7,7 +7,7 @@ import pytest
 from scenario_runner.errors import FileError, ScenarioError
 from scenario_runner.files.input import MAX_SCENARIO_BYTES
 from scenario_runner.scenario import load, loads
-from scenario_runner.scenario.loader import MAX_VALUES
+from scenario_runner.scenario.syntax import MAX_VALUES
 from tests.effort import calls_of
 
 GOOD = """{

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-import numpy
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from scenario_runner.compare import metrics
@@ -15,7 +14,7 @@ from scenario_runner.compare.tosa_rules import DataType, ModeName
 from scenario_runner.errors.text import close_match
 from scenario_runner.files.elements import ELEMENTS
 from scenario_runner.scenario.entries import RequiredPath, wrong
-from scenario_runner.scenario.inline_contents import NO_NUMBER
+from scenario_runner.scenario.inline_contents import NO_NUMBER, numbers_in
 from scenario_runner.scenario.json_model import ModelBase
 from scenario_runner.scenario.parameters import is_value
 
@@ -80,15 +79,8 @@ def _comparisons(value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
 
 
 def _values(values: Any) -> Any:
-    """Check that values are numbers, or texts that stand for some, in nested arrays of equal lengths."""
-    array = numpy.array(values, object)  # holds lists where their lengths differ
-    if array.size > _MOST_VALUES:
+    if len(numbers_in(values)) > _MOST_VALUES:
         raise wrong(f"more than {_MOST_VALUES} values belong in a file: 'file'")
-    is_number = re.compile(NO_NUMBER).fullmatch
-    for entry in array.reshape(-1):  # its own iterator has no more than 32 axes
-        if not (is_number(entry) if isinstance(entry, str) else isinstance(entry, int | float)):
-            texts = "'nan', 'inf', '-inf', bits such as '0x7fc00000'"
-            raise wrong(f"expected a number, {texts} or arrays of one length, of these")
     return values
 
 

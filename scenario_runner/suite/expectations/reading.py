@@ -3,7 +3,6 @@ folder beside it."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
 from scenario_runner.scenario.json_model import findings
 from scenario_runner.scenario.parameters import replaced, unset, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
-from scenario_runner.scenario.syntax import Places, scan
+from scenario_runner.scenario.syntax import LimitError, Places, has_null, parse, scan
 from scenario_runner.suite.combinations import problems_of
 from scenario_runner.suite.discovery import MODEL_KEYS, SUITE_FILE, expected_folder
 from scenario_runner.suite.expectations.format import METRICS, SOURCES, Check, Condition, Output, Suite, Tolerances
@@ -158,6 +157,15 @@ class Expectations(NamedTuple):
         return os.path.normpath(os.path.join(self.folder, name))
 
     @property
+    def named_files(self) -> list[str]:
+        """The paths of the files that keys of outputs name, on any device."""
+        check = self.written
+        entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
+        names = [name for entry in entries for name in (entry.file, entry.mask)]
+        names += [name for entry in entries if entry.tosa for name in (entry.tosa.expected, entry.tosa.bounds)]
+        return [self.path_to(name) for name in names if name is not None]
+
+    @property
     def expects_failure(self) -> bool:
         """Return whether the run must end with an error."""
         return self.check.expects_failure
@@ -227,22 +235,28 @@ def of_text(
 def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters: Mapping[str, Any]) -> _Parsed:
     """Parse a text, or what is at a place of it. Raises ExpectationError with every problem."""
     try:
-        tree = json.loads(replaced(text, parameters), object_pairs_hook=_unique, parse_constant=_not_json)
-    except (ValueError, RecursionError):
+        complete = replaced(text, parameters)
+        tree = parse(complete)
+        if "null" in complete and has_null(tree, in_arrays=False):
+            raise ValueError("no key of expectations takes null")
+    except ValueError as error:
         faults = [
             fault._replace(code="SR-EXPECT-001", help=fault.help if text.strip() else "expected an object")
             for fault in scan(text, path)[0]
             if (fault.pointer or "").startswith(pointer)
         ]
+        if not faults and isinstance(error, LimitError):
+            limit = Diagnostic("SR-EXPECT-001", "error", None, f"the text has {error}", path=path)
+            faults = [with_parameters(limit, parameters)]
         if faults or not pointer:
             raise ExpectationError(limited(faults)) from None
-        tree = json.loads(replaced(text, parameters))  # what is wrong is elsewhere in the scenario
+        tree = parse(complete, is_lenient=True)  # what is wrong is elsewhere in the scenario
     tree = tree[_KEY] if pointer else tree
     if isinstance(tree, dict) and isinstance(tree.get("$schema"), str):  # for editors
         del tree["$schema"]
     try:
         parsed = model.model_validate(tree)
-        problems = list(_contradictions(parsed))
+        problems = list(islice(_contradictions(parsed), MAX_PROBLEMS + 1))
     except ValidationError as error:
         problems = [
             finding._replace(code="SR-EXPECT-002" if finding.code == "SR-JSON-003" else "SR-EXPECT-003")
@@ -257,10 +271,10 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
 
 def _inside(path: str) -> str | None:
     """The text of a scenario that has expectations; None for one that is wrong or too large, which its run reports."""
-    with suppress(ScenarioRunnerError, ValueError, RecursionError):
+    with suppress(ScenarioRunnerError, ValueError):
         text = _text(path)
         if f'"{_KEY}"' in text or "\\u" in text:  # an escape hides letters
-            tree = json.loads(text)
+            tree = parse(text, is_lenient=True)
             return text if isinstance(tree, dict) and _KEY in tree else None
     return None
 
@@ -310,17 +324,6 @@ def _placed(problem: Diagnostic, path: str, pointer: str, places: Places) -> Dia
     pointer += problem.pointer or ""
     line, column = places.find(pointer, key=problem.code in _ABOUT_KEYS)
     return problem._replace(path=path, pointer=pointer, line=line, column=column)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs) or None in mapping.values():
-        raise ValueError
-    return mapping
-
-
-def _not_json(word: str) -> Any:
-    raise ValueError(word)
 
 
 def _contradictions(parsed: Check | Suite) -> Iterator[Diagnostic]:

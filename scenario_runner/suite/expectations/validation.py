@@ -18,6 +18,7 @@ from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import Source
 from scenario_runner.plan.sources import ArraySource
+from scenario_runner.scenario.inline_contents import flattened
 from scenario_runner.scenario.loader import as_scenario
 from scenario_runner.suite.expectations.format import METRICS, SOURCES, Tosa
 from scenario_runner.suite.expectations.format import Output as Expected
@@ -162,10 +163,7 @@ def _stored(
     be told, `_IN_DOUBT`."""
     check = expectations.written
     by_file = {output.file_name: output.name for output in outputs.values()}
-    entries = [*check.outputs.values(), *(entry for when in check.when for entry in when.outputs.values())]
-    names = [name for entry in entries for name in (entry.file, entry.mask)]
-    names += [name for entry in entries if entry.tosa for name in (entry.tosa.expected, entry.tosa.bounds)]
-    named = {expectations.path_to(name) for name in names if name is not None}
+    named = set(expectations.named_files)
     stored: dict[str, str] = {}
     for stem, paths in files.items():
         name = by_file.get(stem)
@@ -329,7 +327,9 @@ def _source(bound: Bound, element: Element | None) -> Source:
         except FileError as error:
             raise ExpectationError(_file_problems(bound, error, "/file")) from None
     try:
-        data = encoded(bound.expected.values, element, bound.output.size_bytes // element.size_bytes)
+        values = bound.expected.values
+        values = flattened(values)[1] if isinstance(values, list) else values
+        data = encoded(values, element, bound.output.size_bytes // element.size_bytes)
     except ValueError as error:
         raise bound.error("SR-EXPECT-008", "/values", str(error)) from None
     return ArraySource(data, bound.output.name)

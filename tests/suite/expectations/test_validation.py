@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,7 @@ def test_values_and_bytes(name: str) -> None:
     """Numbers come back from bytes as they went into them, in arrays of the same shape."""
     element = ELEMENTS[name]
     values = [[1, 2, 3], [4, 5, 6]]
-    data = encoded(values, element, 6)
+    data = encoded([*chain(*values)], element, 6)
     assert len(data) == 6 * element.size_bytes
     assert decoded(memoryview(data), element, values) == values
     assert encoded(7, element, 2) == encoded([7, 7], element, 2)
