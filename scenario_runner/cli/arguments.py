@@ -20,16 +20,29 @@ SEVERAL: Final[Mapping[str, Any]] = {"action": "extend", "nargs": "+", "default"
 _MOST_JOBS = 256
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    # A formatter is made for every option; one that is told the width does not go and ask the terminal for it.
-    return argparse.HelpFormatter(prog, max_help_position=34, width=100)
+class _Formatter(argparse.HelpFormatter):
+    """The format of help. argparse makes formatters to check options too, so they put off what takes long: asking for
+    the width of the terminal, and from Python 3.14 on importing colors."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=100)
+
+    def _set_color(self, *arguments: bool, **keys: object) -> None:
+        self._colors = arguments, keys
+
+    def __getattr__(self, name: str) -> object:
+        if "_colors" not in vars(self):
+            raise AttributeError(name)
+        arguments, keys = vars(self).pop("_colors")
+        super()._set_color(*arguments, **keys)  # type: ignore[misc]
+        return getattr(self, name)
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours; options are never abbreviated, so that new ones break no script."""
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=_formatter, **arguments)
+        super().__init__(allow_abbrev=False, formatter_class=_Formatter, **arguments)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}{self._meant(message)}", help=f"{self.prog} --help shows all options")
