@@ -48,6 +48,9 @@ _FORMS = (
     ),
     re.compile(r"(?:\| MessageID = \w+ \| |DebugPrintf:\n)(?P<text>.*)\Z", re.DOTALL),
 )
+# From 1.4.363 on, lost messages are reported with the severity of printed ones.
+_LOST = re.compile(r"[^|\n]*Debug Printf message was truncated")
+_ADJUSTED = ("VALIDATION-SETTINGS", "WARNING-Setting-Limit-Adjusted")
 
 
 class Printed(NamedTuple):
@@ -155,9 +158,9 @@ class Printer:
         """
         name = text_of(data.pMessageIdName)
         if "DEBUG-PRINTF" not in name:
-            return severity < vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT or name == "VALIDATION-SETTINGS"
+            return severity < vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT or name in _ADJUSTED
         text = text_of(data.pMessage)
-        if severity < vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT:
+        if severity < vk.DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT and not _LOST.match(text):
             self._add(text)
         elif "truncated" in text:
             self._truncated()

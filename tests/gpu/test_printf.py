@@ -279,7 +279,7 @@ def test_messages_of_newer_layers(message: str, expected: tuple[object, ...]) ->
 def test_warnings_of_newer_layers(caplog: pytest.LogCaptureFixture) -> None:
     """Lost messages are reported, features that the layer turns on for itself are not; other messages are not taken."""
     printer = Printer()
-    cut = "vkQueueSubmit(): pSubmits[0] Internal Warning: Debug Printf message was truncated due to a buffer size (256)"
+    lost = "Debug Printf message was truncated due to the buffer size (256) being too small"
     sets = (
         "vkCreatePipelineLayout(): Internal Warning: setLayoutCount (8) will conflicts with validation's descriptor set"
     )
@@ -288,7 +288,10 @@ def test_warnings_of_newer_layers(caplog: pytest.LogCaptureFixture) -> None:
         ("VALIDATION-SETTINGS", WARNING, "vkCreateInstance(): DebugPrintf logs to the Information severity", True),
         ("WARNING-CreateInstance-status-message", INFO, "Khronos Validation Layer Active", True),
         ("VUID-vkCmdDispatch-None-08114", ERROR, "the descriptor is invalid", False),
-        ("WARNING-DEBUG-PRINTF", WARNING, cut, True),
+        ("WARNING-DEBUG-PRINTF", WARNING, f"vkQueueSubmit(): pSubmits[0] Internal Warning: {lost}", True),
+        ("VVL-DEBUG-PRINTF", INFO, f"vkQueueSubmit(): pSubmits[0] [WARNING] {lost}", True),
+        ("VVL-DEBUG-PRINTF", INFO, f"vkQueueSubmit(): pSubmits[0] DebugPrintf:\n{lost}", True),
+        ("WARNING-Setting-Limit-Adjusted", WARNING, "vkCreateDevice(): validation is adjusting settings:\n", True),
         ("WARNING-DEBUG-PRINTF", WARNING, f"{sets} at slot 7.", True),
         ("UNASSIGNED-DEBUG-PRINTF", ERROR, "Setup Error. Detail: (no vertexPipelineStoresAndAtomics)", True),
     ):
@@ -296,8 +299,9 @@ def test_warnings_of_newer_layers(caplog: pytest.LogCaptureFixture) -> None:
         assert printer.take(severity, data, "/resources/0/shader") == is_taken
     said = [record.getMessage() for record in caplog.records]
     assert [text.partition(";")[0].partition(": its")[0] for text in said] == [
-        "the shaders print more than 65536 bytes hold, and the rest is lost",
+        *2 * ("the shaders print more than 65536 bytes hold, and the rest is lost",),
+        f"/commands/-1: : {lost}",
         "/resources/0/shader: nothing that the shader prints is shown",
         "nothing that shaders print is shown",
     ]
-    assert said[2].endswith("Setup Error. Detail: (no vertexPipelineStoresAndAtomics)")
+    assert said[4].endswith("Setup Error. Detail: (no vertexPipelineStoresAndAtomics)")
