@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scenario_runner.errors.text import reason_of
+from scenario_runner.errors.text import json_reason, reason_of
 from scenario_runner.files.input import read_file
 from scenario_runner.vulkan.layers import GRAPH_LAYER, TENSOR_LAYER, manifest_path, package_folder
 
@@ -83,7 +83,7 @@ def read_manifest(path: str, source: str, kind: str) -> Manifest:
     except OSError as error:
         return manifest._replace(problem=f"it cannot be read: {reason_of(error)}")
     except (ValueError, RecursionError) as error:
-        return manifest._replace(problem=f"it is not valid JSON: {str(error).lower()}")
+        return manifest._replace(problem=f"it is not valid JSON: {json_reason(error).lower()}")
     entry = content.get(kind) if isinstance(content, dict) else None
     if kind == "layer" and entry is None and isinstance(content, dict) and isinstance(content.get("layers"), list):
         entry = next(iter(content["layers"]), None)

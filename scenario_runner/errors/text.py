@@ -163,6 +163,11 @@ def reason_of(error: OSError | ValueError) -> str:
     return text[:1].lower() + text[1:]
 
 
+def json_reason(error: ValueError | RecursionError) -> str:
+    """Return why ``json.loads`` refused a text."""
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
 def listed(names: Iterable[str]) -> str:
     """Names in quotes, with commas."""
     return ", ".join(repr(name) for name in names)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, get_type_hints
 
 from scenario_runner.errors import file_error
-from scenario_runner.errors.text import close_files_help, reason_of
+from scenario_runner.errors.text import close_files_help, json_reason, reason_of
 from scenario_runner.files.codec import ContentWriter, all_codecs, codec_for, create_image
 from scenario_runner.files.input import read_file
 from scenario_runner.files.output import OutputFile
@@ -310,7 +310,7 @@ def read_index(folder: str) -> DumpIndex:
     except OSError as error:
         raise file_error(path, f"cannot be read: {reason_of(error)}", help=close_files_help(path, error)) from error
     except (ValueError, RecursionError) as error:
-        raise file_error(path, f"is not JSON: {error}") from error
+        raise file_error(path, f"is not JSON: {json_reason(error)}") from error
     if not isinstance(index, dict) or index.get("kind") != MARK:
         raise file_error(path, "is not the index of a dump", help=how)
     if index.get("version") != VERSION:

@@ -8,7 +8,7 @@ from typing import Any
 
 from scenario_runner.errors import FileError, UnsupportedError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.text import reason_of
+from scenario_runner.errors.text import json_reason, reason_of
 from scenario_runner.files.input import read_file
 from scenario_runner.plan.limits import NAMES, exceeded_limits
 from scenario_runner.plan.plan import Plan
@@ -30,7 +30,7 @@ def read_device(path: str, choice: str | None = None) -> ReportedDevice:
     except OSError as error:
         problem = f"cannot read the report: {reason_of(error)}"
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = f"the report is not JSON: {error}"
+        problem = f"the report is not JSON: {json_reason(error)}"
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"the file is not a report of the doctor: {type(error).__name__}: {error}"
     raise FileError(Diagnostic("SR-FILE-001", "error", None, problem, _HELP, path=path))

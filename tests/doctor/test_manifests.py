@@ -60,7 +60,7 @@ def test_an_override_hides_the_system(tmp_path: Path, variable: str) -> None:
     "content, problem",
     [
         ("", "it is not valid JSON: expecting value: line 1 column 1 (char 0)"),
-        ("[" * 100_000, "it is not valid JSON: maximum recursion depth exceeded"),
+        ("[" * 100_000, "it is not valid JSON: it is nested too deeply"),
         (b"\xff\xfe\xff\x00\xd8", "it is not valid JSON: "),
         ("[]", "it has no 'ICD' object"),
         ({"ICD": 1}, "it has no 'ICD' object"),
