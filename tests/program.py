@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import termios
@@ -24,6 +25,15 @@ class Ended(NamedTuple):
 
 
 Program = Callable[..., Ended]
+
+
+def old_glslang(folder: Path) -> Path:
+    """Make a glslangValidator that says it is too old for tensors, and is the installed one in all else."""
+    installed, program = shutil.which("glslangValidator"), folder / "glslangValidator"
+    answer = '[ "$1" != --version ] || { echo "Glslang Version: 11:15.3.0"; exit; }'
+    program.write_text(f'#!/bin/sh\n{answer}\nexec {installed} "$@"\n')
+    program.chmod(0o755)
+    return program
 
 
 def python_path(folder: Path) -> str:

@@ -14,7 +14,7 @@ import pytest
 import scenario_runner
 from tests.crash import crash_shader
 from tests.docs.test_docs import pattern_of
-from tests.program import Ended, run_program
+from tests.program import Ended, old_glslang, run_program
 from tests.scenes import Scene, glsl
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -114,7 +114,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, shader_cache: Path, device
         run("fine/blur.json", "--device", "adreno"),
         run("fine/blur.json", "--validation", env={"VK_LAYER_PATH": str(folder / "empty")}),
         run("tensors/blur.json", "--ml-emulation", "off"),
-        run("validate", "tensors/blur.json", "--glslang", "glslangValidator", "--no-cache"),
+        run("validate", "tensors/blur.json", "--glslang", old_glslang(folder), "--no-cache"),
         run("large/blur.json"),
         run("crash/blur.json"),
         run(CHECKOUT / "scenarios/suite_demo/timeout.json", "--timeout", "0.2"),

@@ -12,6 +12,7 @@ import pytest
 from scenario_runner.cli import main
 from scenario_runner.errors import arm_glslc
 from scenario_runner.shaders.compilers import search
+from tests.program import old_glslang
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -40,6 +41,7 @@ class Interpreter:
         self.wheels.mkdir()
         self.environ = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")} | {
             "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+            "PATH": str(old_glslang(folder).parent),
             "XDG_DATA_HOME": str(folder / "data"),
             "SCENARIO_RUNNER_CACHE": str(folder / "cache"),
             "PIP_NO_INDEX": "1",
@@ -107,13 +109,15 @@ def test_the_report_after_a_fix_is_new(
     found.parent.mkdir()
     python, compiler = tmp_path / "python", tmp_path / "glslang"
     compiler.write_text("#!/bin/sh\necho 'Glslang Version: 11:99.1.0'\n")
-    python.write_text(f'#!/bin/sh\n[ "$2" = pip ] && exec cp "{compiler}" "{found}"\nexec "{sys.executable}" "$@"\n')
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" = pip ] && exec /bin/cp "{compiler}" "{found}"\nexec "{sys.executable}" "$@"\n'
+    )
     for program in (python, compiler):
         program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", f"{found.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", str(old_glslang(found.parent).parent))
     monkeypatch.setattr(search, "_SEARCHED_EVERY_S", 60.0)
     main(["doctor", "--fix"])
     assert f"glslang 99.1.0, {found}" in capsys.readouterr().out
