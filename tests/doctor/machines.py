@@ -11,7 +11,7 @@ from tests.layers import shared_library
 
 # Functions that the dynamic linker calls when it opens the library.
 _WHEN_OPENED = "__attribute__((constructor)) static void opened(void)"
-_HANGS, _CRASHES = "{ for (volatile int i = 0;; i++); }", "{ *(volatile int *)0x7F0000 = 0; }"
+_HANGS, _CRASHES = "{ for (volatile int i = 1; i;) {} }", "{ *(volatile int *)0x7F0000 = 0; }"
 
 
 def write_library(folder: Path, *, hangs: bool) -> Path:

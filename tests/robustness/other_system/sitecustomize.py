@@ -9,7 +9,6 @@ import multiprocessing.connection  # noqa: F401
 import os
 import select
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ FUNCTIONS = (
     *("fork", "forkpty", "memfd_create", "pidfd_open", "posix_fadvise", "posix_fallocate", "posix_spawn"),
     *("register_at_fork", "sched_getaffinity"),
     *("geteuid", "killpg", "pathconf", "pread", "preadv", "set_blocking", "setpgid", "statvfs"),
-    *("O_ASYNC", "O_CLOEXEC", "O_NONBLOCK"),
+    *("O_ASYNC", "O_CLOEXEC"),
 )
 SIGNALS = ("SIGCHLD", "SIGHUP", "SIGKILL", "SIGURG", "SIGUSR1", "SIGUSR2", "pthread_sigmask")
 FOLDERS = ("/proc/", "/sys/")
@@ -52,7 +51,6 @@ def reduce_system() -> None:
     for name in MODULES:
         sys.modules.pop(name, None)
     subprocess.signal = SimpleNamespace(**vars(signal))  # type: ignore[attr-defined]  # it kills with SIGKILL here
-    shutil._use_fd_functions = False  # type: ignore[attr-defined]  # they need O_NONBLOCK from Python 3.13 on
     selectors.DefaultSelector = selectors.SelectSelector  # type: ignore[assignment, misc]
     removed = ((os, FUNCTIONS), (signal, SIGNALS), (_signal, SIGNALS), (select, ("epoll",)))
     for module, names in removed:
