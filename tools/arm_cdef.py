@@ -17,6 +17,7 @@ EXTENSIONS = (
     "VK_ARM_data_graph_optical_flow",
     "VK_ARM_data_graph_neural_accelerator_statistics",
     "VK_ARM_shader_instrumentation",
+    "VK_NV_cooperative_matrix2",
     "VK_EXT_frame_boundary",
     "VK_KHR_maintenance5",
     "VK_KHR_deferred_host_operations",

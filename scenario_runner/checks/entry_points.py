@@ -9,7 +9,7 @@ drawing: vertexPipelineStoresAndAtomics, fragmentStoresAndAtomics); "Features", 
 it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from scenario_runner.errors import SpirvError
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
@@ -144,6 +144,35 @@ def module_features(entry: EntryPoint, interface: Interface, uid: str) -> list[N
             features.append((_VULKAN_1_3, "shaderZeroInitializeWorkgroupMemory", what))
             break
     return [*features, *small_type_features(interface.declarations, uid)]
+
+
+_FLOAT_CONTROLS = {
+    4459: "DenormPreserve",
+    4460: "DenormFlushToZero",
+    4461: "SignedZeroInfNanPreserve",
+    4462: "RoundingModeRTE",
+    4463: "RoundingModeRTZ",
+}
+"""SPIR-V's execution modes for floats of one width; Vulkan has a property for each width."""
+_STAGE_BITS = {"Vertex": 1, "Fragment": 16, "GLCompute": 32}
+_SUBGROUPS = frozenset(range(61, 69))
+"""GroupNonUniform and the capabilities that build on it."""
+
+
+def module_properties(entry: EntryPoint, uid: str) -> Iterator[tuple[Need, int]]:
+    """Find the properties, and their bits, that the entry point of the shader ``uid`` takes of a device."""
+    index, words = entry.source, entry.source.words
+    for at in index.execution_modes(entry.function):
+        mode = _FLOAT_CONTROLS.get(words[at + 2])
+        if mode is not None and index.count(at) > 3:
+            member = f"shader{mode}Float{words[at + 3]}"
+            what = f"the execution mode {mode} {words[at + 3]} of shader {uid!r}"
+            yield ("VkPhysicalDeviceVulkan12Properties", member, what), 1
+    is_alone = len(index.offsets[op.ENTRY_POINT]) == 1  # else capabilities may be those of another stage
+    if is_alone and not _SUBGROUPS.isdisjoint(index.capabilities) and entry.execution_model in _STAGE_BITS:
+        what = f"the subgroup operations of shader {uid!r} in the stage {entry.execution_model}"
+        bits = _STAGE_BITS[entry.execution_model]
+        yield ("VkPhysicalDeviceVulkan11Properties", "subgroupSupportedStages", what), bits
 
 
 _STRUCTURES = {16: "VkPhysicalDeviceVulkan11Features", 8: "VkPhysicalDeviceVulkan12Features"}

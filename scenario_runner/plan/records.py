@@ -5,10 +5,15 @@ bytes. ``pointer`` is the JSON pointer of what the user wrote, for messages. Tho
 are in `special_records`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from scenario_runner.files.vk_formats import Format
+
+if TYPE_CHECKING:
+    from scenario_runner.plan.cooperative_matrices import MatrixUse
 
 DescriptorKind = Literal[
     "storage_buffer", "uniform_buffer", "storage_image", "sampled_image", "combined_image_sampler", "sampler", "tensor"
@@ -199,12 +204,16 @@ ML_STRUCTURES = {
 
 
 class NeededFeature(NamedTuple):
-    """A ``member`` of a Vulkan feature ``structure``, what needs it, and the place of that in the scenario."""
+    """A ``member`` of a Vulkan feature ``structure``, what needs it, and the place of that in the scenario.
+
+    ``bits`` are those that a property must have; 0 stands for a feature.
+    """
 
     structure: str
     member: str
     what: str
     pointer: str
+    bits: int = 0
 
 
 class Requirements(NamedTuple):
@@ -214,6 +223,7 @@ class Requirements(NamedTuple):
     Vulkan's that no SPIR-V asks for. ``graph_capabilities`` are those of graph modules, which matter only where no
     emulation layer takes the graphs apart. ``newest_shader`` has the module of ``spirv_version``. ``places`` has the
     pointer of every shader and graph that is named here. ``graphics`` is the pointer of the first command that draws.
+    ``matrices`` has the cooperative matrices of each shader that has some.
     """
 
     capabilities: Mapping[str, str]
@@ -224,6 +234,7 @@ class Requirements(NamedTuple):
     newest_shader: str = ""
     places: Mapping[str, str] = {}
     graphics: str | None = None
+    matrices: Mapping[str, tuple[MatrixUse, ...]] = {}
 
     @property
     def ml_extensions(self) -> frozenset[str]:

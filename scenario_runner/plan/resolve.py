@@ -249,7 +249,8 @@ def _requirements(context: CommandContext, features: tuple[NeededFeature, ...]) 
         for capability in module.capabilities:
             graphs.setdefault(capability, label)
     graphics = tables.graphics_pipelines[0].pointer if tables.graphics_pipelines else None
-    return Requirements(capabilities, extensions, version, features, graphs, newest, places, graphics)
+    matrices = {shader.uid: shader.matrices for shader in context.shaders.values() if shader.matrices}
+    return Requirements(capabilities, extensions, version, features, graphs, newest, places, graphics, matrices)
 
 
 _TENSORS = "VkPhysicalDeviceTensorFeaturesARM"

@@ -14,11 +14,13 @@ from scenario_runner.checks.entry_points import (
     check_workgroup,
     find_entry_point,
     module_features,
+    module_properties,
     specialize,
 )
 from scenario_runner.errors import ScenarioRunnerError, ShaderError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.input import Identity, SourceFile
+from scenario_runner.plan.cooperative_matrices import MatrixUse, matrix_uses
 from scenario_runner.plan.records import (
     CompilerOptions,
     LayoutBinding,
@@ -60,6 +62,7 @@ class LoadedShader(NamedTuple):
     stage: ShaderStage
     push_constants_size: int
     block_size: int
+    matrices: tuple[MatrixUse, ...]
 
     def pipeline(self, set_layouts: tuple[tuple[LayoutBinding, ...], ...], push_constants_size: int) -> PipelinePlan:
         """The compute pipeline of the shader; its range of push constants covers the block in any case."""
@@ -265,7 +268,9 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
     findings, needs = check_blocks(interface, shader.uid, pointer)
     if not problems.report([*check_workgroup(interface, shader.stage, shader.uid, pointer), *findings]):
         return None
-    features = tuple(NeededFeature(*need, pointer) for need in (*needs, *module_features(entry, interface, shader.uid)))
+    needs += module_features(entry, interface, shader.uid)
+    features = [NeededFeature(*need, pointer) for need in needs]
+    features += [NeededFeature(*need, pointer, bits) for need, bits in module_properties(entry, shader.uid)]
     return LoadedShader(
         shader.uid,
         pointer,
@@ -274,9 +279,10 @@ def _take_apart(shader: Shader, pointer: str, compiled: Compiled, problems: Prob
         entry,
         interface,
         Specialization(tuple(entries), data),
-        features,
+        tuple(features),
         includes,
         shader.stage,
         shader.push_constants_size,
         declared_size(interface),
+        matrix_uses(interface.declarations),
     )

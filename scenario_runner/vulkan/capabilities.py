@@ -217,6 +217,8 @@ def enabled_for(
         needs.add_spirv("capability", name, shader, required=not emulated)
     for needed in requirements.features:
         needs.add_feature(needed)
+    if requirements.matrices and "VK_KHR_cooperative_matrix" in physical.extensions:
+        needs.add_matrices()
     # Vulkan specification, appendix "Vulkan Environment for SPIR-V"
     newest = (1, 6) if physical.api_version >= API_1_3 else (1, 5) if physical.api_version >= API_1_2 else (1, 3)
     if requirements.spirv_version > newest:
@@ -295,8 +297,11 @@ class _Needs:
             self.lack(_LACKING, self._requirements.places.get(shader), f"{message} {' and '.join(lacking)}")
 
     def add_feature(self, needed: NeededFeature) -> None:
-        """Add a feature that no SPIR-V asks for."""
-        feature = self._physical.features.find(needed.structure, needed.member, self._disabled)
+        """Add a feature that no SPIR-V asks for, or look for a property."""
+        if needed.bits and self._physical.has_property(needed.structure, needed.member, needed.bits):
+            return
+        find = self._physical.features.find
+        feature = None if needed.bits else find(needed.structure, needed.member, self._disabled)
         if feature is not None:
             self.features.add(feature)
             return
@@ -307,6 +312,18 @@ class _Needs:
                 help = f"run without --disable-extension {ML_STRUCTURES[needed.structure]}"
         message = f"{needed.what} needs {needed.member} ({needed.structure}), which {self._physical.name!r} lacks"
         self.lack("SR-FEATURE-002", needed.pointer, message, help)
+
+    def add_matrices(self) -> None:
+        """Compare the cooperative matrices of all shaders with those that the device supports."""
+        from scenario_runner.vulkan.matrix_sizes import missing_matrices, supported_matrices
+
+        supported, flexible = supported_matrices(self._physical, self._disabled)
+        self.features |= {flexible} if flexible is not None else set()
+        for shader, uses in self._requirements.matrices.items():
+            missing = missing_matrices(uses, supported)
+            if missing:
+                message = f"shader {shader!r} needs cooperative matrices that {self._physical.name!r} lacks: {missing}"
+                self.lack(_LACKING, self._requirements.places.get(shader), message)
 
     def lack(self, code: str, pointer: str | None, message: str, help: str | None = None) -> None:
         self.problems.append(Diagnostic(code, "error", pointer, message, help))

@@ -36,7 +36,17 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 # The files of vulkan/, from the bottom to the top.
 VULKAN = (
-    *("vulkan_loader", "structs", "layers", "printf", "physical_device", "capabilities", "device", "ml_emulation"),
+    *(
+        "vulkan_loader",
+        "structs",
+        "layers",
+        "printf",
+        "physical_device",
+        "matrix_sizes",
+        "capabilities",
+        "device",
+        "ml_emulation",
+    ),
     *("memory", "resources", "image_support", "images", "tensors"),
     *("pipeline", "driver_cache", "measurements", "graph_pipelines", "optical_flow"),
     *("recording", "recorders", "transfer", "frame_capture", "execute"),

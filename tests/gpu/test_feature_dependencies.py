@@ -9,13 +9,16 @@ import pytest
 from scenario_runner import Runner
 from scenario_runner.errors import UnsupportedError
 from scenario_runner.plan.records import Requirements
+from scenario_runner.plan.resolve import resolve
+from scenario_runner.scenario.loader import load
 from scenario_runner.vulkan._generated.extensions import DEPENDENCIES
 from scenario_runner.vulkan._generated.spirv_requirements import CAPABILITIES, EXTENSIONS
 from scenario_runner.vulkan.capabilities import Enabled, dependent_extensions, enabled_for
 from scenario_runner.vulkan.device import Device, Instance
+from scenario_runner.vulkan.matrix_sizes import MatrixSizes, missing_matrices, supported_matrices
 from scenario_runner.vulkan.physical_device import Feature, PhysicalDevice, choose
 from scenario_runner.vulkan.pipeline import behaviours
-from tests.scenes import Scene, glsl
+from tests.scenes import Scene, assemble, glsl, kernel
 
 ROBUSTNESS2 = "VkPhysicalDeviceRobustness2FeaturesKHR"
 
@@ -148,3 +151,58 @@ def test_small_types_in_uniform_and_storage_buffers(
     scene.buffer("added", np.frombuffer(np.array([4] + [0] * 7, dtype).tobytes(), np.uint8))
     result = runner.run(scene.dispatch("s", ["part", "added"]).write(), outputs=["part"])["part"]
     assert result.view(np.float32)[1] == 7
+
+
+MATRICES = Path(__file__).resolve().parents[2] / "scenarios" / "shader_features" / "cooperative_matrix"
+HALF = ("float16", "float16", "float32", "float32")
+
+
+@pytest.mark.parametrize(
+    "supported, missing",
+    [
+        ([MatrixSizes((16, 16, 16), HALF, 3, False)], ""),
+        ([MatrixSizes((8, 8, 8), HALF, 3, False, is_flexible=True)], ""),
+        ([MatrixSizes((8, 8, 8), HALF, 3, False)], "A of 16 x 16 float16, B of 16 x 16 float16, an accumulator of"),
+        ([MatrixSizes((16, 16, 16), HALF, 2, False)], "A of 16 x 16 float16, B of 16 x 16 float16, an accumulator of"),
+        ([MatrixSizes((16, 16, 16), HALF, 3, True)], "a product of 16 x 16 x 16 (float16, float16, float32, float32);"),
+        ([MatrixSizes((16, 16, 16), ("float16",) * 4, 3, False)], "an accumulator of 16 x 16 float32, a product of"),
+    ],
+)
+def test_cooperative_matrices_are_compared_with_what_a_device_has(supported: list[MatrixSizes], missing: str) -> None:
+    """Sizes, types, scope and saturation of types and products; what is missing is told with what there is."""
+    matrices = resolve(load(MATRICES / "scenario.json")).requirements.matrices
+    found = missing_matrices(matrices["cooperative_matrix"], supported)
+    assert found.startswith(missing)
+    assert bool(found) == bool(missing)
+    assert not missing or found.endswith(f"; of M x N x K (A, B, C, result) it supports {supported[0]}")
+
+
+def test_cooperative_matrices_of_this_device(validation: bool, shader_cache: Path) -> None:
+    """A device without flexible sizes refuses what it lacks; what runs gives the validation layer nothing to say."""
+    with Runner(validation=validation, disabled_extensions="VK_NV_cooperative_matrix2") as runner:
+        physical = runner.physical_device
+        known = "VK_KHR_cooperative_matrix" in physical.extensions
+        sizes = supported_matrices(physical, {"VK_NV_cooperative_matrix2"})[0] if known else []
+        if any(each.sizes == (16, 16, 16) and each.components == HALF for each in sizes):
+            runner.run(MATRICES / "scenario.json", write_files=False)
+            return
+        with pytest.raises(UnsupportedError) as caught:
+            runner.run(MATRICES / "scenario.json", write_files=False)
+        assert all(str(each) in str(caught.value) for each in sizes)
+
+
+@pytest.mark.parametrize("width", [16, 32, 64])
+@pytest.mark.parametrize("mode", ["DenormPreserve", "DenormFlushToZero", "RoundingModeRTE", "RoundingModeRTZ"])
+def test_float_controls_of_a_width(scene: Scene, physical: PhysicalDevice, mode: str, width: int) -> None:
+    """Vulkan has a property for each width: that of another width is not enough."""
+    modes = f"OpExecutionMode %main LocalSize 1 1 1\nOpExecutionMode %main {mode} {width}"
+    extension = f'OpCapability {mode}\nOpExtension "SPV_KHR_float_controls"\n{modes}\n'
+    scene.module("s", assemble(kernel(f"{extension}main:\n"))).dispatch("s", [])
+    requirements = resolve(load(scene.write())).requirements
+    member = f"shader{mode}Float{width}"
+    assert (member, 1) in {(each.member, each.bits) for each in requirements.features}
+    if physical.has_property("VkPhysicalDeviceVulkan12Properties", member, 1):
+        enabled_for(physical, requirements)
+    else:
+        with pytest.raises(UnsupportedError, match=member):
+            enabled_for(physical, requirements)
