@@ -21,9 +21,9 @@ _SATURATING: Final = 16  # bit of SPIR-V's Cooperative Matrix Operands, behind o
 class MatrixUse(NamedTuple):
     """A type of matrices, or a product A * B + C.
 
-    ``words`` describe it. ``scope`` is SPIR-V's number, as Vulkan has it. ``sizes`` are M, N and K, None where it has
-    none. ``components`` are the alternatives for the types of A, B, C and the result, any of which is enough; each
-    is one of several names, or `ANY`. ``saturating`` is None for a type.
+    ``words`` describe it. ``scope`` is SPIR-V's number, as in Vulkan. ``sizes`` are M, N and K, None if absent.
+    ``components`` lists alternatives: the names allowed for the types of A, B, C and the result, or `ANY`.
+    ``saturating`` is None for a type.
     """
 
     words: str
@@ -41,7 +41,7 @@ class _Matrix(NamedTuple):
     use: int
 
     def as_use(self) -> MatrixUse:
-        """Return the need for this type alone, whose integers may have any sign."""
+        """Return the need for this type alone; its integers may have any sign."""
         names = self.names(None)
         rows, columns = self.rows, self.columns
         words = f"{rows} x {columns} {self.component}"
@@ -61,9 +61,9 @@ class _Matrix(NamedTuple):
 
 
 def matrix_uses(declarations: Declarations) -> tuple[MatrixUse, ...]:
-    """Return what a module needs of cooperative matrices under a specialization; empty for most modules.
+    """List the matrix types and products of a module under a specialization.
 
-    Raises `SpirvError` for a type whose scope, size or use is not a constant.
+    Raises `SpirvError` if the scope, a size or the use of a type is no constant.
     """
     index = declarations.index
     words = index.words

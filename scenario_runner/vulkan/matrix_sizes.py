@@ -1,4 +1,4 @@
-"""Cooperative matrices that a device has, and those that a shader needs beyond them.
+"""Cooperative matrices of a device, compared with the needs of shaders.
 
 Source: Vulkan specification, VkCooperativeMatrixPropertiesKHR, VkCooperativeMatrixFlexibleDimensionsPropertiesNV and
 the rules that `plan.cooperative_matrices` names.
@@ -65,7 +65,7 @@ def missing_matrices(uses: Iterable[MatrixUse], supported: Sequence[MatrixSizes]
 
 
 def supported_matrices(physical: PhysicalDevice, disabled: Collection[str]) -> tuple[list[MatrixSizes], Feature | None]:
-    """Ask a device for its combinations; the feature is the one to enable for flexible sizes."""
+    """Ask a device for its combinations, and for the feature that flexible sizes need."""
     found: list[MatrixSizes] = []
     feature = physical.features.find(*_FLEXIBLE, disabled)
     for kind in ("PropertiesKHR", *(["FlexibleDimensionsPropertiesNV"] if feature is not None else [])):
