@@ -24,14 +24,27 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let tests send Ctrl-C to their children also where a shell started the tests in the background: it ignores it.
 
-    In a job of GitHub the program annotates nothing but for tests of that.
+    In a job of GitHub the program annotates nothing but for tests of that. Each process of a whole run begins to
+    collect at another place, so that one compiles a module whose code is not kept yet, and the others read it.
     """
+    if "PYTEST_XDIST_WORKER" in os.environ and config.args == ["tests"]:
+        tests = Path(__file__).parent
+        parts = sorted(map(str, [*tests.glob("*/"), *tests.glob("test_*.py")]))
+        number, count = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        first = len(parts) * number // count
+        config.args = parts[first:] + parts[:first]
     os.environ.pop("GITHUB_ACTIONS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give all processes the same order of files."""
+    items.sort(key=lambda item: item.path)
 
 
 @pytest.fixture(autouse=True)
