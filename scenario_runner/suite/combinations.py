@@ -23,6 +23,7 @@ KEYS: Final = (KEY, "exclude")
 MOST_COMBINATIONS: Final = 10_000
 MOST_PARAMETERS: Final = 100
 FILES_KEPT: Final = 16
+_MOST_OFFERED: Final = 100  # values in a message
 _LONGEST_TEXT: Final = 100  # of a value in the name of an item
 
 
@@ -140,14 +141,16 @@ def values_of_scenario(
     path, check = _declared(item, file_text)
     offered = _tree(check).get(KEY)
     pairs = offered.items() if isinstance(offered, dict) else ()
-    lists = {name: ", ".join(map(text_of, values)) for name, values in pairs if isinstance(values, list) and values}
-    offers = {name: f" ({os.path.basename(path)} has {texts:.200})" for name, texts in lists.items()}
+    lists = {name: values for name, values in pairs if isinstance(values, list) and values}
     text = file_text(item.path)
     check = file_text(item.expectations) if needs_expectations else ""
+    used = uses(text)
     for name, content in ((item.id, text), (item.expectations, check)):
-        if uses(content).keys() & offers.keys() - parameters.keys():
+        if lacks := uses(content).keys() & lists.keys() - parameters.keys():
+            texts = {lack: ", ".join(map(text_of, lists[lack][:_MOST_OFFERED])) for lack in lacks}
+            offers = {lack: f" ({os.path.basename(path)} has {shown:.200})" for lack, shown in texts.items()}
             raise ScenarioError(unset(content, name, parameters, offers))
-    return {name: value for name, value in parameters.items() if name in uses(text) or name not in offers}
+    return {name: value for name, value in parameters.items() if name in used or name not in lists}
 
 
 def _declared(item: Item, read: Callable[[str | None], str]) -> tuple[str, str]:

@@ -176,7 +176,9 @@ def _below(folder: str) -> Iterator[str]:
 
 def _of_files(files: Iterator[tuple[str, bytes]], text: bytes = b"") -> str:
     """Hash the names and digests of files, in their order, and a text."""
-    parts = (part for path, digest in files for part in (os.fsencode(os.path.basename(path)), digest))
+    parts = (
+        part for path, digest in files for part in (os.path.basename(path).encode("utf-8", "surrogatepass"), digest)
+    )
     return hashlib.sha256(b"\n".join((*parts, text))).hexdigest()
 
 

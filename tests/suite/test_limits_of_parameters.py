@@ -14,9 +14,10 @@ import pytest
 from scenario_runner import load
 from scenario_runner.errors import ScenarioError, UsageError
 from scenario_runner.scenario.parameters import uses
-from scenario_runner.suite.combinations import variants
+from scenario_runner.suite.combinations import values_of_scenario, variants
 from scenario_runner.suite.discovery import Discovery, item_of, looks_like_scenario
 from scenario_runner.suite.expectations.validation import check
+from scenario_runner.suite.hashes import item_hashes
 from tests.effort import calls_of
 from tests.program import Program
 from tests.suite.collected import Collected
@@ -159,6 +160,19 @@ def test_a_list_of_many_combinations(tmp_path: Path) -> None:
         assert len(items) == count
 
     assert growth(listed, 100) < 6
+
+
+def test_validate_of_many_combinations(tmp_path: Path) -> None:
+    """The values of one do not take work for all others; a name with half of a surrogate pair is hashed."""
+
+    def values(count: int) -> None:
+        scenario, offered = used(n=[*range(count)])
+        path = write(tmp_path / str(count), scenario, offered | {"outputs": {"x": {"file": "\ud800.npy"}}})
+        for item in variants(item_of(str(path), "a")):
+            assert values_of_scenario(item, item.parameters) == item.parameters
+        assert len(item_hashes(item, "").expectations) == 64
+
+    assert growth(values, 100) < 6
 
 
 def test_too_many_parameters(tmp_path: Path) -> None:
