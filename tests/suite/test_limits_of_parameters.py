@@ -175,6 +175,17 @@ def test_validate_of_many_combinations(tmp_path: Path) -> None:
     assert growth(values, 100) < 6
 
 
+def test_many_problems_of_expectations(tmp_path: Path) -> None:
+    """The text is read once for the places of all."""
+
+    def problems(count: int) -> None:
+        outputs = {f"o{number}": {"file": "x.npy"} for number in range(count)}
+        path = write(tmp_path / str(count), EMPTY, {"outputs": outputs})
+        assert len(check(item_of(str(path), "a"))) == count
+
+    assert growth(problems, 20) < 8
+
+
 def test_too_many_parameters(tmp_path: Path) -> None:
     """Each is in every combination: a limit of their number bounds the memory."""
     lists = {f"n{number}": [1] for number in range(101)}

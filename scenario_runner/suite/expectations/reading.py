@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import islice
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -175,7 +176,7 @@ class Expectations(NamedTuple):
         if self.text is None or self.path is None:
             return Diagnostic(code, "error", None, message, help, path=self.expected_folder)
         problem = with_parameters(Diagnostic(code, "error", pointer, message, help), self.parameters)
-        return _placed(problem, self.path, self.pointer, Places(self.text))
+        return _placed(problem, self.path, self.pointer, _places(self.text))
 
 
 def load(item: Item) -> Expectations:
@@ -263,7 +264,7 @@ def _parsed(model: type[_Parsed], text: str, path: str, pointer: str, parameters
             for finding in islice(findings(model, error), MAX_PROBLEMS + 1)
         ]
     if problems:
-        places = Places(text)
+        places = _places(text)
         placed = (_placed(with_parameters(problem, parameters), path, pointer, places) for problem in problems)
         raise ExpectationError(limited(sorted(placed, key=lambda problem: (problem.line or 0, problem.column or 0))))
     return parsed
@@ -317,6 +318,12 @@ def expected_files(folder: str) -> dict[str, list[str]]:
                 searched.add(target)
                 folders.append((f"{prefix}{entry.name}/", entry.path))
     return files
+
+
+@lru_cache(4)
+def _places(text: str) -> Places:
+    """Read a text once for the places of all of its problems."""
+    return Places(text)
 
 
 def _placed(problem: Diagnostic, path: str, pointer: str, places: Places) -> Diagnostic:
