@@ -22,11 +22,11 @@ import numpy
 
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.system_limits import processors
-from scenario_runner.processes.worker import Runners
-from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.suite_workers import SuiteWorkers, suite_options
+from scenario_runner.suite.worker_task import Runners
 
 _DATA = "layout(binding = 0) buffer B { uint a[]; };\n"
 _SHADERS = {
@@ -124,7 +124,7 @@ def in_workers(
     own, started = time.process_time(), time.perf_counter()
     times: list[float] = []
     reason = ""
-    with Workers(options._replace(rules=Rules(retries=1))) as workers:
+    with SuiteWorkers(options) as workers:
         for finished in workers.run(items):
             times.append(time.perf_counter() - started)
             last = finished.attempts[-1]
@@ -172,7 +172,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="200 scenarios: shows that the benchmark works")
     options = parser.parse_args(argv)
     count = 200 if options.quick else options.count
-    one = WorkerOptions(jobs=options.jobs)
+    one = suite_options(rules=Rules(retries=1), jobs=options.jobs)
     with tempfile.TemporaryDirectory(prefix="scenario-benchmarks-") as folder:
         os.environ["SCENARIO_RUNNER_CACHE"] = os.path.join(folder, "cache")
         suite = Path(folder, "suite")

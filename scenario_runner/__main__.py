@@ -20,13 +20,13 @@ def console() -> None:
 
     from scenario_runner.cli import console as messages
     from scenario_runner.cli import main
-    from scenario_runner.cli.supervisor import supervised
     from scenario_runner.processes import signals
 
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     messages.set_up_streams()
     try:
-        code = supervised(main)
+        signals.handle(signals.interrupt)
+        code = main()
     except KeyboardInterrupt:  # before main or after it
         code = signals.exit_code()
     for stream in (sys.stdout, sys.stderr):
@@ -38,14 +38,6 @@ def console() -> None:
             if stream is sys.stdout and not isinstance(error, BrokenPipeError):
                 os.write(2, f"error: standard output cannot be written: {error.strerror}\n".lower().encode())
     os._exit(code)
-
-
-def resume(connection: None, *state: object) -> None:
-    """Run the command line in a child that was spawned."""
-    from scenario_runner.cli import supervisor
-
-    supervisor.resume(*state)  # type: ignore[arg-type]
-    console()
 
 
 if __name__ == "__main__":

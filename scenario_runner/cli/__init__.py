@@ -22,7 +22,7 @@ from scenario_runner.errors import (
 )
 from scenario_runner.errors.arm_glslc import pip_install
 from scenario_runner.errors.text import close_names, did_you_mean
-from scenario_runner.processes import progress, signals, temporary
+from scenario_runner.processes import last_words, signals, temporary
 
 COMMANDS = {
     "run": "run scenarios (the default command)",
@@ -50,9 +50,11 @@ COMMANDS = {
 DEPENDENCIES = ("vulkan", "cffi", "numpy", "pydantic", "imageio", "rich")
 """The Python packages that are installed with this program."""
 
+_WITH_DRIVER = ("run", "compare-layers")
 _ERRORS_OF_WRITING = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF})
 # With one of these nothing is run.
-_WITHOUT_DRIVER = frozenset({"-h", "--help", "-v", "--version", "--list-devices"})
+_WITHOUT_RUN = frozenset({"-h", "--help", "-v", "--version"})
+_WITHOUT_DRIVER = _WITHOUT_RUN | {"--list-devices", "--isolate", "--watch", "--core-dumps"}
 # With one of these a tool comes before the driver, or the layers read the environment that is changed for them.
 _BEFORE_DRIVER = ("--capture-frame", "--gfxr", "--emulation-layer-profiling", "--printf")
 
@@ -65,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         name, arguments = _command(list(sys.argv[1:] if argv is None else argv))
+        if name in _WITH_DRIVER and _WITHOUT_RUN.isdisjoint(arguments):
+            last_words.announce_crashes()
         starting = _start_driver(arguments) if name == "run" else None
         from scenario_runner.cli.options import parse
 
@@ -83,13 +87,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = work(options) or 0
     except BaseException as error:
         signals.hold()
-        code = _failed(error)
+        code = failed(error)
     signals.hold()
     temporary.remove_all()
     return code
 
 
-def _failed(error: BaseException) -> int:
+def failed(error: BaseException) -> int:
     """Report the error that ended a command; return the exit code."""
     if isinstance(error, SystemExit):  # --help
         return error.code if isinstance(error.code, int) else 0
@@ -145,9 +149,8 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
 def _start_driver(argv: Sequence[str]) -> object:
     """Start the driver on a thread, as it takes as long as the imports that follow; return its `InstanceStart`.
 
-    None where the command needs no driver or starts it with other options, and after a crash (see `supervisor`), which
-    is reported first."""
-    if not argv or progress.numbers[progress.ENDED] or not _WITHOUT_DRIVER.isdisjoint(argv):
+    None where the command needs no driver, starts it with other options, or probably runs in a worker."""
+    if not argv or not _WITHOUT_DRIVER.isdisjoint(argv) or sum(word.endswith(".json") for word in argv) > 1:
         return None
     if "--profiling" in argv or any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
         return None

@@ -17,6 +17,7 @@ from scenario_runner.compare.differences import Tolerance
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import counted, first_of, one_line
 from scenario_runner.files.output import OutputFile
+from scenario_runner.processes import last_words
 from scenario_runner.runner import Runner
 from scenario_runner.tosa.layer_comparison import LayeredModel, LayerResult, judge, match, read_activations, sources_of
 from scenario_runner.tosa.layer_rules import judge_by_tosa
@@ -34,6 +35,7 @@ td{border-top:1px solid #ccc}.beyond{background:#fdd}.within{background:#efe}img
 
 def main(options: argparse.Namespace) -> int:
     """Returns 0 where all layers are within the tolerance, 1 where one is not. Raises ScenarioRunnerError."""
+    last_words.subject = one_line(options.model)
     is_device, is_reference = options.expected.startswith(_DEVICE), options.expected == "reference"
     is_tosa = options.expected == "tosa"
     limits = (options.atol, options.rtol, options.ulp)

@@ -16,15 +16,15 @@ from scenario_runner.cli.suite_display import verdict_line
 from scenario_runner.errors import FileError, UsageError
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_stream
-from scenario_runner.processes.jobs import Device, WorkerOptions
+from scenario_runner.processes.jobs import Device
 from scenario_runner.processes.temporary import temporary_folder
-from scenario_runner.processes.workers import Workers
 from scenario_runner.run.capture_files import FileNames
 from scenario_runner.suite.journal import MergedJournals
 from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.reports.junit import write_junit
 from scenario_runner.suite.reports.matrix import Column, Matrix
 from scenario_runner.suite.reports.summary import SuiteInfo
+from scenario_runner.suite.suite_workers import SuiteWorkers, suite_options
 from scenario_runner.suite.verdicts import FAILURES_NAME
 
 _MOST_SHOWN: Final = 50
@@ -42,8 +42,8 @@ def main(options: Namespace) -> int:
     _check(options)
     test.settle(Namespace(**vars(options)))
     set_up_logging(options.log_level)
-    chosen = WorkerOptions(devices=options.devices or ("gpus",), jobs=1)
-    with Workers(chosen, on_note=partial(write, "warning")) as workers:
+    chosen = suite_options(devices=options.devices or ("gpus",), jobs=1)
+    with SuiteWorkers(chosen, on_note=partial(write, "warning")) as workers:
         workers.find_devices()
         devices = workers.devices
     columns = _columns(devices)

@@ -20,12 +20,12 @@ from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_model
 from scenario_runner.files.sandbox import confined
 from scenario_runner.processes import signals
-from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.temporary import temporary_folder
 from scenario_runner.reduce.failures import FLAKY_RUNS, DevicesTrial, ScriptTrial, Trial
 from scenario_runner.reduce.packing import pack, pack_archive
 from scenario_runner.reduce.reduction import Reduction
 from scenario_runner.scenario.writing import free_name
+from scenario_runner.suite.suite_workers import SuiteWork, suite_options
 
 DOES_NOT_FAIL = 1
 """The exit code where there is nothing to reduce."""
@@ -114,7 +114,9 @@ def _trial(options: argparse.Namespace, folder: str) -> Trial:
     arguments = {**shared_arguments(options), "cache_dir": folder}
     limit = arguments.pop("timeout_s") or REDUCE_TIMEOUT_S
     device = arguments.pop("device")
-    workers = WorkerOptions(() if device is None else (device,), 1, limit, "--timeout", runner=arguments)
+    devices = () if device is None else (device,)
+    work = SuiteWork(runner=arguments)
+    workers = suite_options(work, devices=devices, jobs=1, timeout_s=limit, timeout_origin="--timeout")
     if options.devices:
         return DevicesTrial(workers, options.devices)
     if options.script is None:

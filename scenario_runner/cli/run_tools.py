@@ -13,7 +13,6 @@ from scenario_runner.cli.options import GRAPH_REPORTS
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import one_line
 from scenario_runner.plan.dumps import DumpTarget
-from scenario_runner.processes import progress
 from scenario_runner.run.capture_tools import set_up_gfxreconstruct
 from scenario_runner.run.dump_files import DumpRequest
 from scenario_runner.run.graph_reports import GraphReportFiles, InstrumentationFile
@@ -37,8 +36,8 @@ def tool_arguments(options: argparse.Namespace, scenario: str) -> tuple[dict[str
     arguments: dict[str, Any] = {}
     if options.shader_instrumentation is not None:
         # one for all scenarios, also where a device is lost or a process crashes in between
-        kept = progress.numbers[progress.MEASURED]
-        arguments["shader_instrumentation"] = InstrumentationFile(options.shader_instrumentation, keep=kept)
+        replaced = options.replaced_measurements
+        arguments["shader_instrumentation"] = InstrumentationFile(options.shader_instrumentation, replaced)
     if options.pipeline_caching:
         arguments["pipeline_cache"] = PipelineCaching(
             options.cache_path, clear=options.clear_pipeline_cache, fail_on_miss=options.fail_on_pipeline_cache_miss

@@ -20,9 +20,7 @@ from scenario_runner.cli.report import report_paths, write_reports
 from scenario_runner.cli.suite_display import SuiteDisplay, verdict_line
 from scenario_runner.errors import FileError, MissingToolError, ScenarioRunnerError, UsageError, error_class, version
 from scenario_runner.errors.text import counted
-from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.temporary import temporary_folder
-from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.discovery import Discovery, listed
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.journal import FILE_NAME, End, Ended, Header, Journal, MergedJournals, header
@@ -39,6 +37,7 @@ from scenario_runner.suite.suite_run import (
     read_baselines,
     read_patterns,
 )
+from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, rules_of, suite_options
 from scenario_runner.suite.verdicts import not_run, write_tables
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def main(options: Namespace) -> int:
 
 
 def run_suite(
-    options: Namespace, folder: str, kept: list[Workers] | None = None, on_results: _OnResults | None = None
+    options: Namespace, folder: str, kept: list[SuiteWorkers] | None = None, on_results: _OnResults | None = None
 ) -> int:
     """Run a suite with settled options; ``folder`` gets the journal, and ``on_results`` at the end all results, what is
     known of the suite, and the paths of its reports."""
@@ -170,7 +169,7 @@ class _Suite:
         folder: str,
         display: SuiteDisplay,
         problems: SuiteProblems,
-        kept: list[Workers] | None,
+        kept: list[SuiteWorkers] | None,
         on_results: _OnResults | None,
     ) -> None:
         self._options = options
@@ -192,14 +191,14 @@ class _Suite:
             is_temporary=options.results is None,
             repeat=lambda result: options.repeating,
         )
-        self._worker_options = WorkerOptions(
+        runner = {name: value for name, value in shared_arguments(options).items() if name not in _OF_WORKERS}
+        self._worker_options = suite_options(
+            SuiteWork(options=EvaluationOptions(folder or None, options.max_evidence << 20), runner=runner),
+            Rules(options.retries, options.repeat),
             timeout_s=options.timeout or ITEM_TIMEOUT_S,
             timeout_origin="the default of --timeout" if options.timeout is None else "--timeout",
-            rules=Rules(options.retries, options.repeat),
             devices=options.devices,
             jobs=options.jobs or 0,
-            runner={name: value for name, value in shared_arguments(options).items() if name not in _OF_WORKERS},
-            task_options=EvaluationOptions(folder or None, options.max_evidence << 20),
             core_dumps=options.core_dumps,
         )
         self._devices: tuple[tuple[str, str], ...] = ()
@@ -289,7 +288,7 @@ class _Suite:
         journal, header = self._journal(resume=kept is not None)
         session = Session(
             self._lists,
-            self._worker_options.rules,
+            rules_of(self._worker_options),
             Limits(options.fail_fast, options.max_failures, options.strict_environment),
             self._take,
             journal=journal,
@@ -310,7 +309,7 @@ class _Suite:
                     session.run(self._counted(chain(ahead, items)), workers)
                 finally:
                     self._devices = tuple((device.uuid, device.name) for device in workers.devices)
-                if self._kept is not None and isinstance(workers, Workers):
+                if self._kept is not None and isinstance(workers, SuiteWorkers):
                     stack.pop_all()
                     self._kept.append(workers)
             if session.is_complete:
@@ -357,7 +356,7 @@ class _Suite:
         if result.driver:
             self._drivers[result.driver] = None
 
-    def _workers(self) -> Workers | ClusterWorkers:
+    def _workers(self) -> SuiteWorkers | ClusterWorkers:
         def note(text: str) -> None:
             self._display.note("warning", text)
 
@@ -366,7 +365,7 @@ class _Suite:
             workers.listen(self._display.started, note)
             return workers
         if self._options.cluster is None:
-            return Workers(self._worker_options, on_start=self._display.started, on_note=note)
+            return SuiteWorkers(self._worker_options, on_start=self._display.started, on_note=note)
         from scenario_runner.suite.cluster_workers import ClusterWorkers
 
         return ClusterWorkers(self._options.cluster, self._worker_options, self._problems, on_note=note)
@@ -395,11 +394,11 @@ class _Suite:
     def _journal(self, *, resume: bool) -> tuple[Journal | None, Header | None]:
         if not self._folder:
             return None, None
-        options = self._worker_options
+        options, runner = self._worker_options, self._worker_options.task_options.runner
         begun = header(
-            program_hash(options.runner),
+            program_hash(runner),
             command=self._info.command,
-            runner=options.runner,
+            runner=runner,
             repeat=self._options.repeating,
             items=self._total,
             timeout_s=options.timeout_s,

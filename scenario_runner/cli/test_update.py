@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from scenario_runner.cli.console import write
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.processes.jobs import WorkerOptions
-from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.problems import SuiteProblems
-from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.suite_workers import ONCE, SuitePolicy, SuiteWorkers
 from scenario_runner.suite.update import TASK, Change, changes_of, refused
 
 
@@ -46,8 +45,9 @@ def update(
 
 
 def _outcomes(items: Iterable[Item], options: WorkerOptions, *, write_files: bool) -> Iterator[tuple[Item, Outcome]]:
-    options = options._replace(task=TASK, task_options=write_files, rules=Rules(retries=0))
-    with Workers(options, on_note=lambda text: write("warning", text)) as workers:
+    work = options.task_options._replace(function=TASK, options=write_files)
+    options = options._replace(policy=SuitePolicy(ONCE), task_options=work)
+    with SuiteWorkers(options, on_note=lambda text: write("warning", text)) as workers:
         for finished in workers.run(items):
             yield finished.item, finished.attempts[-1]
 

@@ -8,7 +8,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
-from zlib import crc32
 
 from scenario_runner.cli import console as messages
 from scenario_runner.errors import LimitError, MissingPackageError, NoDeviceError, ScenarioRunnerError, UsageError
@@ -21,7 +20,7 @@ from scenario_runner.suite.hashes import dependencies, file_hash
 from scenario_runner.suite.problems import SuiteProblems
 
 if TYPE_CHECKING:
-    from scenario_runner.processes.workers import Workers
+    from scenario_runner.suite.suite_workers import SuiteWorkers
 
 _DEBOUNCE_MS, _STEP_MS = 50, 10  # changes so close to each other are one
 _FIRST_LOOK_MS = 500
@@ -50,10 +49,7 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
     NoDeviceError, and LimitError if the system watches no further folders.
     """
     before = reads()
-    if progress.numbers[progress.READ] not in (0, _checksum(before)):
-        before = {}  # they have changed since the process before this one ran them, and crashed
     while True:
-        progress.numbers[progress.READ] = _checksum(before)
         try:
             run()
         except NoDeviceError:  # which no change of a file brings
@@ -61,7 +57,6 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
         except ScenarioRunnerError as error:
             messages.show_error(error)
         progress.doing("waiting for changes of its files")
-        progress.limit(0)
         sys.stdout.flush()
         messages.write("watching", f"{counted(len(set(map(os.path.realpath, before))), 'file')} (Ctrl-C to end)")
         changed = _next_changes(before, reads, folders)
@@ -73,7 +68,7 @@ def watch(run: Callable[[], object], reads: Callable[[], Files], folders: Callab
         before = reads()
 
 
-def watch_suite(options: Namespace, run: Callable[[list[Workers]], object]) -> NoReturn:
+def watch_suite(options: Namespace, run: Callable[[list[SuiteWorkers]], object]) -> NoReturn:
     """Run the suite, and again what `--resume` does not keep; ``run`` takes workers from a list and leaves them there.
 
     Ends with KeyboardInterrupt. Raises MissingPackageError and UsageError."""
@@ -81,7 +76,7 @@ def watch_suite(options: Namespace, run: Callable[[list[Workers]], object]) -> N
     files = [*options.skips, *options.flakes, *options.baseline, *filter(os.path.isfile, options.include_tests)]
     check_watchable([*lists, *files])
     files += (path[1:] for path in options.paths if path.startswith("@"))
-    kept: list[Workers] = []
+    kept: list[SuiteWorkers] = []
 
     def run_changed() -> None:
         run(kept)
@@ -106,10 +101,6 @@ def watch_suite(options: Namespace, run: Callable[[list[Workers]], object]) -> N
     finally:
         for workers in kept:
             workers.close()
-
-
-def _checksum(files: Files) -> int:
-    return crc32(repr(sorted(files.items())).encode()) & 0x7FFFFFFF
 
 
 def _shortest(path: str) -> str:

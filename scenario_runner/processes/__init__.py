@@ -1,1 +1,9 @@
-"""Isolated processes, and what a process needs: signals, limits, progress, temporary files."""
+"""Isolated processes, and the needs of each process: signals, limits, progress, temporary files.
+
+::
+
+    Workers ──socket──▶ pool ──fork, or spawn──▶ worker ──▶ Task.run(item)
+    (the user)          asks the Policy          may crash or hang
+
+`workers` is the front. The pool starts, feeds, watches and ends the workers. Neither knows what an item is.
+"""

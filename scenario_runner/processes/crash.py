@@ -1,11 +1,6 @@
-"""A crash of the process that ran scenarios: an error that says what it was doing, and the native stack as gdb reads it
-from the core file.
-"""
-
-from __future__ import annotations
+"""The end of a process that crashed or hung, and its native stack as gdb reads it from the core file."""
 
 import glob
-import json
 import os
 import re
 import shutil
@@ -13,21 +8,17 @@ import subprocess
 import sys
 from typing import Final, NamedTuple
 
-from scenario_runner.errors import DeviceError, DriverCrashError, FenceTimeoutError
+from scenario_runner.errors import DeviceError, DriverCrashError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
-from scenario_runner.files.input import read_file
 from scenario_runner.processes import progress
-from scenario_runner.processes.programs import Program, signal_name
-from scenario_runner.processes.signals import KILL
+from scenario_runner.processes.programs import Program
 
 _HELP: Final = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
     " spirv-val checks SPIR-V files, --device chooses another device"
 )
 _HELP_OF_COMPILERS: Final = "the shaders may be too much for it, or another compiler may do better (--glslang)"
-_HELP_WHEN_HUNG: Final = "give more time with --timeout, or use another driver: --device chooses another device"
-_HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause; the system's log may say more"
 _MOST_FRAMES: Final = 40
 _LIMIT_S: Final = 60.0
 _HANDLER: Final = "<signal handler called>"
@@ -45,9 +36,11 @@ _OF_SYSTEM: Final = re.compile(r" (?:at \.\.?/|from \S*/lib(?:c|pthread)[.-])")
 class Crash(NamedTuple):
     """The end of a process ("was ended by SIGSEGV") while it was doing ``what`` for the JSON pointer ``pointer``.
 
-    ``work`` is the kind of that (`progress.doing`), ``kind`` the class of the error, ``help`` what to do in place of
-    the usual, ``file`` the number of the file that was running, ``stack`` its Python stack, and ``native_stack`` that
-    of `native_stack`."""
+    ``work`` is the kind of work (`progress.doing`), ``kind`` the class of the error, ``help`` replaces the usual help.
+    ``code`` is the exit code, negative for a signal, and ``seconds`` is the time since the item began. ``stack`` is the
+    Python stack, ``native_stack`` the result of `native_stack`, and ``output`` the end of standard error. The process
+    had run ``before_count`` items before; ``before`` are the last ones.
+    """
 
     end: str
     what: str
@@ -55,63 +48,64 @@ class Crash(NamedTuple):
     work: str
     kind: type[DeviceError] = DriverCrashError
     help: str = ""
-    file: int = 0
+    code: int = 0
+    seconds: float = 0.0
     stack: str = ""
     native_stack: str = ""
+    output: str = ""
+    before: tuple[object, ...] = ()
+    before_count: int = 0
 
     def error(self, path: str | None) -> DeviceError:
         """Make the error for the scenario or model at ``path``, which was running, if any."""
         usual_help = _HELP_OF_COMPILERS if self.work == progress.COMPILING else _HELP
         process = "the process" if path is None else "the process that ran it"
         message = f"{process} {self.end} while {self.what or 'starting'}"
-        problem = Diagnostic(self.kind.code, "error", None, message, self.help or usual_help, path)
-        return self.kind([_placed(problem, self.pointer) if path and self.pointer else problem])
+        pointer = self.pointer or None if path else None
+        return self.kind([Diagnostic(self.kind.code, "error", pointer, message, self.help or usual_help, path)])
 
 
-def crash_of_child(number: int, hung_s: float, stack: str) -> Crash:
-    """Describe the crash of a child that ended by a signal, or was killed after ``hung_s`` seconds without progress."""
-    file, work = progress.numbers[progress.ENDED], progress.work()
-    if hung_s:
-        end = f"was killed, since it had done nothing for {hung_s:g} s (--timeout),"
-        return Crash(end, *work, FenceTimeoutError, _HELP_WHEN_HUNG, file, stack)
-    help = _HELP_WHEN_KILLED if number == KILL else ""
-    return Crash(f"was ended by {signal_name(number)}", *work, DriverCrashError, help, file, stack)
+class CorePattern(NamedTuple):
+    """The place of core files, see core(5); ``has_suffix`` tells that the number of the process follows."""
+
+    text: str
+    has_suffix: bool = False
+
+    @property
+    def is_of_process(self) -> bool:
+        """Return whether each process has a core file of its own, whatever its current folder is."""
+        return self.has_suffix or "%p" in self.text or self.text.startswith(("|", "/"))
+
+    def files_of(self, process: int) -> list[str]:
+        """List the core files in the current folder that a process may have left."""
+        name = re.sub("%(.)", lambda match: str(process) if match[1] == "p" else "*", glob.escape(self.text))
+        return glob.glob(name + (f".{process}" if self.has_suffix else ""))
 
 
-def _placed(problem: Diagnostic, pointer: str) -> Diagnostic:
-    """Add the line and column of a JSON pointer to a problem, if its file is a scenario.
-
-    The process that ended has checked the file. It is not checked again here, since the modules for that are costly to
-    import.
-    """
-    from scenario_runner.scenario.syntax import Places
-
-    path = problem.path or ""
-    try:
-        if not os.path.isfile(path):
-            return problem
-        text = read_file(path).decode("utf-8-sig")
-        json.loads(text)  # it may have changed, and `Places` need valid JSON
-        line, column = Places(text).find(pointer)
-    except (OSError, ValueError, RecursionError, LookupError):
-        return problem
-    return problem._replace(pointer=pointer, line=line, column=column)
-
-
-def native_stack(process: int) -> str:
-    """Format the frames of the crashed thread, down to the Python interpreter, and the path of the core file."""
+def core_pattern() -> CorePattern:
+    """Read the pattern of this system."""
     try:
         with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
-            pattern = file.read().strip()
+            text = file.read().strip()
         with open("/proc/sys/kernel/core_uses_pid", encoding="ascii") as file:
-            has_suffix = file.read().strip() == "1" and "%p" not in pattern
+            return CorePattern(text, file.read().strip() == "1" and "%p" not in text)
     except OSError as error:
-        pattern, has_suffix = reason_of(error), False
-    name = re.sub("%(.)", lambda match: str(process) if match[1] == "p" else "*", glob.escape(pattern))
-    cores = glob.glob(os.path.abspath(name + (f".{process}" if has_suffix else "")))
-    if not cores or pattern.startswith("|"):
-        return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern!r}: see core(5)"
-    core = max(cores, key=os.path.getmtime)
+        return CorePattern(reason_of(error))
+
+
+def native_stack(process: int, folder: str) -> str:
+    """Format the frames of the crashed thread, down to the Python interpreter, and the path of the core file.
+
+    A process may have had ``folder`` as its current one; a core file there gets a name with the number of the process,
+    in the current folder of this one."""
+    pattern = core_pattern()
+    cores = [] if pattern.text.startswith("|") else pattern.files_of(process)
+    own = [] if pattern.is_of_process else pattern._replace(text=os.path.join(folder, pattern.text)).files_of(process)
+    if own:
+        cores = [shutil.move(own[0], f"{os.path.basename(own[0])}.{process}")]
+    if not cores:
+        return f"no core file was found; /proc/sys/kernel/core_pattern is {pattern.text!r}: see core(5)"
+    core = os.path.abspath(max(cores, key=os.path.getmtime))
     gdb = shutil.which("gdb")
     lines = _frames(gdb, core, process) if gdb else ["gdb is not installed, which shows the stack"]
     return "\n".join([*lines, f"core file: {core}"])

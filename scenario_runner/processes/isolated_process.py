@@ -1,97 +1,199 @@
-"""A fork of this process that may crash or hang."""
+"""A process that may crash or hang, made by multiprocessing: the only place that starts Python in another process."""
 
 import faulthandler
 import os
 import select
 import signal
-from contextlib import ExitStack, suppress
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import connection, current_process, get_context, parent_process
+from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Final
 
-from scenario_runner.processes.signals import KILL, kill_when_closed
+from scenario_runner.processes import last_words
+from scenario_runner.processes.signals import INTERRUPTING, KILL, kill_when_closed
 
-FORKS: Final = all(hasattr(os, name) for name in ("fork", "memfd_create", "pidfd_open"))
-"""Linux has what `IsolatedProcess` needs; elsewhere, and in a Python that was built for an older C library, a
-`SpawnedProcess` takes its place."""
+_MOST_STACK_BYTES: Final = 16 << 10
+_STACK_SIGNAL: Final = signal.SIGUSR2 if sys.platform == "linux" else 0  # elsewhere a thread is asked
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
+_APPENDED: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
-_MOST_STACK_BYTES = 16 << 10
-_STACK_SIGNAL = getattr(signal, "SIGUSR2", 0)
+
+def start_method() -> str:
+    """Return how this process starts others: "fork" if it can be copied, else "spawn".
+
+    A copy has only one thread, and hangs in a driver that this process has opened."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            is_used = "libvulkan" in maps.read() or len(os.listdir("/proc/self/task")) > 1
+    except OSError:
+        is_used = True
+    return "spawn" if is_used or not (hasattr(os, "fork") and hasattr(os, "pidfd_open")) else "fork"
+
+
+def start(method: str, function: Callable[..., int], *arguments: object) -> BaseProcess:
+    """Start a process that ends with the result of a function, and that Ctrl-C does not end. Raises OSError."""
+    has_mask = hasattr(signal, "pthread_sigmask")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTING) if has_mask else None
+    main, current = sys.modules["__main__"], current_process()
+    safe_path, is_daemon = os.environ.get(_SAFE_PATH), current.daemon
+    try:
+        # A new interpreter would import the main module, and modules from the current folder.
+        sys.modules["__main__"] = ModuleType("__main__")
+        os.environ[_SAFE_PATH] = "1"
+        current.daemon = False  # a worker of Dask may have children too
+        process: BaseProcess = get_context(method).Process(  # type: ignore[attr-defined]
+            target=_begin, args=(mask, safe_path, function, arguments)
+        )
+        process.start()
+    finally:
+        current.daemon = is_daemon
+        _set_environment(_SAFE_PATH, safe_path)
+        sys.modules["__main__"] = main
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return process
+
+
+def _set_environment(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _begin(
+    mask: set[signal.Signals] | None, safe_path: str | None, function: Callable[..., int], arguments: tuple[object, ...]
+) -> None:
+    for number in INTERRUPTING:
+        signal.signal(number, signal.SIG_IGN)
+    for number in last_words.FATAL if sys.platform == "linux" else ():
+        signal.signal(number, signal.SIG_DFL)
+    if mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    _set_environment(_SAFE_PATH, safe_path)
+    code = 1
+    try:
+        code = function(*arguments)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)  # nothing of the process that this one may be a copy of is torn down
+
+
+def open_file(path: str) -> int:
+    """Open a file that another process has open too, to append to it."""
+    return os.open(path, _APPENDED, 0o600)
 
 
 class IsolatedProcess:
-    """Life cycle: forked; ended, which `wait` detects; `close`d. It dies with this process.
+    """Life cycle: started; ended, which `wait` detects; `close`d. It dies with this process, and all that it starts.
 
-    ``id`` is 0 in the fork. ``end`` is a descriptor that becomes readable when the process has ended. ``code`` is its
-    exit code then, or a signal as a negative number."""
+    ``end`` is a descriptor that becomes readable when the process has ended, None where the system has none. ``code``
+    is its exit code then, or a signal as a negative number."""
 
-    def __init__(self, *, leads_group: bool = False) -> None:
-        """With ``leads_group`` all processes that it starts end with it. Raises OSError."""
-        self._leads_group = leads_group
+    def __init__(self, method: str, faults: str, function: Callable[..., int], *arguments: object) -> None:
+        """``faults`` is the path of a file for its Python stack. Raises OSError."""
+        self._faults = faults
+        self._asks, asked = None, None
+        if not _STACK_SIGNAL:
+            self._asks, asked = connection.Pipe()
+        self._process = start(method, _begin_isolated, faults, asked, function, arguments)
+        if asked is not None:
+            asked.close()
+        self.id = self._process.pid or 0
+        # multiprocessing's pipe stays open in programs that the process has started
+        self.end = os.pidfd_open(self.id) if hasattr(os, "pidfd_open") else None
         self.code: int | None = None
-        with ExitStack() as stack:
-            alive, held = os.pipe()
-            self._faults = os.memfd_create("faults")
-            for descriptor in (held, self._faults):
-                stack.callback(os.close, descriptor)
-            self.id = os.fork()
-            if self.id:
-                os.close(alive)
-                # a pipe would stay open in programs that the process has started, or be closed by a broken driver
-                self.end = os.pidfd_open(self.id)
-                stack.callback(os.close, self.end)
-            self._open = stack.pop_all()
-        if leads_group:
-            with suppress(OSError):  # in both, since either may need it first
-                os.setpgid(self.id, self.id)
-        if not self.id:
-            os.close(held)
-            _die_with_parent(alive, -os.getpid() if leads_group else os.getpid())
-            faulthandler.enable(self._faults, all_threads=True)
-            faulthandler.register(_STACK_SIGNAL, self._faults, all_threads=True)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the end of the process; false if it has not ended in time."""
         if self.code is None:
-            poll = select.poll()
-            poll.register(self.end, select.POLLIN)
-            if not poll.poll(None if timeout_s is None else timeout_s * 1e3):
-                return False
-            if self._leads_group:
+            if self.end is None:
+                if timeout_s != 0:
+                    self._process.join(timeout_s)
+                if self._process.exitcode is None:
+                    return False
+                self.kill()
+            else:
+                poll = select.poll()
+                poll.register(self.end, select.POLLIN)
+                if not poll.poll(None if timeout_s is None else timeout_s * 1e3):
+                    return False
                 self.kill()  # while the number of the group cannot be another's
-            self.code = os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
+                self._process.join()
+            code = self._process.exitcode or 0
+            self.code = -code if code >= 0xC0000000 else code  # an exception of Windows
         return True
 
     def signal(self, number: int) -> None:
-        """Send a signal."""
+        """Send a signal to the process, and to all that it has started where the system knows groups."""
         with suppress(OSError):
-            if self.code is None:
-                os.kill(self.id, number)
+            (os.killpg if hasattr(os, "killpg") else os.kill)(self.id, number)
 
     def kill(self) -> None:
-        """Kill the process, or its whole group."""
-        if self._leads_group:
-            with suppress(OSError):
-                os.killpg(self.id, KILL)
-        else:
-            self.signal(KILL)
+        """Kill the process and its group."""
+        self.signal(KILL)
 
     def ask_for_stack(self) -> None:
         """Have the process write its Python stack, which takes a moment."""
-        self.signal(_STACK_SIGNAL)
+        with suppress(OSError):
+            if self._asks is not None:
+                self._asks.send_bytes(b"")
+            elif self.code is None:
+                os.kill(self.id, _STACK_SIGNAL)
 
     @property
     def stack(self) -> str:
         """The Python stack that the process wrote when it crashed or was told to."""
-        return os.pread(self._faults, _MOST_STACK_BYTES, 0).decode("utf-8", "replace")
+        with suppress(FileNotFoundError), open(self._faults, encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST_STACK_BYTES)
+        return ""
 
     def close(self) -> None:
         """Release the descriptors; the process has ended, or is abandoned."""
-        self._open.close()
+        if self._asks is not None:
+            self._asks.close()
+        if self.end is not None:
+            os.close(self.end)
 
 
-def _die_with_parent(alive: int, owner: int) -> None:
-    """Have the system kill this process when its parent is gone, which alone holds the other end of a pipe."""
-    kill_when_closed(alive, owner)
+def _begin_isolated(
+    faults: str, asked: connection.Connection | None, function: Callable[..., int], arguments: tuple[object, ...]
+) -> int:
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)
+    descriptor = open_file(faults)
+    faulthandler.enable(descriptor, all_threads=True)
+    parent = parent_process()
+    assert parent is not None
+    if asked is None:
+        faulthandler.register(_STACK_SIGNAL, descriptor, all_threads=True)
+        _die_with_parent(parent.sentinel)
+    else:
+        threading.Thread(target=_watch, args=(descriptor, asked, parent.sentinel), daemon=True).start()
+    return function(*arguments)
+
+
+def _watch(descriptor: int, asked: connection.Connection, parent: int) -> None:
+    """Write the Python stack when asked to; end this process when its parent is gone."""
+    with suppress(EOFError, OSError):
+        while parent not in connection.wait([asked, parent]):
+            asked.recv_bytes()
+            faulthandler.dump_traceback(descriptor, all_threads=True)
+    if hasattr(os, "killpg"):
+        os.killpg(0, KILL)
+    os.kill(os.getpid(), KILL)
+
+
+def _die_with_parent(alive: int) -> None:
+    """Have Linux kill this process and its group when the other end of a pipe is closed."""
+    kill_when_closed(alive, -os.getpid())
     os.set_blocking(alive, False)
     with suppress(BlockingIOError):
         if not os.read(alive, 1):  # it ended before
-            os.kill(owner, KILL)
+            os.killpg(0, KILL)

@@ -1,60 +1,111 @@
-"""Options for running items in workers, and the records that the pool and its user exchange."""
+"""Options, jobs and devices of workers, and the two parts that the user of a pool brings: a task and a policy.
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+Items, outcomes and hints are opaque here; only the policy and the task look into them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from scenario_runner.errors import ScenarioRunnerError
+from scenario_runner.processes.crash import Crash
 from scenario_runner.processes.system_limits import processors
-from scenario_runner.suite.outcomes import Item, Outcome
-from scenario_runner.suite.retries import Rules
-from scenario_runner.suite.verdicts import Expected
 
-_NOTHING: Final[Mapping[str, Any]] = {}
+DeviceRequest = str | tuple[str, ...] | None
+"""A device by its index or UUID, several as the user names them, or None for the default one."""
+
+State = Literal["good", "failed", "spoiled", "grown"]
+"""The state of a process after an item."""
+
+ENDING: Final = frozenset({"spoiled", "grown"})
+"""The states after which a process runs nothing more."""
+
+
+TIMEOUT_S: Final = 60.0
+
+
+class Task(Protocol):
+    """The work of a worker, which makes one."""
+
+    def __init__(self, options: "WorkerOptions", device: str | None, announce: Callable[[float, str], None]) -> None:
+        """Open the device. A task calls ``announce`` for an item with a time limit of its own, with the seconds and the
+        name of whoever set it. Raises ScenarioRunnerError."""
+
+    @property
+    def about(self) -> "Device":
+        """The device."""
+
+    def run(self, item: Any) -> tuple[dict[str, Any], State]:
+        """Run an item; the outcome as JSON."""
+
+    def used(self) -> list[str]:
+        """Name modules and the like that the next workers can begin with, or nothing new."""
+
+    @staticmethod
+    def preload(task_options: Any, names: Sequence[str]) -> None:
+        """Load modules for all workers, and names from `used`, into the process that forks them. Must not start a
+        thread."""
+
+    @staticmethod
+    def devices(names: Sequence[str]) -> list[str]:
+        """Find the device requests that several names stand for. Raises NoDeviceError."""
+
+
+class Policy(Protocol):
+    """Answers of the user to the pool's questions about items. It must be picklable."""
+
+    def outcome(self, fields: dict[str, Any], before: Sequence[Any], before_count: int) -> Any:
+        """Make an outcome of the JSON from a task. The process had run ``before_count`` items before; ``before`` are
+        the last ones. Raises ValueError and its like for other JSON: the process may have damaged its memory."""
+
+    def crashed(self, item: Any, crash: Crash) -> Any:
+        """Make the outcome of an item that ended its process."""
+
+    def again(self, hint: Any, attempts: Sequence[Any]) -> bool:
+        """Return whether an item with these outcomes, at least one, runs once more."""
 
 
 class WorkerOptions(NamedTuple):
     """The devices, the number of workers, and the work of each of them.
 
-    ``devices`` are indexes, UUIDs or (parts of) names, "all" of the fastest kind, or "gpus": all but those of the CPU,
-    unless there is nothing else. Without any it is the one that a run would take.
-    ``jobs`` is the number of workers for each device, 0 for as many as suit it. ``timeout_s`` bounds each run of an
-    item that has no limit of its own, and ``timeout_origin`` says in messages who set it; a worker waits so long for
-    the device, and is killed when it takes longer (`progress.ended_after_s`). ``start_timeout_s`` bounds the start of a
-    worker, its driver included. ``rules`` decide whether an item runs again.
+    ``task`` names the class of the `Task` as "module:name"; ``task_options`` are for it alone, and picklable.
+    ``devices`` are indexes, UUIDs or words that the task resolves; without any it is the default device. ``jobs`` is
+    the number of workers for each device, 0 for as many as suit it.
 
-    ``runner`` has arguments of `Runner` by name, without device and timeout. ``task`` is the function that a worker
-    calls, as "module:name", with the item, the worker's `Runners` and ``task_options``, which must be picklable; it
-    returns an `Outcome`.
+    ``timeout_s`` bounds each run of an item that has no limit of its own, and ``timeout_origin`` says in messages who
+    set it; a worker is killed when it takes longer (`progress.ended_after_s`), or, ``if_quiet``, when it has made no
+    progress for so long. ``start_timeout_s`` bounds the start of a worker.
 
     A worker is replaced after ``most_items`` items, or when it has grown by ``most_bytes`` of memory or ``most_files``
     open files since its first item. A worker that has not ended ``kill_wait_s`` after it was killed cannot be ended:
-    its device is given up. With ``core_dumps`` the kernel writes core files of workers that crash.
+    its device is given up. With ``core_dumps`` the kernel writes core files of workers that crash. With
+    ``shows_output`` workers write to the standard output and error of the user.
     """
 
+    task: str
+    policy: Policy
+    task_options: Any = None
     devices: tuple[str, ...] = ()
     jobs: int = 0
-    timeout_s: float = 60.0
+    timeout_s: float | None = TIMEOUT_S
     timeout_origin: str = "the default of --timeout"
+    if_quiet: bool = False
     start_timeout_s: float = 60.0
-    rules: Rules = Rules(retries=0)
-    runner: Mapping[str, Any] = _NOTHING
-    task: str = "scenario_runner.suite.evaluation:run_item"
-    task_options: Any = None
     most_items: int = 50_000
     most_bytes: int = 1 << 30
     most_files: int = 128
     kill_wait_s: float = 30.0
     core_dumps: bool = False
+    shows_output: bool = False
 
 
 class Job(NamedTuple):
-    """An item to run, with its attempts so far. With ``needs_new_process`` it runs in a process that has run nothing
-    before."""
+    """An item to run, with the outcomes of its attempts so far; ``hint`` is for the policy. With ``needs_new_process``
+    it runs in a process that has run nothing before."""
 
     number: int
-    item: Item
-    expected: Expected
-    attempts: tuple[Outcome, ...] = ()
+    item: Any
+    hint: Any
+    attempts: tuple[Any, ...] = ()
     needs_new_process: bool = False
 
 
@@ -70,11 +121,6 @@ class Device(NamedTuple):
     choice: str = ""
 
 
-# The devices that workers run on.
-
-DeviceRequest = str | tuple[str, ...] | None
-"""A device by its index or UUID, several as the user names them, or None for the default one."""
-
 # While one worker of a GPU waits for it, another prepares its work. More bring nothing, and take memory of the device.
 _JOBS_OF_GPU: Final = 2
 _MOST_FAILURES: Final = 3  # of workers of a device that do not come to run an item, in a row
@@ -88,6 +134,7 @@ class UsedDevice:
         """A request for several devices is only a query: its worker lists them and runs no items."""
         self.request = request
         self.about = Device(choice=request if isinstance(request, str) else "")
+        self.is_known = False  # a worker has opened it
         self.error: ScenarioRunnerError | None = None
         """The reason for which it is given up."""
         self.jobs = jobs
@@ -100,6 +147,7 @@ class UsedDevice:
 
     def opened(self, about: Device) -> None:
         """Note the device that a worker has opened."""
+        self.is_known = True
         self.about = about._replace(choice=self.about.choice)
         self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 

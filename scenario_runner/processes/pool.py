@@ -1,42 +1,42 @@
 """The process that workers are forked from: it starts, feeds, watches and ends them.
 
-It has imported everything and opened nothing. It is a process of its own, since its user (`workers`) may be a test
-runner with threads and an open driver, which a fork does not survive. A worker that dies, hangs, sends invalid data, or
+It is a fork server: it has imported everything and opened nothing. Its user (`workers`) may have threads and an open
+driver, and a fork survives neither. multiprocessing has a fork server too, but that one ends when the system refuses a
+process, and it cannot load the modules that earlier workers needed. A worker that dies, hangs, sends invalid data, or
 cannot be started or ended fails its current item and is replaced.
 
 Messages are pickled; those to the user come in lists, with the number of items to have here::
 
     (options,), first
     ("run", [Job, …])                               ("began", number, place of the worker)
-                                                    ("done", number, Result)
+                                                    ("done", number, outcomes, Device, why none is left or "")
     ("stop", now)                                   ("back", number) of an item that will not run
                                                     ("devices", records)
                                                     ("error", why no device can be used), ("note", text)
+    ("end",)
 """
 
-import ctypes
 import gc
+import os
 import selectors
+import signal
 import time
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from itertools import count
 from multiprocessing.connection import Connection
 from operator import attrgetter, itemgetter
 from socket import socket
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from scenario_runner.errors import DriverCrashError, error_class
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.errors.version import program_version
-from scenario_runner.processes.jobs import Device, Job, UsedDevice, WorkerOptions
+from scenario_runner.processes.isolated_process import start_method
+from scenario_runner.processes.jobs import ENDING, Device, Job, State, Task, UsedDevice, WorkerOptions
 from scenario_runner.processes.system_limits import refusal
-from scenario_runner.processes.worker import WorkerProcess
-from scenario_runner.suite.outcomes import Outcome
-from scenario_runner.suite.verdicts import STATUSES
-from scenario_runner.vulkan.structs import prepare
+from scenario_runner.processes.worker import resolve
+from scenario_runner.processes.worker_process import WorkerProcess
 
 _TICK_S: Final = 0.25  # between two looks at the deadlines
 _GATHER_S: Final = 0.005  # an outcome may wait so long for the next one, to be sent with it
@@ -53,25 +53,30 @@ _INVALID: Final = (AttributeError, LookupError, RecursionError, TypeError, Value
 _GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: what was imported stays in use
 
 
-def main(pipe: BinaryIO, connection: socket) -> int:
-    """Serve the user at the other end of a socket; returns the exit code."""
-    pipe.close()
+def main(connection: socket, inherited: socket | None) -> int:
+    """Serve the user at the other end of a socket. A fork closes that end, which it has ``inherited``. Returns the exit
+    code."""
+    if inherited is not None:
+        inherited.close()
+    method = start_method()
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads do not survive a fork
     control = Connection(connection.detach())
-    (options,) = control.recv()
-    import_module(options.task.partition(":")[0])  # and with it what each item needs
-    program_version()  # cached for all workers
-    gc.set_threshold(_GARBAGE_THRESHOLD)
-    gc.collect()
-    gc.freeze()  # a collection would write to memory that all workers share
-    _Pool(control, options).serve()
+    with suppress(EOFError, ConnectionError):
+        (options,) = control.recv()
+        task = resolve(options.task)
+        task.preload(options.task_options, ())
+        gc.set_threshold(_GARBAGE_THRESHOLD)
+        gc.collect()
+        gc.freeze()  # a collection would write to memory that all workers share
+        _Pool(control, options, task, method).serve()
     return 0
 
 
 class _Pool:
     """Life cycle: created; `serve` until the user closes the connection, which ends all workers."""
 
-    def __init__(self, control: Connection, options: WorkerOptions) -> None:
-        self._options = options
+    def __init__(self, control: Connection, options: WorkerOptions, task: type[Task], method: str) -> None:
+        self._options, self._task, self._method = options, task, method
         self._control = control
         self._devices = [UsedDevice(options.devices or None, options.jobs)]
         self._workers: list[WorkerProcess] = []
@@ -84,6 +89,8 @@ class _Pool:
         self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._hear_user)
+        if hasattr(signal, "SIGTSTP"):
+            signal.signal(signal.SIGTSTP, lambda number, frame: self._suspend())
 
     def serve(self) -> None:
         with suppress(EOFError, ConnectionError):
@@ -106,12 +113,12 @@ class _Pool:
             worker.process.wait(max(0.0, until - time.monotonic()))
             worker.close()
 
-    def close(self) -> None:
-        """Close what a worker must not inherit."""
+    def close_inherited(self) -> None:
+        """Close the connections in a fork of this process."""
         self._selector.close()
         self._control.close()
         for worker in self._workers:
-            worker.close()
+            worker.close_inherited()
 
     # Messages of the user
 
@@ -122,6 +129,18 @@ class _Pool:
                 self._waiting += jobs
             case "stop", now:
                 self._stop(now=now)
+            case "end":
+                raise EOFError
+
+    def _suspend(self) -> None:
+        """Stop the workers and this process until a shell lets the job go on. The time does not count."""
+        began = time.monotonic()
+        for worker in self._workers:
+            worker.process.signal(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        for worker in self._workers:
+            worker.deadline += time.monotonic() - began
+            worker.process.signal(signal.SIGCONT)
 
     def _stop(self, *, now: bool) -> None:
         """End workers after their current items, or ``now`` without outcomes."""
@@ -152,7 +171,7 @@ class _Pool:
                 if jobs:
                     self._give(idle, max(jobs, key=attrgetter("needs_new_process")))
         starting = len(self._in_state("starting"))
-        unknown = sum(not candidate.about.uuid for candidate in usable)  # one worker finds out, before there are items
+        unknown = sum(not candidate.is_known for candidate in usable)  # one worker finds out, before there are items
         missing = max(len(self._waiting), unknown) - starting
         while missing > 0 and (device := self._next_device()) is not None and self._start(device):
             missing -= 1
@@ -191,7 +210,7 @@ class _Pool:
             self._begin(worker)
 
     def _begin(self, worker: WorkerProcess) -> None:
-        worker.begin(self._options)
+        worker.begin()
         self._events.append(("began", worker.queue[0].number, worker.place))
 
     def _start(self, device: UsedDevice) -> bool:
@@ -200,7 +219,7 @@ class _Pool:
             return False
         place = next(place for place in count(1) if all(worker.place != place for worker in self._workers))
         try:
-            worker = WorkerProcess(self._options, place, device, self.close)
+            worker = WorkerProcess(self._options, self._method, place, device, self.close_inherited)
         except OSError as error:
             self._refused_until = time.monotonic() + _RETRY_S
             self._refusals += 1
@@ -218,14 +237,13 @@ class _Pool:
         return True
 
     def _refuse(self) -> None:
-        """Return the items that wait as Missing when no device is left; an error if none could ever be used."""
-        first = self._devices[0]
-        if any(device.about.uuid for device in self._devices):
-            missing = Outcome("Missing", reason="; ".join(device.given_up for device in self._devices))
+        """Return the items that wait when no device is left; an error if none could ever be used."""
+        if any(device.is_known for device in self._devices):
+            why = "; ".join(device.given_up for device in self._devices)
             for job in self._waiting:
-                self._finish(job, missing, first)
+                self._events.append(("done", job.number, job.attempts, self._devices[0].about, why))
         elif self._waiting or not self._is_refused:
-            self._events.append(("error", first.error))
+            self._events.append(("error", self._devices[0].error))
         self._waiting.clear()
         self._is_refused = True
 
@@ -273,19 +291,18 @@ class _Pool:
     def _handle(self, worker: WorkerProcess, message: Any) -> None:
         device, state = worker.device, worker.state
         match message:
-            case ["done", dict(outcome), "" | "spoiled" | "grown" as end]:
-                if outcome["status"] not in STATUSES:
-                    raise ValueError(outcome["status"])
+            case ["done", dict(fields), "good" | "failed" | "spoiled" | "grown" as after]:
+                outcome = self._options.policy.outcome(fields, worker.before, worker.count)
                 if state == "busy":  # else it has been killed, or is about to be
-                    self._done(worker, Outcome.of_json(outcome), end)
+                    self._done(worker, outcome, after)
             case ["limit", float() | int() as seconds, str(origin)]:
                 if state == "busy":
                     worker.limit(seconds, origin)
             case ["used", list(names)]:
                 self._load(names)
-            case ["ready", dict(described)] if state == "starting":
+            case ["ready", list(described)] if state == "starting":
                 self._refusals = 0
-                device.opened(Device(**described))
+                device.opened(Device(*described))
                 worker.state = "idle"
                 self._tell_devices()
             case ["devices", list(requests)] if state == "starting":
@@ -298,40 +315,31 @@ class _Pool:
                 raise ValueError(repr(message)[:40])
 
     def _load(self, names: list[str]) -> None:
-        """Preload what a worker has needed: modules, types of Vulkan, and libraries by their paths.
-
-        None of them may start a thread."""
+        """Preload names from a worker."""
         new = [name for name in names if name not in self._loaded]
         self._loaded.update(new)
-        for name in new:
-            with suppress(ImportError, OSError):
-                if name.startswith("/"):
-                    ctypes.CDLL(name)
-                elif name.startswith("scenario_runner."):
-                    import_module(name)
-                else:
-                    prepare(name)
-        gc.freeze()
+        if self._method == "fork":
+            self._task.preload(self._options.task_options, new)
+            gc.freeze()
 
-    def _done(self, worker: WorkerProcess, outcome: Outcome, end: str) -> None:
-        self._finish(*worker.done(outcome), worker.device, is_spoiled=end == "spoiled")
-        if end or worker.is_last or worker.device.error is not None:
+    def _done(self, worker: WorkerProcess, outcome: object, state: State) -> None:
+        self._finish(worker, outcome, state)
+        if state in ENDING or worker.is_last or worker.device.error is not None:
             self._kill(worker)
         elif worker.queue:
             self._begin(worker)
         else:
             worker.state = "idle"
 
-    def _finish(self, job: Job, outcome: Outcome, device: UsedDevice, *, is_spoiled: bool = False) -> None:
-        """Run an item again after an attempt, or report its result."""
-        rules = self._options.rules
+    def _finish(self, worker: WorkerProcess, outcome: object, state: State) -> None:
+        """Run the first item of a worker again after an attempt, or report its outcomes."""
+        job = worker.done(is_good=state == "good")
         attempts = (*job.attempts, outcome)
-        if not self._is_stopping and rules.again(job.expected, attempts):
-            self._waiting.appendleft(job._replace(attempts=attempts, needs_new_process=is_spoiled))
-            return
-        about = device.about
-        result = rules.result(job.item, job.expected, *attempts)._replace(device=about.uuid, driver=about.driver)
-        self._events.append(("done", job.number, result))
+        if not self._is_stopping and self._options.policy.again(job.hint, attempts):
+            repeated = job._replace(attempts=attempts, needs_new_process=state == "spoiled")
+            self._waiting.appendleft(repeated)
+        else:
+            self._events.append(("done", job.number, attempts, worker.device.about, ""))
 
     # The end of workers
 
@@ -339,7 +347,7 @@ class _Pool:
         """Act on the deadlines of workers that had passed when their messages were ``heard``."""
         self._next_look = time.monotonic() + _TICK_S
         for worker in list(self._workers):
-            worker.bound_output()
+            worker.look()
             if worker.process.end is None and worker.process.wait(0):
                 self._ended(worker)
                 continue
@@ -370,7 +378,8 @@ class _Pool:
         """End the item of a worker that has ended or was killed, and return the one queued behind it to the others."""
         if is_failure and worker.has_begun:
             worker.device.spares = 1
-            self._finish(*worker.done(worker.crashed(self._options)), worker.device, is_spoiled=True)
+            outcome = self._options.policy.crashed(worker.queue[0].item, worker.crash())
+            self._finish(worker, outcome, "spoiled")
         elif is_failure and not worker.count:
             worker.device.failed(worker.start_error())
         elif is_failure and worker.state == "idle":

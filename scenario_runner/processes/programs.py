@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 from scenario_runner.processes import progress, system_limits
@@ -202,6 +201,8 @@ def _limit(pid: int) -> None:
 def work_off(tasks: Sequence[Callable[[str], None]], prefix: str, count: int, processes: Processes) -> None:
     """Do the tasks in ``count`` threads, each with the name of a folder that it may make. Ends all ``processes`` when
     Ctrl-C comes."""
+    from concurrent.futures import ThreadPoolExecutor, wait  # with logging, for the few that compile
+
     pool = ThreadPoolExecutor(count)
     try:
         futures = [pool.submit(task, f"{prefix}-{index}") for index, task in enumerate(tasks)]

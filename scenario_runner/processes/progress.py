@@ -10,47 +10,30 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from mmap import mmap
 
-ENDED = 0
-"""Number of files that have ended, well or not."""
-TOTAL = 1
-"""Number of files; 0 before the arguments are read."""
-CODE = 2
-"""The exit code of the first file that failed."""
-MEASURED = 3
-"""Number of runs in the file of shader instrumentation."""
-
-STARTED = 4
+STARTED = 0
 """Number of the item that a worker has begun last."""
 
-CHANGES = 5
+CHANGES = 1
 """Number of updates of the text so far."""
-
-LIMIT_MS = 6
-"""Time limit in milliseconds, 0 for none: a process without an update for `ended_after_s` of it hangs."""
-
-READ = 7
-"""Checksum of the files that this round of --watch reads."""
 
 COMPILING = "waiting for the shader compiler"
 """The kind of work while another program compiles shaders."""
 
-TEXT = 4 * 8
-"""Offset of the texts behind these numbers, which `doing` notes, each ended by a zero byte."""
-
+_TEXT = 4 * 2  # where texts begin, behind these numbers; each ends with a zero byte
 _SIZE_BYTES = 4096
-_MOST_MS = 0x7FFFFFFF
+_MOST_CHANGES = 0x7FFFFFFF
 _LEAST_MORE_S = 2.0
 _MORE = 0.1
 
 _page: mmap | None = None
-numbers: memoryview[int] | list[int] = [0] * 8
+numbers: memoryview[int] | list[int] = [0] * 2
 """The numbers above."""
 
 
@@ -62,19 +45,32 @@ def share(descriptor: int = -1) -> None:
     if descriptor >= 0:
         os.ftruncate(descriptor, _SIZE_BYTES)
     _page = mmap(descriptor, _SIZE_BYTES)
-    numbers = memoryview(_page)[:TEXT].cast("i")
+    numbers = memoryview(_page)[:_TEXT].cast("i")
 
 
 def work() -> tuple[str, str, str]:
-    """Return the texts of the latest `doing`, in the file number `ENDED`."""
-    return ("", "", "") if _page is None else _texts(_page[TEXT:])
+    """Return the texts of the latest `doing`."""
+    return ("", "", "") if _page is None else _texts(_page[_TEXT:])
 
 
-def read(descriptor: int) -> tuple[int, str, str, str]:
-    """Read `STARTED` and `work` of the process that keeps its progress in this file."""
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    page = os.read(descriptor, _SIZE_BYTES).ljust(_SIZE_BYTES, b"\0")
-    return memoryview(page)[:TEXT].cast("i")[STARTED], *_texts(page[TEXT:])
+class Notes(NamedTuple):
+    """The progress of another process: `STARTED`, `CHANGES` and the texts of the latest `doing`."""
+
+    started: int
+    changes: int
+    what: str
+    pointer: str
+    kind: str
+
+
+def read(path: str) -> Notes:
+    """Read the progress of the process that keeps it in this file."""
+    page = b""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        page = file.read(_SIZE_BYTES)
+    page = page.ljust(_SIZE_BYTES, b"\0")
+    started, changes = memoryview(page)[:_TEXT].cast("i")
+    return Notes(started, changes, *_texts(page[_TEXT:]))
 
 
 def _texts(page: bytes) -> tuple[str, str, str]:
@@ -88,18 +84,6 @@ def started(number: int) -> None:
     doing("")
 
 
-def ended(code: int) -> None:
-    """Note that one file has ended, with this exit code."""
-    numbers[CODE] = numbers[CODE] or code
-    numbers[ENDED] += 1
-    doing("")
-
-
-def limit(seconds: float) -> None:
-    """Set the time limit of the process."""
-    numbers[LIMIT_MS] = min(round(seconds * 1000), _MOST_MS)
-
-
 def ended_after_s(limit_s: float) -> float:
     """Return the seconds until a hanging process is killed. Its waits for the device end by themselves after
     ``limit_s``."""
@@ -110,10 +94,10 @@ def doing(what: str, pointer: str = "", kind: str = "") -> None:
     """Note the current work, as it follows "while" in a message, and the JSON pointer that it is for. ``kind`` is the
     same for all work of a kind, where names or numbers in ``what`` tell it apart."""
     if _page is not None:
-        numbers[CHANGES] = numbers[CHANGES] + 1 & _MOST_MS
+        numbers[CHANGES] = numbers[CHANGES] + 1 & _MOST_CHANGES
         texts = f"{what[:500]}\0{pointer}\0{kind or what[:500]}\0"
-        text = texts.encode("utf-8", "replace")[: _SIZE_BYTES - TEXT - 3] + b"\0\0\0"
-        _page[TEXT : TEXT + len(text)] = text
+        text = texts.encode("utf-8", "replace")[: _SIZE_BYTES - _TEXT - 3] + b"\0\0\0"
+        _page[_TEXT : _TEXT + len(text)] = text
 
 
 PHASES = (

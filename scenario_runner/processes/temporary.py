@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 # Age at which files of another machine, or of this one before its last start, are removed: their process may live.
 _FOREIGN_AGE_S = 24 * 3600
@@ -22,6 +22,7 @@ _PREFIX, _SUFFIX = ".new-", ".tmp"
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 _owner: tuple[int, str] = 0, ""
+_list = -1
 _cleaned: set[tuple[str, str]] = set()
 # The paths to remove when this process ends, in the order in which they were made, and the function for each.
 _made: dict[str, Callable[[str], object]] = {}
@@ -50,6 +51,39 @@ def file_name(folder: str) -> str:
 def note(path: str, remover: Callable[[str], object] = os.unlink) -> None:
     """Have ``path``, which is about to be made, removed when this process ends, unless `keep` or `remove` is called."""
     _made[path] = remover
+    if _list >= 0:
+        os.write(_list, os.fsencode(path) + b"\0")
+
+
+def list_in(descriptor: int) -> None:
+    """Note all paths in a file too, so that whoever kills this process can remove what it leaves."""
+    global _list
+    _list = descriptor
+
+
+def forget_listed() -> None:
+    """Empty that file while there is nothing to remove."""
+    if not _made and os.fstat(_list).st_size:
+        os.ftruncate(_list, 0)
+
+
+def remove_listed(path: str) -> None:
+    """Remove what a process that has ended has noted in the file at ``path``."""
+    try:
+        with open(path, "rb") as file:
+            paths = list(map(os.fsdecode, file.read().split(b"\0")))
+    except OSError:
+        return
+    for each in reversed(paths):
+        is_temporary = os.path.basename(each).startswith((_PREFIX, _FOLDER_PREFIX))
+        with suppress(OSError):
+            if not os.path.isdir(each):
+                if is_temporary:
+                    os.unlink(each)
+            elif is_temporary:
+                _remove_folder(each)
+            else:
+                os.rmdir(each)  # one that was made for files which did not come
 
 
 def keep(path: str) -> None:

@@ -8,13 +8,13 @@ from scenario_runner.errors import DeviceError, FenceTimeoutError, ScenarioRunne
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import one_line
 from scenario_runner.files.input import ParameterizedFile
-from scenario_runner.processes.jobs import Device, WorkerOptions
-from scenario_runner.processes.worker import Runners
-from scenario_runner.processes.workers import Workers
+from scenario_runner.processes.jobs import Device
 from scenario_runner.run.dump_files import INDEX, DumpIndex, DumpRequest, read_index
 from scenario_runner.suite.combinations import scenario_path
 from scenario_runner.suite.evaluation import of_error
 from scenario_runner.suite.outcomes import Item, Outcome
+from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options
+from scenario_runner.suite.worker_task import Runners
 
 _TASK: Final = f"{__name__}:dump_item"
 
@@ -41,9 +41,10 @@ def dump_on(device: str, scenario: str | ParameterizedFile, folder: str, argumen
     """
     runner = {name: value for name, value in arguments.items() if name not in ("device", "timeout_s")}
     limit = arguments["timeout_s"]
-    options = WorkerOptions((device,), 1, limit, "--timeout", runner=runner, task=_TASK, task_options=folder)
+    work = SuiteWork(_TASK, folder, runner)
+    options = suite_options(work, devices=(device,), jobs=1, timeout_s=limit, timeout_origin="--timeout")
     path, parameters = os.fspath(scenario), getattr(scenario, "parameters", {})
-    with Workers(options) as workers:
+    with SuiteWorkers(options) as workers:
         outcome = workers.run_one(Item(path, os.path.abspath(path), parameters=parameters)).attempts[-1]
         about = workers.devices[0]._replace(choice=device)
     has_index = os.path.exists(os.path.join(folder, INDEX))

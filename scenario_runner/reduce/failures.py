@@ -18,9 +18,9 @@ from scenario_runner.errors import UsageError
 from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.programs import Program
-from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.discovery import expected_folder, item_of
 from scenario_runner.suite.outcomes import Outcome
+from scenario_runner.suite.suite_workers import SuiteWorkers
 from scenario_runner.suite.update import TASK
 from scenario_runner.validation import Options, validate_file
 
@@ -101,15 +101,15 @@ class Trial(AbstractContextManager["Trial"]):
     def __init__(self, options: WorkerOptions, code: str | None = None) -> None:
         """``code`` is that of the message that counts as the failure."""
         self._options, self._code = options, code
-        runner = options.runner
+        runner = options.task_options.runner
         self.compiler = CompilerOptions(runner["compiler"], runner["cache_dir"], runner["use_cache"])
         self._stack = ExitStack()
         self.is_flaky = False
         self.says = ""
 
     @cached_property
-    def _workers(self) -> Workers:
-        return self._stack.enter_context(Workers(self._options))
+    def _workers(self) -> SuiteWorkers:
+        return self._stack.enter_context(SuiteWorkers(self._options))
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -164,8 +164,9 @@ class DevicesTrial(Trial):
 
     def __init__(self, options: WorkerOptions, devices: Sequence[str]) -> None:
         super().__init__(options._replace(devices=(devices[1],)))
-        writing = options._replace(devices=(devices[0],), task=TASK, task_options=True)
-        self._expecting = self._stack.enter_context(Workers(writing))
+        work = options.task_options._replace(function=TASK, options=True)
+        writing = options._replace(devices=(devices[0],), task_options=work)
+        self._expecting = self._stack.enter_context(SuiteWorkers(writing))
 
     def complete(self, path: str, tree: Mapping[str, Any]) -> None:
         self._run(path, tree)  # others were tried since
@@ -197,7 +198,9 @@ class ScriptTrial(Trial):
 
     def _run(self, path: str, tree: Mapping[str, Any]) -> Failure | None:
         nothing = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with Program([*self._command, path], self._options.timeout_s, cwd=os.path.dirname(path), **nothing) as program:
+        with Program(
+            [*self._command, path], self._options.timeout_s or 0.0, cwd=os.path.dirname(path), **nothing
+        ) as program:
             code = program.wait()
         self.says = f"the script {program.failure or f'ended with exit code {code}'}"
         return None if code else Failure("Script", self.says)

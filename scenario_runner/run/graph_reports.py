@@ -14,6 +14,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import UsageError, log
@@ -163,19 +164,30 @@ def _rows(content: memoryview) -> Iterator[bytes]:
 SCHEMA = 1
 
 
+FileVersion = tuple[int, int]
+
+
+def file_version(path: str) -> FileVersion:
+    """Return numbers that tell a file from one that replaces it, zeros if there is none."""
+    with suppress(OSError):
+        status = os.stat(path)
+        return status.st_ino, status.st_mtime_ns
+    return 0, 0
+
+
 class InstrumentationFile:
     """Gathers what runs measured; the file is complete after each of them."""
 
     required = staticmethod(instrumentation_required)
 
-    def __init__(self, path: str, keep: int = 0) -> None:
-        """``keep`` is how many runs of an existing file stay in it, those of a process that crashed later.
-
-        Raises FileError for a path that no file can be written to.
+    def __init__(self, path: str, replaced: FileVersion | None = None) -> None:
+        """``replaced`` is the version of a file that this one replaces. The runs in any other stay: they are those of a
+        process that crashed later. Raises FileError for a path that no file can be written to.
         """
         check_destination(path)
         self.path = path
-        self._runs: list[dict[str, Any]] = _runs_in(path)[:keep] if keep else []
+        is_ours = replaced is not None and file_version(path) != replaced
+        self._runs: list[dict[str, Any]] = _runs_in(path) if is_ours else []
 
     def add(self, scenario: str, device: str, measured: Instrumentation) -> None:
         """Take in what one run of ``scenario`` measured, and write the file anew. Raises FileError."""
@@ -189,7 +201,6 @@ class InstrumentationFile:
         }
         with OutputFile(self.path) as file:
             file.write(json.dumps(content, indent=1).encode() + b"\n")
-        progress.numbers[progress.MEASURED] = len(self._runs)
 
 
 def _runs_in(path: str) -> list[dict[str, Any]]:

@@ -22,10 +22,10 @@ from scenario_runner.errors.text import reason_of
 from scenario_runner.files.cache_folder import bound, default_cache_dir, distrust, replace_own
 from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.processes.temporary import temporary_folder
-from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.hashes import file_hash, files_of, program_hash, texts_of
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.problems import refuse
+from scenario_runner.suite.suite_workers import SuiteWorkers, rules_of
 from scenario_runner.suite.verdicts import Expected
 
 KIND: Final = "contents"
@@ -181,17 +181,17 @@ class _Supervisor:
         self.session = session
         self.shards = SimpleQueue[list[SentItem] | None]()
         self._replies = SimpleQueue[Reply]()
-        self._rules = options.rules
+        self._rules = rules_of(options)
         with ExitStack() as stack:
             stack.callback(bound, default_cache_dir(), KIND)
             scratch = os.path.realpath(stack.enter_context(temporary_folder()))
             self._layout = Layout(os.path.join(scratch, "files"))
             self.results = os.path.join(scratch, "results")
-            task_options = options.task_options
-            if task_options.results_folder is not None:
-                task_options = task_options._replace(results_folder=self.results)
-            options = options._replace(task_options=task_options)
-            self._workers = stack.enter_context(Workers(options, on_note=self._replies.put))
+            work = options.task_options
+            if work.options.results_folder is not None:
+                work = work._replace(options=work.options._replace(results_folder=self.results))
+            options = options._replace(task_options=work)
+            self._workers = stack.enter_context(SuiteWorkers(options, on_note=self._replies.put))
             self._stack = stack.pop_all()
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()

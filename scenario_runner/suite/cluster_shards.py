@@ -158,7 +158,7 @@ class Host:
         checks = (check for attempt in result.attempts for check in attempt.outputs)
         for name in dict.fromkeys(name for check in checks for name in check.files.values()):
             try:
-                with OutputFile(os.path.join(self._suite.options.task_options.results_folder, name)) as file:
+                with OutputFile(os.path.join(self._suite.options.task_options.options.results_folder, name)) as file:
                     file.write(self._call(host.take, self._key, name))
             except ScenarioRunnerError as error:  # of this host
                 self._tell(self, f"a file about {result.item.id} is not kept: {error}")

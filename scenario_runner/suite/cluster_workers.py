@@ -29,6 +29,7 @@ from scenario_runner.suite.cluster_shards import MOST_LOSSES, Failure, Host, Mes
 from scenario_runner.suite.hashes import program_hash
 from scenario_runner.suite.outcomes import Item, Outcome, Result
 from scenario_runner.suite.problems import SuiteProblems, refuse
+from scenario_runner.suite.suite_workers import rules_of
 from scenario_runner.suite.verdicts import Expected
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class ClusterWorkers:
         patience_s: float = _PATIENCE_S,
     ) -> None:
         """``patience_s`` bounds the wait for a first or another host. Raises the errors of `connected`."""
-        self._rules = options.rules
+        self._rules = rules_of(options)
         self._problems = problems
         self._note = on_note
         self._patience_s = patience_s

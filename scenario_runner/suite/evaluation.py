@@ -34,7 +34,6 @@ from scenario_runner.errors import (
 from scenario_runner.errors.text import close_names, counted, did_you_mean, distinct, share_of
 from scenario_runner.files.elements import Array
 from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.processes.worker import Runners
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.runner import Runner
@@ -44,6 +43,7 @@ from scenario_runner.suite.expectations.outputs import outputs_of_plan, scenario
 from scenario_runner.suite.expectations.reading import Expectations, load
 from scenario_runner.suite.expectations.validation import Bound, bind
 from scenario_runner.suite.outcomes import BAD, EvaluationOptions, Item, Outcome, OutputCheck, Status
+from scenario_runner.suite.worker_task import Runners
 from scenario_runner.vulkan._generated.extension_names import DEVICE_EXTENSIONS
 from scenario_runner.vulkan.capabilities import lacks_capability, lacks_feature
 from scenario_runner.vulkan.physical_device import PhysicalDevice

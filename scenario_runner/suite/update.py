@@ -14,7 +14,6 @@ from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.elements import ELEMENTS, Element, decoded
 from scenario_runner.files.output import OutputSet, check_destination
 from scenario_runner.plan.sources import ArraySource
-from scenario_runner.processes.worker import Runners
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import ItemRun, Refused, check_output, error_codes, of_error
 from scenario_runner.suite.expectations.outputs import Output, can_hold, extension_of, write_output
@@ -22,6 +21,7 @@ from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import Bound, bind_output
 from scenario_runner.suite.hashes import inputs_of
 from scenario_runner.suite.outcomes import Item, Outcome, OutputCheck
+from scenario_runner.suite.worker_task import Runners
 
 
 class Change(NamedTuple):

@@ -30,11 +30,11 @@ def modules(packages: dict[str, str]) -> set[str]:
 RUN = modules(
     {
         "": "runner",
-        "cli": "arguments console option_groups options run run_files supervisor",
+        "cli": "arguments console file_runner option_groups options run run_files",
         "errors": "arm_glslc diagnostic installation log text version",
         "files": "byte_data cache_folder codec input npy output sandbox vk_formats",
         "plan": "destinations limits plan plan_cache records sources",
-        "processes": "progress signals system_limits temporary",
+        "processes": "last_words progress signals system_limits temporary",
         "run": "opened_device output_files",
         "scenario": "kinds",
         "shaders": "compile source",

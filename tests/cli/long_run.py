@@ -56,9 +56,14 @@ def usual_signals(ignored: signal.Signals | None = None) -> None:
         signal.signal(number, signal.SIG_IGN if number == ignored else signal.SIG_DFL)
 
 
+def children(process_id: int) -> list[int]:
+    """The processes that a process has started."""
+    return list(map(int, Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()))
+
+
 class LongRun:
     """The program with a slow scenario and ``more`` files, once its long frame runs; ``child`` is the process that runs
-    it, one of its own where there are more files."""
+    it, a worker where there are more files."""
 
     def __init__(
         self,
@@ -89,7 +94,8 @@ class LongRun:
         time.sleep(0.3)  # now the slow frame runs
         self.child = self.process.pid
         if more:
-            (self.child,) = map(int, Path(f"/proc/{self.child}/task/{self.child}/children").read_text().split())
+            (pool,) = children(self.child)
+            (self.child,) = children(pool)
 
     def __enter__(self) -> LongRun:
         return self

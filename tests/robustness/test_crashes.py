@@ -61,6 +61,14 @@ def test_the_rest_goes_on_after_a_crash(program: Program, scene: Scene, four: li
     assert results(scene.folder) == {0: [1] * 4, 2: [3] * 4}
 
 
+def test_options_before_the_files(program: Program, scene: Scene, four: list[str], crashing: Crashing) -> None:
+    """Isolation follows from the files, wherever they stand among the options and their values."""
+    ended = program("--quiet", "--output", "out", *four, "--log-level", "error", env=crashing("vkQueueSubmit", at=2))
+    assert (ended.code, ended.out) == (CRASHED, "")
+    assert [line.split(":")[1] for line in ended.err.splitlines() if "SIGSEGV" in line] == [" 1.json", " 3.json"]
+    assert results(scene.folder / "out") == {0: [1] * 4, 2: [3] * 4}
+
+
 # A call that crashes, the place that the message begins with, and what the driver was asked to do.
 MOMENTS = [
     ("vkCreateInstance", ": ", "while starting the driver"),

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from scenario_runner.errors import UnsupportedError
-from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.expectations.reading import load
 from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.outcomes import Item
+from scenario_runner.suite.worker_task import Runners
 from scenarios.generate import HERE, cases, compute_expected, make_inputs, read_inputs
 
 Array = NDArray[Any]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.outcomes import Item, Outcome
+from scenario_runner.suite.worker_task import Runners
 from tests.scenes import Scene
 
 

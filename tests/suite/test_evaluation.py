@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from scenario_runner.files.elements import ELEMENTS, encoded
-from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.evaluation import EvaluationOptions, run_item
 from scenario_runner.suite.evidence import item_folder
 from scenario_runner.suite.outcomes import Item, Outcome
+from scenario_runner.suite.worker_task import Runners
 from tests.scenes import Scene, glsl
 from tests.tables import cases
 

@@ -12,7 +12,6 @@ import pytest
 from scenario_runner.errors import ExpectationError
 from scenario_runner.ml.vgf_file import parse_vgf
 from scenario_runner.ml.vgf_model import PushConstantRange
-from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.discovery import Discovery, item_of
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.expectations.outputs import load_model
@@ -20,6 +19,7 @@ from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import inputs_of, item_hashes
 from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.update import update
+from scenario_runner.suite.worker_task import Runners
 from scenario_runner.validation import Options, validate_file
 from tests.graphs.vgf_samples import DIFFERENCE, STORAGE_BUFFER, encoded, model_of_two_inputs, one_segment, row
 from tests.program import Program

@@ -15,7 +15,6 @@ from scenario_runner import Runner, load
 from scenario_runner.errors import ScenarioError, UsageError
 from scenario_runner.files.input import ParameterizedFile
 from scenario_runner.plan.plan_cache import PlanCache
-from scenario_runner.processes.worker import Runners
 from scenario_runner.scenario.parameters import replaced, uses
 from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
 from scenario_runner.suite.combinations import variants
@@ -26,6 +25,7 @@ from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.outcomes import Item, Result
 from scenario_runner.suite.reports.summary import Repeat
 from scenario_runner.suite.verdicts import Expected
+from scenario_runner.suite.worker_task import Runners
 from tests.program import Program
 from tests.suite.collected import Collected
 

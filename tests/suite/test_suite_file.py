@@ -9,7 +9,6 @@ from typing import Any
 import numpy
 import pytest
 
-from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.cluster_host import Layout, check_store, receive, sent_item
 from scenario_runner.suite.discovery import Discovery, item_of
 from scenario_runner.suite.evaluation import run_item
@@ -18,6 +17,7 @@ from scenario_runner.suite.expectations.validation import check
 from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.verdicts import Expected
+from scenario_runner.suite.worker_task import Runners
 from tests.program import Program
 from tests.scenes import Scene, glsl
 from tests.suite.collected import Collected

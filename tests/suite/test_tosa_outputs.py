@@ -10,10 +10,10 @@ import pytest
 
 from scenario_runner.compare import tosa_rules
 from scenario_runner.errors import ExpectationError, MetricPackageError
-from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.hashes import inputs_of, item_hashes
 from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.update import update
+from scenario_runner.suite.worker_task import Runners
 from tests.scenes import Scene
 
 Run = Callable[..., Outcome]

@@ -11,11 +11,11 @@ import pytest
 
 from scenario_runner.errors import ExpectationError, FileError, ScenarioError, UnsupportedError
 from scenario_runner.files.vk_formats import format_named
-from scenario_runner.processes.worker import Runners
 from scenario_runner.suite.discovery import expectations_file
 from scenario_runner.suite.evaluation import run_item
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.update import Change, update
+from scenario_runner.suite.worker_task import Runners
 from tests.image_files import write_image
 from tests.scenes import Scene, glsl
 from tests.tables import cases

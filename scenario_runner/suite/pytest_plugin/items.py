@@ -15,8 +15,7 @@ import pytest
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
 from scenario_runner.errors.text import one_line, visible
-from scenario_runner.processes.jobs import WorkerOptions
-from scenario_runner.processes.workers import Workers
+from scenario_runner.processes.jobs import TIMEOUT_S
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_item
 from scenario_runner.suite.outcomes import NOT_RUN, EvaluationOptions, Item, Result
@@ -24,6 +23,7 @@ from scenario_runner.suite.problems import SuiteProblems
 from scenario_runner.suite.reports.summary import Repeat, SuiteInfo, details, full_text, headline
 from scenario_runner.suite.retries import Rules
 from scenario_runner.suite.suite_run import Lists, read_baselines, read_patterns
+from scenario_runner.suite.suite_workers import SuiteWork, SuiteWorkers, suite_options
 
 if TYPE_CHECKING:
     from scenario_runner.run.result import Result as RunResult
@@ -53,7 +53,7 @@ class Session:
         self._results = os.path.abspath(config.rootpath / results) if results else None
         self._timeout_s = _seconds(config.getini("scenario_timeout"))
         self._devices = (str(device),) if device else ()
-        is_default = self._timeout_s == WorkerOptions().timeout_s
+        is_default = self._timeout_s == TIMEOUT_S
         options = () if is_default else (f"--timeout={self._timeout_s:.12g}",)
         lists = [
             (f"--{name}", str(path)) for name in ("baseline", "flakes") for path in config.getini(f"scenario_{name}")
@@ -74,10 +74,10 @@ class Session:
         return self._workers.run_one(item, self.lists.expected(item.id))
 
     @cached_property
-    def _workers(self) -> Workers:
-        task_options = EvaluationOptions(self._results)
-        options = WorkerOptions(devices=self._devices, jobs=1, rules=Rules(), task_options=task_options)
-        return Workers(options._replace(timeout_s=self._timeout_s, timeout_origin="scenario_timeout"))
+    def _workers(self) -> SuiteWorkers:
+        work = SuiteWork(options=EvaluationOptions(self._results))
+        options = suite_options(work, Rules(), devices=self._devices, jobs=1)
+        return SuiteWorkers(options._replace(timeout_s=self._timeout_s, timeout_origin="scenario_timeout"))
 
     def close(self) -> None:
         """End the processes."""

@@ -113,8 +113,8 @@ def supervisors(cluster: Cluster) -> list[int]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            command = (folder / "cmdline").read_bytes()
-            if b"suite.running" in command and os.readlink(folder / "cwd") == str(cluster.folder):
+            is_ours = b"PYTHONSAFEPATH=1" in (folder / "environ").read_bytes()  # those of Dask have no such variable
+            if is_ours and os.readlink(folder / "cwd") == str(cluster.folder):
                 found.append(int(folder.name))
         except OSError:
             pass  # it has ended

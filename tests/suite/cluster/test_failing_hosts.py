@@ -15,17 +15,17 @@ import pytest
 
 from scenario_runner.errors import ScenarioRunnerError
 from scenario_runner.errors.diagnostic import Diagnostic
-from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.suite import cluster_shards
 from scenario_runner.suite import cluster_workers as workers
 from scenario_runner.suite.cluster_workers import ClusterWorkers, connected, workers_of
 from scenario_runner.suite.outcomes import EvaluationOptions, Item, Result
 from scenario_runner.suite.problems import SuiteProblems
+from scenario_runner.suite.suite_workers import SuiteWork, suite_options
 from scenario_runner.suite.verdicts import Expected
 from tests.scenes import Scene
 from tests.suite.cluster.hosts import Cluster, cluster_of
 
-OPTIONS = WorkerOptions(jobs=1, task_options=EvaluationOptions(None))
+OPTIONS = suite_options(SuiteWork(options=EvaluationOptions(None)), jobs=1)
 
 
 class Suite:

@@ -9,6 +9,7 @@ import pytest
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.suite.outcomes import Item
 from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.suite_workers import ONCE, SuiteWork, suite_options
 from tests.crash import crash_shader
 from tests.scenes import ADD, Scene, glsl
 
@@ -81,6 +82,7 @@ TWICE = Rules(retries=1)
 """Rules by which an item that fails runs again."""
 
 
-def options(**values: Any) -> WorkerOptions:
-    """Two workers that run scenarios as tests/suite/running/tasks.py does."""
-    return WorkerOptions(**{"jobs": 2, "task": "tests.suite.running.tasks:run", "timeout_s": 120.0, **values})
+def options(task: str = "run", task_options: Any = None, rules: Rules = ONCE, **values: Any) -> WorkerOptions:
+    """Two workers that run scenarios as a function of tests/suite/running/tasks.py does."""
+    work = SuiteWork(f"tests.suite.running.tasks:{task}", task_options)
+    return suite_options(work, rules, **{"jobs": 2, "timeout_s": 120.0, **values})

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from scenario_runner.errors import FenceTimeoutError, ScenarioRunnerError, UnsupportedError
-from scenario_runner.processes.worker import Runners
+from scenario_runner.files.output import OutputFile, OutputSet
+from scenario_runner.processes.temporary import make_folder
 from scenario_runner.suite.outcomes import Item, Outcome, Status
+from scenario_runner.suite.worker_task import Runners
 from scenario_runner.vulkan.vulkan_loader import known_types
 
 
@@ -73,6 +75,29 @@ def crash_or_sleep(item: Item, runners: Runners, options: Any) -> Outcome:
     time.sleep(0.2 if item.id == "crash" else 2.0)
     if item.id == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
+    return Outcome("Pass")
+
+
+def leave_files(item: Item, runners: Runners, options: Any) -> Outcome:
+    """Begin a file and a folder, and crash or wait for the end."""
+    OutputFile(item.path + ".out").write(b"half")
+    with OutputSet() as files:
+        files.create(os.path.join(os.path.dirname(item.path), "new", "folder", "file"))
+        make_folder()
+        Path(item.path + ".begun").touch()
+        if item.id == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        time.sleep(1000)
+    return Outcome("Pass")
+
+
+def crash_together(item: Item, runners: Runners, options: Any) -> Outcome:
+    """Crash when as many others are about to."""
+    here = Path(item.path).parent
+    (here / f"{item.id}.begun").touch()
+    while len(list(here.glob("*.begun"))) < options:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGSEGV)
     return Outcome("Pass")
 
 

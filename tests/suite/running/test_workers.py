@@ -14,8 +14,8 @@ import pytest
 
 from scenario_runner.doctor.manifests import drivers
 from scenario_runner.errors import NoDeviceError
-from scenario_runner.processes.workers import Workers
 from scenario_runner.suite.outcomes import Item
+from scenario_runner.suite.suite_workers import SuiteWorkers
 from tests.suite.running.conftest import TWICE, Folder, options
 
 
@@ -23,7 +23,7 @@ def test_items_run_and_name_their_device(folder: Folder) -> None:
     """Each item comes back once with its outcome, and with the device and driver that it ran on."""
     items = [folder.good(f"{number}") for number in range(5)]
     started: list[tuple[str, int]] = []
-    with Workers(options(), on_start=lambda item, worker: started.append((item.id, worker))) as workers:
+    with SuiteWorkers(options(), on_start=lambda item, worker: started.append((item.id, worker))) as workers:
         finished = list(workers.run(iter(items)))
         (device,) = workers.devices
     assert sorted(each.item for each in finished) == items
@@ -45,7 +45,7 @@ def test_a_list_is_read_as_it_is_needed() -> None:
             taken += 1
             yield Item(str(taken), "missing.json")
 
-    with Workers(options()) as workers:
+    with SuiteWorkers(options()) as workers:
         run = workers.run(endless())
         for _ in range(10):
             next(run)
@@ -56,7 +56,7 @@ def test_a_list_is_read_as_it_is_needed() -> None:
 
 def test_workers_stay_for_later_items(folder: Folder) -> None:
     """Items that are run one by one share a process."""
-    with Workers(options()) as workers:
+    with SuiteWorkers(options()) as workers:
         for number in range(3):
             finished = workers.run_one(folder.good(f"{number}"))
             assert finished.attempts[0].status == "Pass"
@@ -67,7 +67,7 @@ def test_workers_stay_for_later_items(folder: Folder) -> None:
 def test_a_process_waits_after_a_crash(folder: Folder) -> None:
     """From the first crash on there is one process more than run items."""
     good = folder.good()
-    with Workers(options(jobs=1, rules=TWICE)) as workers:
+    with SuiteWorkers(options(jobs=1, rules=TWICE)) as workers:
         workers.run_one(good)
         assert len(processes(workers)) == 1
         workers.run_one(folder.crashing())
@@ -77,7 +77,7 @@ def test_a_process_waits_after_a_crash(folder: Folder) -> None:
 def test_an_item_that_crashed_runs_again_at_once(folder: Folder) -> None:
     """The process that waits after a crash is for the item that crashed, and not for another one."""
     good, crash = folder.good(), folder.crashing()
-    with Workers(options(rules=TWICE)) as workers:
+    with SuiteWorkers(options(rules=TWICE)) as workers:
         workers.run_one(crash)
         ends = (finished.item for finished in workers.run([*[good] * 20, crash, *[good] * 10_000]))
         position = next((position for position, item in enumerate(ends) if item == crash), None)
@@ -100,7 +100,7 @@ def two_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_several_devices_share_the_items(folder: Folder, chosen: tuple[str, ...]) -> None:
     """Items go to the devices that are chosen, which have workers each."""
     items = [folder.good(f"{number}") for number in range(6)]
-    with Workers(options(devices=chosen, jobs=1)) as workers:
+    with SuiteWorkers(options(devices=chosen, jobs=1)) as workers:
         finished = list(workers.run(items))
         count = 1 if chosen == ("1",) else 2
         assert (len(workers.devices), len(processes(workers))) == (count, count)
@@ -111,28 +111,28 @@ def test_several_devices_share_the_items(folder: Folder, chosen: tuple[str, ...]
 @pytest.mark.parametrize("devices", [("7",), ("0", "no such device")])
 def test_a_device_that_is_not_there(folder: Folder, devices: tuple[str, ...]) -> None:
     """It is an error that names the devices there are, before anything runs."""
-    with Workers(options(devices=devices)) as workers, pytest.raises(NoDeviceError, match=r"devices: 0: '"):
+    with SuiteWorkers(options(devices=devices)) as workers, pytest.raises(NoDeviceError, match=r"devices: 0: '"):
         next(workers.run([folder.good()]))
 
 
 def test_no_driver(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a driver there is one error, the one of a run."""
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path / "none.json"))
-    with Workers(options()) as workers, pytest.raises(NoDeviceError) as raised:
+    with SuiteWorkers(options()) as workers, pytest.raises(NoDeviceError) as raised:
         next(workers.run([folder.good()]))
     assert raised.value.problems[0].help
 
 
 def test_stopping_now_ends_what_runs(folder: Folder) -> None:
     """What runs is killed and not given; nothing is waited for."""
-    with Workers(options(), on_start=lambda item, worker: workers.stop(now=True)) as workers:
+    with SuiteWorkers(options(), on_start=lambda item, worker: workers.stop(now=True)) as workers:
         assert list(workers.run([folder.endless()])) == []
 
 
 def test_what_runs_is_ended_where_nobody_wants_it(folder: Folder) -> None:
     """A run that is left early leaves no item behind, and the next run begins with its own."""
     items = [folder.good("a"), folder.endless("b"), folder.endless("c")]
-    with Workers(options()) as workers:
+    with SuiteWorkers(options()) as workers:
         assert next(iter(workers.run(items))).item.id == "a"
         assert workers.run_one(items[0]).attempts[0].status == "Pass"
 
@@ -140,9 +140,9 @@ def test_what_runs_is_ended_where_nobody_wants_it(folder: Folder) -> None:
 _SUPERVISOR = """
 import sys
 from scenario_runner.suite.outcomes import Item
-from scenario_runner.processes.jobs import WorkerOptions
-from scenario_runner.processes.workers import Workers
-with Workers(WorkerOptions(jobs=1, task="tests.suite.running.tasks:show_process")) as workers:
+from scenario_runner.suite.suite_workers import SuiteWork, suite_options
+from scenario_runner.suite.suite_workers import SuiteWorkers
+with SuiteWorkers(suite_options(SuiteWork("tests.suite.running.tasks:show_process"), jobs=1)) as workers:
     for finished in workers.run([Item("a", sys.argv[1])]):
         print(finished)
 """
@@ -164,7 +164,7 @@ def test_workers_end_with_the_supervisor(folder: Folder, checkout: Path, by: sig
             time.sleep(0.01)
 
 
-def processes(workers: Workers) -> list[str]:
+def processes(workers: SuiteWorkers) -> list[str]:
     """The processes that items run in."""
     pool = workers._pool.pid
     return Path(f"/proc/{pool}/task/{pool}/children").read_text().split()
@@ -194,9 +194,9 @@ def test_a_new_worker_begins_with_what_others_needed(folder: Folder) -> None:
     """The one that replaces a crashed one has its modules, types of Vulkan and libraries. The process that they are
     forked from ends without the interpreter's tear-down, which would copy all that it shares."""
     a, c = (folder.good(name) for name in "ac")
-    with Workers(options(jobs=1, task="tests.suite.running.tasks:show_start")) as workers:
+    with SuiteWorkers(options(jobs=1, task="show_start")) as workers:
         outcomes = [result.attempts[0].status for result in workers.run([a, folder.crashing("b"), c])]
     assert outcomes == ["Pass", "Crash", "Pass"]
     (_, loaded), (there, _) = (json.loads(Path(item.path + ".start").read_text()) for item in (a, c))
     assert set(loaded) <= set(there)
-    assert workers._pool.returncode == 0
+    assert workers._pool.exitcode == 0

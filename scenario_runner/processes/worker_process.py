@@ -1,0 +1,186 @@
+"""A worker as the pool sees it: its process, the items that it has, its deadline, and how it ended."""
+
+import json
+import os
+import pickle
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from socket import socketpair
+from typing import Any, Final, Literal
+
+from scenario_runner.errors import DriverCrashError, FenceTimeoutError
+from scenario_runner.processes import progress, temporary, worker
+from scenario_runner.processes.crash import Crash, native_stack
+from scenario_runner.processes.isolated_process import IsolatedProcess
+from scenario_runner.processes.jobs import Job, UsedDevice, WorkerOptions
+from scenario_runner.processes.programs import signal_name
+from scenario_runner.processes.signals import KILL
+
+_MOST_BEFORE: Final = 50
+_MOST_OUTPUT_BYTES: Final = 64 << 20
+_QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
+_HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
+_HELP_WHEN_HUNG: Final = "give more time with --timeout, or use another driver: --device chooses another device"
+_HELP_AT_START: Final = (
+    "'scenario-runner doctor' shows which drivers are found, and starts each; --device chooses another device"
+)
+
+
+class WorkerProcess:
+    """Life cycle: started; "starting" until it is ready; "idle" or "busy"; "hanging" when it has been asked for its
+    Python stack; "killed"; closed when it has ended. ``deadline`` is when something must have happened."""
+
+    def __init__(
+        self, options: WorkerOptions, method: str, place: int, device: UsedDevice, close_inherited: Callable[[], None]
+    ) -> None:
+        """``place`` is the lowest number that no other worker has; ``close_inherited`` closes the connections of
+        the pool in a fork. Raises OSError."""
+        self.place = place
+        self.device = device
+        self.state: Literal["starting", "idle", "busy", "hanging", "killed"] = "starting"
+        self.deadline = time.monotonic() + options.start_timeout_s
+        self.queue: deque[Job] = deque()
+        """The item that it runs, and the one that was handed out ahead."""
+        self.count = 0
+        self.is_quick = False
+        self.is_last = False  # it ends after its item, since it has another one that must not run
+        self.why = ""
+        """Why it was killed, as a sentence about it goes on."""
+        self.overdue = ""
+        """The same when its item takes too long."""
+        self.before: deque[Any] = deque(maxlen=_MOST_BEFORE)
+        self._options = options
+        self._started = 0.0
+        self._limit_s: float | None = None
+        self._changes = -1
+        self._received = b""
+        with ExitStack() as stack:
+            self._folder = stack.enter_context(temporary.temporary_folder())
+            self.connection, theirs = (stack.enter_context(end) for end in socketpair())
+            arguments = (theirs, self._folder, options, device.request)
+            close = () if method == "spawn" else (close_inherited, self.connection.close)
+            self.process = IsolatedProcess(method, self._path(worker.FAULTS), _begin, close, *arguments)
+            stack.callback(self.process.close)
+            theirs.close()
+            self._open = stack.pop_all()
+        self.connection.setblocking(False)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def give(self, job: Job) -> None:
+        """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
+        self.connection.setblocking(True)
+        self.connection.sendall(pickle.dumps((job.number, job.item)))
+        self.connection.setblocking(False)
+        self.queue.append(job)
+
+    def begin(self) -> None:
+        """Note that the first item of the queue runs now."""
+        self.state = "busy"
+        self._started = time.monotonic()
+        self.limit(self._options.timeout_s, self._options.timeout_origin)
+
+    def done(self, *, is_good: bool) -> Job:
+        """Remove the first item of the queue, which has ended."""
+        job = self.queue.popleft()
+        self.device.failures = 0
+        # an item that fails may be repeated, which nothing is to be queued before
+        self.is_quick = is_good and time.monotonic() - self._started < _QUICK_S
+        self.count += 1
+        self.before.append(job.item)
+        return job
+
+    def limit(self, seconds: float | None, origin: str) -> None:
+        """Set the time limit of the item that runs."""
+        self._limit_s = seconds
+        if seconds is None:
+            self.deadline = float("inf")
+            return
+        took = f"had done nothing for {seconds:g} s" if self._options.if_quiet else f"took more than {seconds:g} s"
+        self.overdue = f"{took} ({origin})"
+        self.deadline = self._started + progress.ended_after_s(seconds)
+
+    def look(self) -> None:
+        """Give the item more time if the process has done something, and discard its output if that grows too large."""
+        if self._options.if_quiet and self.state == "busy" and self._limit_s is not None:
+            changes = progress.read(self._path(worker.PROGRESS)).changes
+            if changes != self._changes:
+                self._changes = changes
+                self.deadline = time.monotonic() + progress.ended_after_s(self._limit_s)
+        with suppress(FileNotFoundError):
+            path = self._path(worker.OUTPUT)
+            if os.path.getsize(path) > _MOST_OUTPUT_BYTES:
+                os.truncate(path, 0)
+
+    def received(self) -> list[Any]:
+        """Receive messages, of which the last may stay incomplete. Raises EOFError, BlockingIOError if there is nothing
+        to receive, and ValueError for a line that is no JSON."""
+        try:
+            data = self.connection.recv(1 << 16)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise EOFError
+        *lines, self._received = (self._received + data).split(b"\n")
+        try:
+            return [json.loads(line.decode()) for line in lines]
+        except ValueError as error:
+            raise ValueError(f"{lines[0][:40]!r}") from error
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the process has begun with the first item of the queue."""
+        return bool(self.queue) and progress.read(self._path(worker.PROGRESS)).started == self.queue[0].number
+
+    @property
+    def end(self) -> str:
+        """The end of the process as a predicate, or the reason for which it was killed."""
+        if self.why:
+            return f"was killed, since it {self.why},"
+        code = self.process.code or 0
+        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended by itself with exit code {code}"
+
+    def crash(self) -> Crash:
+        """Describe the end of the process, which was running an item."""
+        timed_out = self.state == "hanging"
+        was_killed = not self.why and self.process.code == -KILL
+        notes = progress.read(self._path(worker.PROGRESS))
+        return Crash(
+            self.end,
+            notes.what,
+            notes.pointer,
+            notes.kind,
+            FenceTimeoutError if timed_out else DriverCrashError,
+            _HELP_WHEN_HUNG if timed_out and self._options.if_quiet else _HELP_WHEN_KILLED if was_killed else "",
+            self.process.code or 0,
+            time.monotonic() - self._started,
+            self.process.stack,
+            native_stack(self.process.id, self._folder) if self._options.core_dumps and not self.why else "",
+            worker.end_of(self._path(worker.OUTPUT)),
+            tuple(self.before),
+            self.count,
+        )
+
+    def start_error(self) -> DriverCrashError:
+        """The error for a worker that ended before it ran an item."""
+        work = progress.read(self._path(worker.PROGRESS)).what or "starting"
+        return DriverCrashError(f"a process that was to run scenarios {self.end} while {work}", help=_HELP_AT_START)
+
+    def close_inherited(self) -> None:
+        """Release the descriptors in a fork of the pool."""
+        self.connection.close()
+        self.process.close()
+
+    def close(self) -> None:
+        """Remove the files that the process has left, and release the descriptors; it has ended, or is abandoned."""
+        temporary.remove_listed(self._path(worker.NAMES))
+        self._open.close()
+
+
+def _begin(closes: Iterable[Callable[[], None]], *arguments: Any) -> int:
+    for close in closes:
+        close()
+    return worker.main(*arguments)

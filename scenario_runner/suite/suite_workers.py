@@ -1,0 +1,130 @@
+"""Items of suites in workers: the policy of retries, verdicts, and outcomes of crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from scenario_runner.errors import FenceTimeoutError
+from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.files.input import read_file
+from scenario_runner.processes.crash import Crash
+from scenario_runner.processes.jobs import WorkerOptions
+from scenario_runner.processes.workers import Workers
+from scenario_runner.suite.outcomes import BAD, Item, Outcome, Result
+from scenario_runner.suite.retries import Rules
+from scenario_runner.suite.verdicts import STATUSES, UNLISTED, Expected
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+_TASK: Final = "scenario_runner.suite.worker_task:SuiteTask"
+
+
+class SuiteWork(NamedTuple):
+    """The work of each item of a suite: ``function`` is called, as "module:name", with the item, the `Runners` of the
+    worker and ``options``; it returns an `Outcome`. ``runner`` has arguments of `Runner` by name, without device and
+    timeout."""
+
+    function: str = "scenario_runner.suite.evaluation:run_item"
+    options: Any = None
+    runner: Mapping[str, Any] = _NOTHING
+
+
+ONCE: Final = Rules(retries=0)
+_WORK: Final = SuiteWork()
+
+
+def suite_options(work: SuiteWork = _WORK, rules: Rules = ONCE, **others: Any) -> WorkerOptions:
+    """Make the options of workers for items of suites; ``others`` are fields of `WorkerOptions`."""
+    return WorkerOptions(_TASK, SuitePolicy(rules), work, **others)
+
+
+def rules_of(options: WorkerOptions) -> Rules:
+    """Return the rules of `suite_options`."""
+    assert isinstance(options.policy, SuitePolicy)
+    return options.policy.rules
+
+
+class SuitePolicy(NamedTuple):
+    """The `Policy` of a suite; ``rules`` decide whether an item runs again."""
+
+    rules: Rules
+
+    def outcome(self, fields: dict[str, Any], before: Sequence[Item], before_count: int) -> Outcome:
+        """Make an outcome of its JSON. Raises ValueError and its like for anything else."""
+        if fields["status"] not in STATUSES:
+            raise ValueError(fields["status"])
+        outcome = Outcome.of_json(fields)
+        return _after(outcome, before, before_count) if outcome.status in BAD else outcome
+
+    def crashed(self, item: Item, crash: Crash) -> Outcome:
+        """Make the outcome of an item whose process ended."""
+        error = crash.error(item.path)
+        problem = placed(error.problems[0])
+        outcome = Outcome(
+            "Timeout" if isinstance(error, FenceTimeoutError) else "Crash",
+            crash.seconds,
+            f"{problem.pointer}: {problem.message}" if problem.pointer else problem.message,
+            error.exit_code,
+            (problem.as_json(),),
+            stack=crash.native_stack,
+            output=crash.output,
+            python_stack=crash.stack,
+            crash=(crash.code, crash.work),
+        )
+        return _after(outcome, crash.before, crash.before_count)
+
+    def again(self, expected: Expected, attempts: Sequence[Outcome]) -> bool:
+        """Return whether an item with these attempts runs once more."""
+        return self.rules.again(expected, attempts)
+
+
+def _after(outcome: Outcome, before: Iterable[Any], before_count: int) -> Outcome:
+    return outcome._replace(before=tuple(item.id for item in before), before_count=before_count)
+
+
+def placed(problem: Diagnostic) -> Diagnostic:
+    """Add the line and column of a JSON pointer to a problem, if its file is a scenario.
+
+    The process that ended has checked the file. It is not checked again here, since the modules for that are costly to
+    import.
+    """
+    from scenario_runner.scenario.syntax import Places
+
+    path, pointer = problem.path or "", problem.pointer
+    if pointer is None or not os.path.isfile(path):
+        return problem._replace(pointer=None)
+    try:
+        text = read_file(path).decode("utf-8-sig")
+        json.loads(text)  # it may have changed, and `Places` need valid JSON
+        line, column = Places(text).find(pointer)
+    except (OSError, ValueError, RecursionError, LookupError):
+        return problem._replace(pointer=None)
+    return problem._replace(line=line, column=column)
+
+
+class SuiteWorkers(Workers[Item]):
+    """Runs items of a suite; use it in a ``with`` block, from one thread."""
+
+    def __init__(self, options: WorkerOptions, **listeners: Any) -> None:
+        """Arguments and errors as for `Workers`; the options come from `suite_options`."""
+        super().__init__(options, **listeners)
+        self._rules = rules_of(options)
+
+    def run(
+        self, items: Iterable[Item], expected: Callable[[str], Expected] = lambda name: UNLISTED
+    ) -> Iterator[Result]:
+        """Run items as `run_items` does, and yield their results. ``expected`` returns the entry in the lists of an
+        item by its id. When no device is left, the other items are Missing."""
+        for ended in self.run_items((item, expected(item.id)) for item in items):
+            outcomes = ended.outcomes
+            if ended.left:
+                outcomes = (*outcomes, Outcome("Missing", reason=ended.left))
+            result = self._rules.result(ended.item, ended.hint, *outcomes)
+            yield result._replace(device=ended.device.uuid, driver=ended.device.driver)
+
+    def run_one(self, item: Item, expected: Expected = UNLISTED) -> Result:
+        """Run one item. The errors are those of `run_items`."""
+        (result,) = self.run((item,), lambda name: expected)
+        return result
