@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from scenario_runner import Runner
 from scenario_runner.errors import log
 from tests.devices import two_devices  # noqa: F401  (a fixture)
 from tests.layers import layer_from
+from tests.left_out import skipped_without_package
 from tests.program import Program, run_program
 from tests.scenes import Scene
 
@@ -45,6 +46,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give all processes the same order of files."""
     items.sort(key=lambda item: item.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skip a test without a package that has no wheel here."""
+    return skipped_without_package((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a module in the same way."""
+    return skipped_without_package((yield))
 
 
 @pytest.fixture(autouse=True)
