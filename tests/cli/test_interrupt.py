@@ -71,7 +71,7 @@ def more(request: pytest.FixtureRequest) -> list[str]:
         (signal.SIGINT, 1, 130, "interrupted\n"),
         (signal.SIGINT, 2, 130, "interrupted\n"),
         (signal.SIGTERM, 2, 143, "interrupted by SIGTERM\n"),
-        (signal.SIGHUP, 2, 129, "interrupted by SIGHUP\n"),
+        pytest.param(signal.SIGHUP, 2, 129, "interrupted by SIGHUP\n", marks=pytest.mark.heavy),
     ],
 )
 def test_interrupt(
