@@ -106,6 +106,10 @@ class IsolatedProcess:
         if asked is not None:
             asked.close()
         self.id = self._process.pid or 0
+        self._leads_group = method == "fork"
+        if self._leads_group:
+            with suppress(OSError):  # in both processes, since either may need the group first
+                os.setpgid(self.id, self.id)
         # multiprocessing's pipe stays open in programs that the process has started
         self.end = os.pidfd_open(self.id) if hasattr(os, "pidfd_open") else None
         self.code: int | None = None
@@ -131,9 +135,13 @@ class IsolatedProcess:
         return True
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process, and to all that it has started where the system knows groups."""
+        """Send a signal to the process and its group."""
         with suppress(OSError):
-            (os.killpg if hasattr(os, "killpg") else os.kill)(self.id, number)
+            try:
+                os.killpg(self.id, number)
+            except (AttributeError, ProcessLookupError):
+                if not self._leads_group:  # it is about to make one, or the system has none
+                    os.kill(self.id, number)
 
     def kill(self) -> None:
         """Kill the process and its group."""

@@ -22,7 +22,7 @@ _PREFIX, _SUFFIX = ".new-", ".tmp"
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 _owner: tuple[int, str] = 0, ""
-_list = -1
+_list, _is_listed = -1, False
 _cleaned: set[tuple[str, str]] = set()
 # The paths to remove when this process ends, in the order in which they were made, and the function for each.
 _made: dict[str, Callable[[str], object]] = {}
@@ -50,8 +50,10 @@ def file_name(folder: str) -> str:
 
 def note(path: str, remover: Callable[[str], object] = os.unlink) -> None:
     """Have ``path``, which is about to be made, removed when this process ends, unless `keep` or `remove` is called."""
+    global _is_listed
     _made[path] = remover
     if _list >= 0:
+        _is_listed = True
         os.write(_list, os.fsencode(path) + b"\0")
 
 
@@ -63,7 +65,9 @@ def list_in(descriptor: int) -> None:
 
 def forget_listed() -> None:
     """Empty that file while there is nothing to remove."""
-    if not _made and os.fstat(_list).st_size:
+    global _is_listed
+    if _is_listed and not _made:
+        _is_listed = False
         os.ftruncate(_list, 0)
 
 

@@ -72,9 +72,12 @@ class WorkerProcess:
 
     def give(self, job: Job) -> None:
         """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
-        self.connection.setblocking(True)
-        self.connection.sendall(pickle.dumps((job.number, job.item)))
-        self.connection.setblocking(False)
+        data = pickle.dumps((job.number, job.item))
+        sent = self.connection.send(data)
+        if sent < len(data):  # more than the system takes before the process reads it
+            self.connection.setblocking(True)
+            self.connection.sendall(data[sent:])
+            self.connection.setblocking(False)
         self.queue.append(job)
 
     def begin(self) -> None:
