@@ -13,7 +13,7 @@ import imageio.v3
 import numpy
 
 from scenario_runner.cli.console import show_table
-from scenario_runner.compare.differences import Tolerance
+from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import counted, first_of, one_line
 from scenario_runner.files.output import OutputFile
@@ -38,8 +38,9 @@ def main(options: argparse.Namespace) -> int:
     last_words.subject = one_line(options.model)
     is_device, is_reference = options.expected.startswith(_DEVICE), options.expected == "reference"
     is_tosa = options.expected == "tosa"
-    limits = (options.atol, options.rtol, options.ulp)
-    if is_tosa and limits != (None, None, None):
+    given = (options.atol, options.rtol, options.ulp) != (None, None, None)
+    limits = (options.atol or 0, options.rtol or 0, options.ulp or 0)
+    if is_tosa and given:
         help = "leave out --atol, --rtol and --ulp, or use --expected reference"
         raise UsageError("--expected tosa: TOSA's rules have limits of their own", help=help)
     if options.html and os.path.exists(options.html) and os.path.samefile(options.html, options.model):
@@ -59,12 +60,12 @@ def main(options: argparse.Namespace) -> int:
         if not expected:
             help = f"it has {first_of(others)}; the layers: {first_of([layer.name for layer in model.layers])}"
             raise UsageError(f"{options.expected}: no array has the name, type and shape of a layer", help=help)
-    tolerance = None if limits == (None, None, None) else Tolerance(*(limit or 0 for limit in limits))
+    rule = Rule(*limits, nan="equal") if given else None
     actual = _run(model, options.device, options)
     if is_tosa:
         results = list(judge_by_tosa(model, actual, layers))
     else:
-        results = [judge(layer, actual[layer.name], expected.get(layer.name, ()), tolerance) for layer in layers]
+        results = [judge(layer, actual[layer.name], expected.get(layer.name, ()), rule) for layer in layers]
     compared = sum(result.wrong is not None for result in results)
     reasons = [f"{result.layer.name}: {result.message}" for result in results if result.wrong is None and is_tosa]
     if reasons and not compared:

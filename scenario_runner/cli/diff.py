@@ -14,7 +14,8 @@ from scenario_runner.cli.arguments import shared_arguments
 from scenario_runner.cli.console import show_first, show_table
 from scenario_runner.cli.test import given
 from scenario_runner.cli.view import error_text, show_difference, show_errors
-from scenario_runner.compare.differences import Compared, Difference, Scenarios, Tolerance, compared, scenarios
+from scenario_runner.compare.differences import Compared, Difference, Scenarios, compared, scenarios
+from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import UsageError
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.files.input import is_model, is_stream
@@ -78,8 +79,8 @@ def _compare(
         if uid is not None and uid not in resources:
             raise UsageError(f"--dtype {uid}=…: neither dump has a buffer {uid!r:.100}")
     pairs = scenarios(one, other)
-    tolerance = Tolerance(options.atol, options.rtol, options.ulp)
-    all_compared = list(compared(one, other, tolerance, elements))
+    rule = Rule(options.atol, options.rtol, options.ulp, nan="equal")
+    all_compared = list(compared(one, other, rule, elements))
     first = next((pair for pair in all_compared if not pair.difference.is_equal), None)
     is_equal = pairs.are_equal and first is None and all(dump.outcome.status == "Pass" for dump in dumps)
     if options.json:

@@ -44,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
             tried = os.path.join(folder, "tried")
             path = os.path.join(tried, pack([options.file], tried, dict(options.set)).scenarios[0])
         reduction = Reduction(path, trial, options.limit)
-        if options.devices and (options.atol or options.rtol or options.ulp):
+        if options.devices:
             reduction.set_tolerances(atol=options.atol, rtol=options.rtol, ulp=options.ulp)
 
         def progress() -> str:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy
 
 from scenario_runner.cli.console import show_error, show_table, terminal
-from scenario_runner.compare.differences import Difference, Error, Tolerance, compare, error_map, folder_pairs
+from scenario_runner.compare.differences import Difference, Error, compare, error_map, folder_pairs
+from scenario_runner.compare.wrong_elements import Rule
 from scenario_runner.errors import ScenarioRunnerError, UsageError, file_error
 from scenario_runner.errors.text import counted, one_line
 from scenario_runner.view.contents import Channel, Content, corner, read_content, statistics_of
@@ -72,7 +73,7 @@ def _show_folders(options: argparse.Namespace) -> int:
 
 def _show_files(first: str, second: str, options: argparse.Namespace) -> int:
     one, other = (_content(path, options) for path in (first, second))
-    difference = compare(one, other, Tolerance(options.atol, options.rtol, options.ulp))
+    difference = compare(one, other, Rule(options.atol, options.rtol, options.ulp, nan="equal"))
     show_difference(difference, first, second)
     show_errors(difference, (one, other), options.png, options.range)
     return 0 if difference.is_equal else 1

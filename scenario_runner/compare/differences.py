@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import numpy
 
+from scenario_runner.compare.metrics import Pair, psnr
+from scenario_runner.compare.wrong_elements import EQUAL, Rule, element_errors, wrong_elements
 from scenario_runner.errors import file_error
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.codec import all_codecs, codec_of, is_known
 from scenario_runner.files.elements import ELEMENTS, Array, Element, distance
 from scenario_runner.run.dump_files import DumpEntry, DumpIndex
-from scenario_runner.view.contents import Channel, Content, errors_of, read_content, unequal
+from scenario_runner.view.contents import Channel, Content, read_content
 
 
 class Error(NamedTuple):
@@ -27,28 +29,17 @@ class Error(NamedTuple):
     index: tuple[int, ...]  # type: ignore[assignment]  # in place of the method of tuples
 
 
-class Tolerance(NamedTuple):
-    """Errors that do not count: an element is within it where any one of its errors is at most that large."""
-
-    absolute: float = 0.0
-    relative: float = 0.0
-    ulp: int = 0
-
-
-_EXACT = Tolerance()
-
-
 @dataclass(slots=True)
 class Difference:
     """The result of `compare`.
 
-    ``count`` of ``total`` elements differ by more than the tolerance, ``tolerated`` by no more. ``first`` is the index
-    of the first that counts and its two values. ``errors`` are the greatest ones, tolerated ones included, among those
-    that are numbers on both sides: "absolute", "relative" (to the larger of the two magnitudes) and, for floats of one
-    kind, "ulp". ``nan_counts`` are the elements that are NaN in the first file alone, in the second alone and in both;
-    the latter are equal. ``psnr`` is the peak signal-to-noise ratio in dB of images that differ and are numbers
-    everywhere. ``box`` is (top, left, bottom, right), inclusive, over the last two axes that channels share, where
-    there are two. ``mismatch`` says why nothing could be compared.
+    ``count`` of ``total`` elements are wrong by the rule, ``tolerated`` differ and are right. ``first`` is the index of
+    the first wrong element and its two values. ``errors`` are the greatest ones, tolerated ones included, among those
+    that are numbers on both sides: "absolute", "relative" (to the magnitude that is expected) and, for floats of one
+    kind, "ulp". ``nan_counts`` are the elements that are NaN in the first content alone, in the second alone and in
+    both. ``psnr`` is the peak signal-to-noise ratio in dB of images that differ by finite numbers. ``box`` is (top,
+    left, bottom, right), inclusive, over the last two axes that channels share, where there are two. ``mismatch`` says
+    why nothing could be compared.
     """
 
     count: int = 0
@@ -66,84 +57,74 @@ class Difference:
         return self.mismatch is None and not self.count
 
 
-def compare(one: Content, other: Content, tolerance: Tolerance = _EXACT) -> Difference:
-    """Compare values as numbers: NaN equals NaN, and both zeros are equal. Outer axes of length 1 do not count."""
-    if not one.fits(other):
-        return Difference(mismatch=f"{one.title} against {other.title}")
-    pairs = _pairs(one, other)
-    result = Difference(total=len(pairs) * math.prod(one.shape))
-    noise = 0.0  # the sum of squared errors, each relative to the peak of its channel
-    places: list[Array] = []
+def compare(expected: Content, actual: Content, rule: Rule = EQUAL) -> Difference:
+    """Compare values as numbers. Outer axes of length 1 do not count."""
+    if not expected.fits(actual):
+        return Difference(mismatch=f"{expected.title} against {actual.title}")
+    result = Difference(total=len(expected.channels) * math.prod(expected.shape))
+    pairs, places = list(_pairs(expected, actual)), list[Array]()
     nan_counts = numpy.zeros(3, int)
-    for number, (a, b) in enumerate(pairs):
-        values, expected = a.numbers.reshape(-1), b.numbers.reshape(-1)
-        nan, other_nan = numpy.isnan(values), numpy.isnan(expected)
-        nan_counts += [numpy.count_nonzero(where) for where in (nan & ~other_nan, other_nan & ~nan, nan & other_nan)]
-        where = numpy.flatnonzero(unequal(values, expected) & ~(nan & other_nan))
-        counts = numpy.ones(where.size, bool)
-        is_number = ~(nan | other_nan)[where]
-        if is_number.any():
-            numbers_at = where[is_number]
-            errors = _errors(a, b, numbers_at)
-            for name, error in errors.items():
-                worst = int(error.argmax())
-                if name not in result.errors or error[worst] > result.errors[name].value:
-                    result.errors[name] = Error(error[worst].item(), one.index(int(numbers_at[worst]), number))
-            counts[is_number] = ~_is_within(errors, tolerance)
-            noise += float(((errors["absolute"].astype("f8") / a.peak) ** 2).sum())
-        result.tolerated += int(where.size - counts.sum())
-        places.append(where[counts])
+    for number, (e, a) in enumerate(pairs):
+        nan, actual_nan = numpy.isnan(e.numbers), numpy.isnan(a.numbers)
+        nan_counts += [numpy.count_nonzero(where) for where in (nan & ~actual_nan, actual_nan & ~nan, nan & actual_nan)]
+        unequal = wrong_elements(a.raw, e.raw, a.element, EQUAL, e.element)
+        wrong = unequal[wrong_elements(a.raw[unequal], e.raw[unequal], a.element, rule, e.element)]
+        numbers_at = unequal[~(nan | actual_nan)[unequal]]
+        for name, error in _errors(e, a, numbers_at).items() if numbers_at.size else ():
+            worst = int(error.argmax())
+            if name not in result.errors or error[worst] > result.errors[name].value:
+                result.errors[name] = Error(error[worst].item(), expected.index(int(numbers_at[worst]), number))
+        result.tolerated += unequal.size - wrong.size
+        places.append(wrong)
     result.nan_counts = (int(nan_counts[0]), int(nan_counts[1]), int(nan_counts[2]))
     result.count = sum(where.size for where in places)
     if result.count:
         at, number = min((int(where[0]), number) for number, where in enumerate(places) if where.size)
-        texts = [channel.element.text(channel.raw.reshape(-1)[at : at + 1]) for channel in pairs[number]]
-        result.first = one.index(at, number), texts[0], texts[1]
-        result.box = _box(one.shape, numpy.concatenate(places))
-    is_image = one.has_channel_axis or not codec_of(one.path).is_array
-    if is_image and 0 < noise < math.inf and not any(result.nan_counts[:2]):
-        result.psnr = 10 * math.log10(result.total / noise)
+        texts = [channel.element.text(channel.raw[at : at + 1]) for channel in pairs[number]]
+        result.first = expected.index(at, number), texts[0], texts[1]
+        result.box = _box(expected.shape, numpy.concatenate(places))
+    is_image = expected.has_channel_axis or not codec_of(expected.path).is_array
+    if is_image and result.errors and not any(result.nan_counts[:2]):
+        noise = psnr([Pair(e.name, a.numbers, e.numbers, e.peak, e.raw.shape, _finite(e, a)) for e, a in pairs])
+        result.psnr = noise if math.isfinite(noise) else None
     return result
 
 
-def error_map(one: Content, other: Content) -> Array:
+def _finite(e: Channel, a: Channel) -> Array:
+    """Flags of the elements without those that are equal and no finite numbers."""
+    return numpy.isfinite(e.numbers) | numpy.isfinite(a.numbers)
+
+
+def error_map(expected: Content, actual: Content) -> Array:
     """The greatest absolute error over the channels, (height, width); NaN where only one side is a number."""
-    width = one.shape[-1] if one.shape else 1
-    errors = numpy.zeros(math.prod(one.shape))
-    for a, b in _pairs(one, other):
-        errors = numpy.maximum(errors, errors_of(a.numbers.reshape(-1), b.numbers.reshape(-1)))
+    width = expected.shape[-1] if expected.shape else 1
+    errors = numpy.zeros(math.prod(expected.shape))
+    for e, a in _pairs(expected, actual):
+        errors = numpy.maximum(errors, element_errors(a.raw, e.raw, a.element, e.element))
+        errors[numpy.isnan(e.numbers) != numpy.isnan(a.numbers)] = numpy.nan
     return errors.reshape(-1, width) if errors.size else errors.reshape(0, max(width, 1))
 
 
-def _is_within(errors: dict[str, Array], tolerance: Tolerance) -> Array:
-    within = numpy.zeros(errors["absolute"].shape, bool)
-    for name, limit in tolerance._asdict().items():
-        if limit and name in errors:  # without a limit nothing is tolerated, also where doubles see no difference
-            within |= errors[name] <= limit
-    return within
-
-
-def _errors(a: Channel, b: Channel, where: Array) -> dict[str, Array]:
+def _errors(e: Channel, a: Channel, where: Array) -> dict[str, Array]:
     """Errors of each kind, of elements that are numbers on both sides."""
-    raw, expected_raw = a.raw.reshape(-1)[where], b.raw.reshape(-1)[where]
-    numbers, expected = a.element.numbers(raw), b.element.numbers(expected_raw)
-    absolute = distance(numbers, expected)
-    magnitude = numpy.maximum(numpy.abs(numbers.astype("f8")), numpy.abs(expected.astype("f8")))
+    raw, expected_raw = a.raw[where], e.raw[where]
+    expected = e.element.numbers(expected_raw)
+    absolute = distance(a.element.numbers(raw), expected)
     with numpy.errstate(all="ignore"):
-        relative = numpy.where(numpy.isfinite(absolute), absolute / magnitude, numpy.inf)
+        relative = numpy.where(numpy.isfinite(absolute), absolute / numpy.abs(expected.astype("f8")), numpy.inf)
     errors = {"absolute": absolute, "relative": relative}
-    if a.element is b.element and a.element.is_float:
+    if a.element == e.element and a.element.is_float:
         errors["ulp"] = a.element.steps(raw, expected_raw)
     return errors
 
 
-def _pairs(one: Content, other: Content) -> list[tuple[Channel, Channel]]:
-    """Channels that belong together: those of one name, where the files name them alike, else in their order."""
-    by_name = {channel.name: channel for channel in other.channels}
-    names = [channel.name for channel in one.channels]
-    if set(names) == by_name.keys() and len(names) == len(by_name):
-        return [(channel, by_name[channel.name]) for channel in one.channels]
-    return list(zip(one.channels, other.channels, strict=True))
+def _pairs(expected: Content, actual: Content) -> Iterator[tuple[Channel, Channel]]:
+    """Yield flat channels that belong together: of one name, where the files name them alike, else in their order."""
+    by_name = {channel.name: channel for channel in actual.channels}
+    names = [channel.name for channel in expected.channels]
+    has_same = set(names) == by_name.keys() and len(names) == len(by_name)
+    for e, a in zip(expected.channels, map(by_name.__getitem__, names) if has_same else actual.channels, strict=True):
+        yield e._replace(raw=e.raw.reshape(-1)), a._replace(raw=a.raw.reshape(-1))
 
 
 def _box(shape: tuple[int, ...], where: Array) -> tuple[int, int, int, int] | None:
@@ -196,9 +177,10 @@ def scenarios(one: DumpIndex, other: DumpIndex) -> Scenarios:
 
 
 def compared(
-    one: DumpIndex, other: DumpIndex, tolerance: Tolerance, elements: Mapping[str | None, Element]
+    one: DumpIndex, other: DumpIndex, rule: Rule, elements: Mapping[str | None, Element]
 ) -> Iterator[Compared]:
-    """Compare what both dumps have, in order. ``elements`` are the types of buffers by uid, of all others by None.
+    """Compare what both dumps have, in order; the first one has what is expected. ``elements`` are the types of buffers
+    by uid, of all others by None.
 
     Raises FileError for files that are not there, or not those of the index.
     """
@@ -216,7 +198,7 @@ def compared(
             first, second = (_element_of_dump(path, entry, counterpart, elements) for path in paths)
             pair = Compared(entry, mip, Difference(), *paths, level, (first, second))
             if entry.sha256 != counterpart.sha256:
-                pair = pair._replace(difference=compare(*pair.contents(), tolerance))
+                pair = pair._replace(difference=compare(*pair.contents(), rule))
             yield pair
 
 

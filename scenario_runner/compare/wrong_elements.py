@@ -1,4 +1,5 @@
-"""Compare the bytes of an output with the expected ones in pieces of bounded size, and list the wrong elements."""
+"""The rule for two numbers to be equal within tolerances, and the comparison of an output with the expected bytes in
+pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import numpy
 from scenario_runner.compare.planes import Plane
 from scenario_runner.files.elements import Array, Element, distance
 from scenario_runner.plan.records import Source
-from scenario_runner.view.contents import Channel, errors_of
+from scenario_runner.view.contents import Channel
 
 _NARROWER: Final = 1 - 1e-6  # keeps the rounding of bounds from making a wrong element right
 _DENORMAL_ROUNDING: Final = 1e-44  # seven of the least values of single precision
@@ -41,19 +42,28 @@ class Rule(NamedTuple):
     nan: Literal["equal", "any", "error"] | None = None
 
 
-BITWISE = Rule()
+BITWISE: Final = Rule()
+EQUAL: Final = Rule(nan="equal")
+"""The rule for equal numbers: both zeros are equal, and NaN equals NaN."""
 
 
-def wrong_elements(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
-    """The indices of the wrong elements of a piece."""
+def wrong_elements(
+    actual: Array, expected: Array, element: Element, rule: Rule, expected_element: Element | None = None
+) -> Array:
+    """Return the indices of the wrong elements of a piece.
+
+    The expected ones may be of another type, `BITWISE` aside. Their ``ulp`` count only where both types are integers.
+    """
+    if expected_element is not None and expected_element != element:
+        return numpy.flatnonzero(~_right(actual, expected, element, rule, expected_element))
     if rule == BITWISE:
         return numpy.flatnonzero(element.bits(actual) != element.bits(expected))
     if not element.is_float:
-        return numpy.flatnonzero(~_right(actual, expected, element, rule))
+        return numpy.flatnonzero(~_right(actual, expected, element, rule, element))
     if element.size_bytes == 1 and actual.size >= _TABLE_MIN:
         return numpy.flatnonzero(_wrong_bytes(element, rule)[expected.astype("u2") << 8 | actual])
     doubtful = numpy.flatnonzero(~_certainly_right(actual, expected, element, rule))
-    return doubtful[~_right(actual[doubtful], expected[doubtful], element, rule)]
+    return doubtful[~_right(actual[doubtful], expected[doubtful], element, rule, element)]
 
 
 def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
@@ -76,29 +86,28 @@ def _certainly_right(actual: Array, expected: Array, element: Element, rule: Rul
     return numpy.asarray(right)
 
 
-def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Array:
+def _right(actual: Array, expected: Array, element: Element, rule: Rule, expected_element: Element) -> Array:
     """Flags of the elements that are right as numbers, in double precision; integers exactly."""
+    has_floats = element.is_float or expected_element.is_float
     with numpy.errstate(all="ignore"):  # about NaN that signal
-        a, e = element.numbers(actual), element.numbers(expected)
-        if element.is_float:
-            a, e = a.astype("f8", copy=False), e.astype("f8", copy=False)
+        a, e = element.numbers(actual), expected_element.numbers(expected)
         errors = distance(a, e)
-        if not element.is_float and not rule.rtol and not rule.zero:
+        if not has_floats and not rule.rtol and not rule.zero:
             return numpy.asarray(errors <= max(math.floor(rule.atol), rule.ulp))
         magnitudes = numpy.abs(e.astype("f8", copy=False))
-        if element.is_float or rule.rtol:
+        if has_floats or rule.rtol:
             right = errors <= rule.atol + rule.rtol * magnitudes
         else:
             right = errors <= math.floor(rule.atol)  # exact, also where a double is not
-        if rule.ulp:
-            near = (element.steps(actual, expected) if element.is_float else errors) <= rule.ulp
+        if rule.ulp and (element == expected_element or not has_floats):
+            near = (element.steps(actual, expected) if has_floats else errors) <= rule.ulp
             right |= near & (magnitudes > rule.zero) if rule.zero else near
         if rule.zero:
             right |= (magnitudes <= rule.zero) & (errors <= rule.zero)
-        if not element.is_float:
+        if not has_floats:
             return numpy.asarray(right)
         right &= numpy.isfinite(a) & numpy.isfinite(e)
-        right |= a == e
+        right |= (errors == 0) | numpy.isinf(e) & (a == e)
         if rule.denormals == "any":
             denormal = numpy.maximum(numpy.abs(a), magnitudes) < element.limits.smallest_normal
             right |= denormal & ((a == 0) | (e == 0)) & (numpy.signbit(a) == numpy.signbit(e))
@@ -113,12 +122,15 @@ def _right(actual: Array, expected: Array, element: Element, rule: Rule) -> Arra
 def _wrong_bytes(element: Element, rule: Rule) -> Array:
     """Flags of all pairs of one-byte floats that are wrong, by ``expected << 8 | actual``."""
     values = numpy.arange(256, dtype="u1")
-    return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule)
+    return ~_right(numpy.tile(values, 256), numpy.repeat(values, 256), element, rule, element)
 
 
-def element_errors(actual: Array, expected: Array, element: Element) -> Array:
-    """Absolute errors of elements in double precision; infinite where only one of the two is finite, or is NaN."""
-    errors = errors_of(element.numbers(actual), element.numbers(expected))
+def element_errors(actual: Array, expected: Array, element: Element, expected_element: Element | None = None) -> Array:
+    """Return absolute errors in double precision: infinite where only one of the two is finite, or is NaN."""
+    a, e = element.numbers(actual), (expected_element or element).numbers(expected)
+    with numpy.errstate(all="ignore"):
+        errors = distance(a, e).astype("f8", copy=False)
+        errors[(numpy.isnan(a) & numpy.isnan(e)) | (numpy.isinf(e) & (a == e))] = 0.0
     return numpy.where(numpy.isnan(errors), numpy.inf, errors)
 
 

@@ -136,15 +136,24 @@ def element_of_format(format: Format) -> Element:
 
 
 def distance(one: Array, other: Array) -> Array:
-    """Absolute differences: exact, as unsigned integers, of integers of one type; in double precision otherwise."""
-    if one.dtype == other.dtype and one.dtype.kind in "iu":
-        exact: Array = (numpy.maximum(one, other) - numpy.minimum(one, other)).view(f"<u{one.dtype.itemsize}")
+    """Return absolute differences: as unsigned integers where one type of integers holds both, else as doubles that are
+    rounded once. A difference is 0 only where both numbers are equal."""
+    common = numpy.result_type(one, other)
+    if common.kind in "iu":
+        one, other = one.astype(common, copy=False), other.astype(common, copy=False)
+        exact: Array = (numpy.maximum(one, other) - numpy.minimum(one, other)).view(f"<u{common.itemsize}")
         return exact
     with numpy.errstate(all="ignore"):
-        difference = one.astype("f8")
-        difference -= other
-        absolute: Array = numpy.abs(difference, out=difference)
-        return absolute
+        (high, low), (other_high, other_low) = _halves(one), _halves(other)
+        return numpy.asarray(numpy.abs((high - other_high) + (low - other_low)))
+
+
+def _halves(numbers: Array) -> tuple[Array, Array | float]:
+    """Return two doubles whose sum is the number: 64 bits of an integer are more than one double holds."""
+    if numbers.dtype.kind not in "iu" or numbers.dtype.itemsize < 8:
+        return numbers.astype("f8"), 0.0
+    low = numbers & numbers.dtype.type(0xFFFFFFFF)
+    return (numbers - low).astype("f8"), low.astype("f8")
 
 
 def encoded(values: Any, element: Element, count: int) -> bytes:

@@ -19,9 +19,10 @@ from scenario_runner.plan.records import CompilerOptions
 from scenario_runner.processes.jobs import WorkerOptions
 from scenario_runner.processes.programs import Program
 from scenario_runner.suite.discovery import expected_folder, item_of
-from scenario_runner.suite.outcomes import Outcome
+from scenario_runner.suite.outcomes import Item, Outcome
 from scenario_runner.suite.suite_workers import SuiteWorkers
-from scenario_runner.suite.update import TASK
+from scenario_runner.suite.update import update_item
+from scenario_runner.suite.worker_task import Runners
 from scenario_runner.validation import Options, validate_file
 
 RUNS: Final = 2
@@ -157,6 +158,14 @@ class Trial(AbstractContextManager["Trial"]):
         return failure and failure._replace(text=failure.text.replace(place, ""))
 
 
+_TASK: Final = f"{__name__}:expect_item"
+
+
+def expect_item(item: Item, runners: Runners, _: None) -> Outcome:
+    """Expect the results of an item, with the types that `diff` takes for buffers (the task of a worker)."""
+    return update_item(item, runners, write=True, with_types=True)
+
+
 class DevicesTrial(Trial):
     """Tries whether the results on two devices differ: those of the first one are expected of the second."""
 
@@ -164,7 +173,7 @@ class DevicesTrial(Trial):
 
     def __init__(self, options: WorkerOptions, devices: Sequence[str]) -> None:
         super().__init__(options._replace(devices=(devices[1],)))
-        work = options.task_options._replace(function=TASK, options=True)
+        work = options.task_options._replace(function=_TASK, options=None)
         writing = options._replace(devices=(devices[0],), task_options=work)
         self._expecting = self._stack.enter_context(SuiteWorkers(writing))
 

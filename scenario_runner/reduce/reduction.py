@@ -113,8 +113,10 @@ class Reduction:
         return dict(text for module, text in self._texts.items() if module in used)
 
     def set_tolerances(self, **tolerances: float) -> None:
-        """Accept errors of all outputs, as a suite.json says it."""
-        _write_json(os.path.join(self._folder, SUITE_FILE), {"tolerances": tolerances})
+        """Compare all outputs as numbers and accept errors, as a suite.json says it."""
+        path = os.path.join(self._folder, SUITE_FILE)
+        suite = _read_json(path) if os.path.exists(path) else {}
+        _write_json(path, {**suite, "tolerances": {"nan": "equal", **tolerances}})
 
     def find_failure(self) -> Failure | None:
         """Run the whole scenario; the failure that is to stay, None if there is none. Raises errors of the driver."""

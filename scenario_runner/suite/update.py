@@ -13,6 +13,7 @@ from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioR
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.elements import ELEMENTS, Element, decoded
 from scenario_runner.files.output import OutputSet, check_destination
+from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.syntax import Places
 from scenario_runner.suite.evaluation import ItemRun, Refused, check_output, error_codes, of_error
@@ -38,18 +39,21 @@ class Change(NamedTuple):
     digest: str = ""
 
 
-def update(item: Item, runners: Runners, *, write: bool = True, with_kept: bool = False) -> list[Change]:
+def update(
+    item: Item, runners: Runners, *, write: bool = True, with_kept: bool = False, with_types: bool = False
+) -> list[Change]:
     """Run an item and replace the expectations that its results do not meet; returns the changes.
 
     Content within its tolerances stays. Expected files, values, digests, exit codes and codes change in place; new
     files go into the folder of expected files. Files appear together, when the run has ended well; without ``write``
-    none does. ``with_kept`` adds the expected files that are kept: another item may change them.
+    none does. ``with_kept`` adds the expected files that are kept: another item may change them. ``with_types`` gives
+    buffers whose type nothing gives the type that shaders see in them.
 
     Raises ExpectationError for problems that no run can solve (unknown keys, names of no output), for files that the
     item reads, and for content that would not pass; and whatever the run raises where no error is expected.
     """
     with OutputSet() as files:
-        work = _Update(item, runners, files if write else None)
+        work = _Update(item, runners, files if write else None, with_types)
         work.run()
     return [change for change in work.changes if with_kept or change.kind != "kept"]
 
@@ -59,9 +63,10 @@ class _Update(ItemRun):
 
     with_misfits = True
 
-    def __init__(self, item: Item, runners: Runners, files: OutputSet | None) -> None:
+    def __init__(self, item: Item, runners: Runners, files: OutputSet | None, with_types: bool) -> None:
         super().__init__(item, load(item), runners)
         self._files = files
+        self._with_types = with_types
         self._values: dict[str, Any] = {}  # by pointers into the text of the expectations
         self.changes: list[Change] = []
 
@@ -113,7 +118,7 @@ class _Update(ItemRun):
     def compare(self, bound: Bound, actual: memoryview) -> None:
         """Note what the run gives for an output, where that is not right."""
         name, expected = bound.output.name, bound.expected
-        element = ELEMENTS["int8"]  # of a buffer whose type nothing gives, as in the file of its ``dst``
+        element = self._default_element(bound.output)
         message = "; ".join(problem.message for problem in bound.misfits)
         if not bound.misfits:
             check = check_output(bound, actual)
@@ -135,6 +140,14 @@ class _Update(ItemRun):
             self._set(self.expectations.pointer_to(name, "/values"), name, values, message)
         else:
             self._write(rebound, actual, message)
+
+    def _default_element(self, output: Output) -> Element:
+        """Return the type of a buffer that nothing gives: bytes, as in the file of its ``dst``, or of shaders."""
+        if self._with_types and output.resource is not None:
+            seen = ELEMENTS.get(Accesses(self._plan).elements().get(output.resource.uid, ""))
+            if seen is not None and output.size_bytes % seen.size_bytes == 0:
+                return seen
+        return ELEMENTS["int8"]
 
     def _rebound(self, bound: Bound, element: Element, actual: memoryview) -> Bound:
         """Bind an output to its own content. Refuse content that would not pass once it is expected."""
@@ -210,12 +223,12 @@ def refused(updates: Iterable[tuple[Item, Iterable[Change]]]) -> tuple[list[Diag
 TASK = "scenario_runner.suite.update:update_item"
 
 
-def update_item(item: Item, runners: Runners, write: bool) -> Outcome:
+def update_item(item: Item, runners: Runners, write: bool, with_types: bool = False) -> Outcome:
     """Update the expectations of an item in a worker: Pass with the changes (see `changes_of`), or Missing with the
     reason why there is nothing to expect."""
     start = time.perf_counter()
     try:
-        changes = update(item, runners, write=write, with_kept=True)
+        changes = update(item, runners, write=write, with_kept=True, with_types=with_types)
     except ScenarioRunnerError as error:
         return of_error(error)._replace(seconds=time.perf_counter() - start)
     outputs = tuple(OutputCheck(change.output, "Pass", files=change._asdict()) for change in changes)

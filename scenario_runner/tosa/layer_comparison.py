@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy
 
-from scenario_runner.compare.differences import Tolerance, compare
+from scenario_runner.compare.wrong_elements import Rule, element_errors, wrong_elements
 from scenario_runner.errors import (
     MissingPackageError,
     ScenarioRunnerError,
@@ -38,7 +38,7 @@ from scenario_runner.runner import Runner
 from scenario_runner.tosa.attributes import ValueType
 from scenario_runner.tosa.conversion import convert
 from scenario_runner.tosa.model_layers import Layer
-from scenario_runner.view.contents import Channel, Content, errors_of
+from scenario_runner.view.contents import Channel, Content, content_of
 
 # Errors of floats that do not count, as parts of the greatest magnitude of a layer: what the layers before it leave.
 _DEFAULT_ERRORS: Final = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2, "float8_e4m3": 0.25, "float8_e5m2": 0.5}
@@ -129,7 +129,8 @@ class LayeredModel:
         for layer in self.layers:
             port, element = ports[layer.name], _element(layer.type)
             shape = vgf.resources[port.resource_index].shape
-            contents[layer.name] = _content(layer.name, result.array(uids[port.binding], element.dtype, shape), element)
+            array = result.array(uids[port.binding], element.dtype, shape)
+            contents[layer.name] = content_of(layer.name, array, element)
         return contents
 
     @property
@@ -140,7 +141,7 @@ class LayeredModel:
 
     def input_contents(self) -> dict[str, Content]:
         """The inputs by name."""
-        return {name: _content(name, array, _element(self._types[name])) for name, array in self.inputs.items()}
+        return {name: content_of(name, array, _element(self._types[name])) for name, array in self.inputs.items()}
 
     def run_reference(self) -> dict[str, list[Content]]:
         """Run TOSA's reference model; returns the results of the layers by name.
@@ -195,11 +196,6 @@ def _random(type: ValueType, random: numpy.random.Generator, limits: tuple[float
     kind = numpy.iinfo("i1" if element.name == "bool" else element.dtype)
     least, greatest = (min(max(math.floor(limit), int(kind.min)), int(kind.max)) for limit in chosen)
     return random.integers(least, greatest, type.static_shape, endpoint=True).astype(element.dtype)
-
-
-def _content(name: str, array: Array, element: Element) -> Content:
-    raw = numpy.ascontiguousarray(array).view(element.dtype).reshape(array.shape)
-    return Content(f"{name}.npy", f"{element.name}, shape {raw.shape}", (Channel("all", raw, element),), False)
 
 
 def read_activations(path: str) -> dict[str, Array]:
@@ -266,35 +262,49 @@ def _fitting(name: str, array: Array, layer: Layer, any_type: bool) -> list[Cont
     same = [other for other in arrays if other.shape == shape]
     if not same and [n for n in array.shape if n != 1] == [n for n in shape if n != 1]:
         same = [array.reshape(shape)]
-    return [_content(name, other, element) for other in same]
+    return [content_of(name, other, element) for other in same]
 
 
 def judge(
-    layer: Layer, actual: Content, expected: Sequence[Content], tolerance: Tolerance | None = None, beyond: Any = None
+    layer: Layer, actual: Content, expected: Sequence[Content], rule: Rule | None = None, beyond: Any = None
 ) -> LayerResult:
-    """Compare a layer with the nearest one of ``expected``. Without a ``tolerance`` integers are to be equal, and
-    floats near to the expected ones in proportion to the greatest magnitude among these (1 where all are 0).
-    ``beyond`` is by how much elements exceed their limits where these are known."""
+    """Compare a layer with the nearest one of ``expected``.
+
+    Without a ``rule``, integers must be equal, and the errors of floats are limited in proportion to the greatest
+    expected magnitude (1 where all are 0). ``beyond`` is by how much elements exceed their limits, where known.
+    """
     if not expected:
         return LayerResult(layer)
     (channel,) = actual.channels
-    content = min(expected, key=lambda content: numpy.nansum(errors_of(channel.numbers, content.channels[0].numbers)))
-    (other,) = content.channels
-    magnitude = float(numpy.abs(other.numbers[numpy.isfinite(other.numbers)].astype("f8")).max(initial=0.0))
-    default = Tolerance(_DEFAULT_ERRORS.get(channel.element.name, 0.0) * (magnitude or 1.0))
-    errors = numpy.nan_to_num(errors_of(channel.numbers, other.numbers), nan=numpy.inf, posinf=numpy.inf)
-    error, worst = float(errors.max(initial=0.0)), []
+    name, other, errors = min(((content.path, *_against(channel, content)) for content in expected), key=_distance)
+    magnitude = float(numpy.abs(other.numbers[numpy.isfinite(other.numbers)].astype("f8")).max(initial=0.0)) or 1.0
+    rule = rule or Rule(_DEFAULT_ERRORS.get(channel.element.name, 0.0) * magnitude, nan="equal")
+    error, worst, order = float(errors.max(initial=0.0)), [], errors.reshape(-1)
     if beyond is None:
-        order, wrong = errors.reshape(-1), compare(actual, content, tolerance or default).count
+        wrong = wrong_elements(
+            channel.raw.reshape(-1), other.raw.reshape(-1), channel.element, rule, other.element
+        ).size
     else:
         excess = numpy.broadcast_to(beyond, errors.size)
         wrong = int(numpy.count_nonzero(excess))
-        order = excess if wrong else errors.reshape(-1)
+        order = excess if wrong else order
     for at in numpy.argsort(-order, kind="stable")[:_WORST].tolist():
-        a, e = (side.element.text(side.raw.reshape(-1)[at : at + 1]) for side in (channel, other))
-        worst.append((str(list(actual.index(at, 0))), a, e, f"{errors.flat[at]:.9g}"))
-    name = content.path.removesuffix(".npy")
-    return LayerResult(layer, name, wrong, error, error / (magnitude or 1.0), tuple(worst), errors)
+        texts = [side.element.text(side.raw.reshape(-1)[at : at + 1]) for side in (channel, other)]
+        worst.append((str(list(actual.index(at, 0))), texts[0], texts[1], f"{errors.flat[at]:.9g}"))
+    return LayerResult(layer, name.removesuffix(".npy"), wrong, error, error / magnitude, tuple(worst), errors)
+
+
+def _against(actual: Channel, content: Content) -> tuple[Channel, Array]:
+    """Return the expected channel, and the errors of the actual one."""
+    (expected,) = content.channels
+    return expected, element_errors(actual.raw, expected.raw, actual.element, expected.element)
+
+
+def _distance(compared: tuple[str, Channel, Array]) -> tuple[int, float]:
+    """Return how far a layer is from the expected one: the number of infinite errors, and the sum of the others."""
+    errors = compared[2]
+    is_finite = numpy.isfinite(errors)
+    return int(errors.size - numpy.count_nonzero(is_finite)), float(errors[is_finite].sum())
 
 
 def sources_of(result: LayerResult, results: Sequence[LayerResult]) -> dict[str, str]:

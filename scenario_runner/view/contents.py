@@ -18,7 +18,7 @@ import numpy
 from scenario_runner.errors import FileError, UsageError, file_error
 from scenario_runner.files.codec import Codec, all_codecs, codec_of
 from scenario_runner.files.dds import format_header
-from scenario_runner.files.elements import ELEMENTS, Array, Element, distance, element_of, element_of_format
+from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of, element_of_format
 from scenario_runner.files.npy import read_array, read_header
 from scenario_runner.files.vk_formats import Format, format_named
 
@@ -75,6 +75,16 @@ def _read_array(path: str, element: Element | None, shape: tuple[int, ...] | Non
     full_range = _range_of_texels(array) if element is None else None
     channels = tuple(Channel(str(number), array[..., number], stored, full_range) for number in range(array.shape[-1]))
     return Content(path, title, channels, True)
+
+
+def content_of(name: str, array: Array, element: Element | None = None) -> Content:
+    """Return the numbers of an array in memory as one channel. Raises TypeError for an array of no numbers."""
+    array = numpy.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
+    element = element or next((known for known in ELEMENTS.values() if numpy.dtype(known.type) == array.dtype), None)
+    if element is None:
+        array, element = array.astype("<f8", casting="same_kind"), ELEMENTS["float64"]
+    channel = Channel("all", array.view(element.dtype), element)
+    return Content(f"{name}.npy", f"{element.name}, shape {array.shape}", (channel,), False)
 
 
 def _range_of_texels(array: Array) -> tuple[int, int] | None:
@@ -205,29 +215,9 @@ def _decoded(path: str, format: Format, width: int, height: int, data: bytes) ->
     )
 
 
-# The contents of a file as channels of numbers: the kinds of numbers, how far two are apart, and statistics.
+# The contents of a file as channels of numbers: the kinds of numbers, and statistics.
 
 _MOST_COLORS = 4
-
-
-def unequal(one: Array, other: Array) -> Array:
-    """Compare numbers, exactly also 64-bit integers with floats; NaN differs from everything."""
-    if one.dtype.kind == "f" and other.dtype.kind in "iu":
-        one, other = other, one
-    with numpy.errstate(all="ignore"):  # about NaN that signal
-        if other.dtype.kind != "f" or one.dtype.kind not in "iu" or one.dtype.itemsize < 8:
-            return numpy.asarray(one != other)
-        # NumPy would compare the integers as floats, which are too coarse
-        floats = other.astype("f8")
-        fits = (floats >= float(numpy.iinfo(one.dtype).min)) & (floats < float(numpy.iinfo(one.dtype).max))
-        fits &= floats == numpy.floor(floats)
-        return numpy.asarray(~(fits & (numpy.where(fits, floats, 0).astype(one.dtype) == one)))
-
-
-def errors_of(one: Array, other: Array) -> Array:
-    """Absolute differences in double precision: 0 where both are equal or NaN, NaN where one of them is."""
-    differs = unequal(one, other) & ~(numpy.isnan(one) & numpy.isnan(other))
-    return numpy.where(differs, distance(one, other), 0.0)
 
 
 def trimmed(shape: Sequence[int]) -> tuple[int, ...]:

@@ -77,7 +77,11 @@ def test_the_first_command_that_differs(two: Scene, program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "options, code", [(["--atol", "3"], 0), (["--rtol", "0.2"], 0), (["--atol", "2.9"], 1), (["--ulp", "3"], 1)]
+    "options, code",
+    [
+        *((["--atol", "3"], 0), (["--atol", "2.9"], 1), (["--ulp", "3"], 1)),
+        *((["--rtol", "0.25"], 0), (["--rtol", "0.24"], 1), (["--rtol", "0.2", "--atol", "0.6"], 0)),
+    ],
 )
 def test_tolerances(two: Scene, program: Program, options: list[str], code: int) -> None:
     """Errors up to the tolerance are accepted."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from scenario_runner.errors import ScenarioRunnerError, UnsupportedError
-from scenario_runner.errors.text import one_line, visible
+from scenario_runner.errors.text import one_line, share_of, visible
 from scenario_runner.processes.jobs import TIMEOUT_S
 from scenario_runner.runner import Runner
 from scenario_runner.suite.discovery import NOT_SEARCHED, Discovery, is_item
@@ -264,12 +264,17 @@ class ScenarioRunner:
         """Run a scenario, and compare what it wrote with ``expected``, arrays by uid.
 
         The content of a buffer is taken as items of the type of its array. An element may differ by ``atol`` plus
-        ``rtol`` times the expected value; NaN equals NaN. Raises AssertionError that shows the first elements that
-        differ.
+        ``rtol`` times the expected value; NaN equals NaN. Raises AssertionError with the number of wrong elements, the
+        first of them and the greatest error.
         """
         __tracebackhide__ = True
         import numpy
 
+        from scenario_runner.compare.differences import compare
+        from scenario_runner.compare.wrong_elements import Rule
+        from scenario_runner.view.contents import content_of
+
+        rule = Rule(atol, rtol, nan="equal")
         result = self.run(scenario, inputs, outputs=list(expected), **options)
         for uid, value in expected.items():
             reference = numpy.asarray(value)
@@ -279,5 +284,12 @@ class ScenarioRunner:
                 actual = result.array(uid, reference.dtype)
             assert actual.size == reference.size, f"{uid!r} has {actual.size} elements, expected {reference.size}"
             actual = actual.reshape(reference.shape)
-            numpy.testing.assert_allclose(actual, reference, rtol=rtol, atol=atol, err_msg=f"output {uid!r}")
+            difference = compare(content_of(uid, reference), content_of(uid, actual), rule)
+            if difference.first is not None:
+                index, wanted, got = difference.first
+                text = f"{share_of(difference.count, difference.total, 'element')} wrong"
+                text += f", the first one at {list(index)}: got {got}, expected {wanted}"
+                error = difference.errors.get("absolute")
+                text += f"; the greatest error is {error.value:.9g}" if error else ""
+                raise AssertionError(f"output {uid!r}: {text}; allowed: atol {atol:g}, rtol {rtol:g}")
         return result

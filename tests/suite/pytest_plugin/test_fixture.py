@@ -48,6 +48,7 @@ def test_scenarios_in_python_tests(run_pytest: RunPytest, tmp_path: Path) -> Non
         "test_scenarios.py::test_size": "FAILED",
     }, ended.out
     assert "output 'data'" in ended.out
-    assert "Mismatched elements: 3 / 4 (75%)" in ended.out
+    assert "3 of 4 elements (75 %) are wrong, the first one at [0]: got 1.0 (0x3f800000), expected 2.0" in ended.out
+    assert "; the greatest error is 1; allowed: atol 0, rtol 0.1" in ended.out
     assert "'data' has 4 elements, expected 3" in ended.out
     assert "1 skipped" in ended.out
