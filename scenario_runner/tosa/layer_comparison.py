@@ -304,7 +304,8 @@ def _distance(compared: tuple[str, Channel, Array]) -> tuple[int, float]:
     """Return how far a layer is from the expected one: the number of infinite errors, and the sum of the others."""
     errors = compared[2]
     is_finite = numpy.isfinite(errors)
-    return int(errors.size - numpy.count_nonzero(is_finite)), float(errors[is_finite].sum())
+    with numpy.errstate(over="ignore"):
+        return int(errors.size - numpy.count_nonzero(is_finite)), float(errors[is_finite].sum())
 
 
 def sources_of(result: LayerResult, results: Sequence[LayerResult]) -> dict[str, str]:

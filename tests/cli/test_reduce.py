@@ -233,6 +233,10 @@ def test_two_devices(program: Program, scene: Scene, without_tool: dict[str, str
         scene.dispatch(name, [uid], [4])
     scene.write()
     environment = {**without_tool, **two_devices}
+    within = ("--devices", NARROW, WIDE, "--rtol", "1")  # of floats: as bytes, 8.0 and 16.0 are further apart
+    assert program("diff", *within, "scenario.json", env=environment).code == 0
+    ended = program("reduce", "scenario.json", *within, "--output", "none", env=environment)
+    assert (ended.code, "it does not fail" in ended.err) == (1, True)
     arguments = ("--devices", NARROW, WIDE, "--atol", "0.5", "--output", "out")
     ended = program("reduce", "scenario.json", *arguments, env=environment)
     assert (ended.code, ended.err) == (0, "")
