@@ -128,7 +128,7 @@ def _watch(paths: Sequence[str], options: argparse.Namespace) -> NoReturn:
         files = dict(file for path in paths for file in sources_of(path, files_of_model(options), parameters))
         if any(map(is_model, paths)):
             return files
-        written = {os.path.realpath(path) for file in run_files(paths, options) for path in file.declared().writes}
+        written = {os.path.realpath(path) for file in run_files(paths, options) for path in file.named().writes}
         return {path: hash for path, hash in files.items() if os.path.realpath(path) not in written}
 
     def run() -> None:

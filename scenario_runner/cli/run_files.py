@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenario_runner.errors import FileError, ScenarioRunnerError, UsageError
-from scenario_runner.errors.text import first_of, reason_of
+from scenario_runner.errors import ScenarioRunnerError, UsageError
+from scenario_runner.errors.text import first_of
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, ParameterizedFile, is_stream, read_file
-from scenario_runner.files.output import marker_path
+from scenario_runner.files.sandbox import around
 
 if TYPE_CHECKING:
     from scenario_runner.scenario import Scenario
-    from scenario_runner.scenario.syntax import DeclaredFiles
+    from scenario_runner.scenario.named_files import NamedFiles
 
 
 class RunFile(NamedTuple):
@@ -37,38 +37,30 @@ class RunFile(NamedTuple):
 
     def clean(self) -> None:
         """Remove the outputs. Raises FileError."""
-        declared = self.declared()
-        for path in declared.on_disk():
-            try:
-                os.unlink(os.path.realpath(path))
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                raise FileError(f"{path}: cannot be removed: {reason_of(error)}") from error
-        marker = marker_path(declared.writes)
-        if marker is not None:
-            with suppress(OSError):
-                os.unlink(marker)
+        with around(self.path, self.output_dir):
+            self.named().remove()
 
     def note_of_failure(self) -> str | None:
         """A note about outputs of earlier runs, for a run that failed; None where there are none."""
-        left = self.declared().on_disk()
+        with around(self.path, self.output_dir):
+            left = self.named().on_disk()
         return f"{self.path}: these outputs are from an earlier run: {first_of(left)}" if left else None
 
-    def declared(self) -> DeclaredFiles:
-        """The files that the scenario names. Those of one that is wrong may be missing: the run says what is wrong."""
+    def named(self) -> NamedFiles:
+        """Return the files that the scenario names; those of a wrong one may be missing: the run says what is wrong."""
+        from scenario_runner.scenario.named_files import named_files
         from scenario_runner.scenario.parameters import replaced
-        from scenario_runner.scenario.syntax import LimitError, declared_files
+        from scenario_runner.scenario.syntax import LimitError
 
         text, folder = "", os.path.dirname(os.path.abspath(self.path))
         if isinstance(self.scenario, str | ParameterizedFile):
             with suppress(OSError, ValueError):
-                text = read_file(self.path, MAX_SCENARIO_BYTES).decode(errors="replace")
+                text = read_file(self.path, MAX_SCENARIO_BYTES).decode("utf-8-sig", "replace")
         elif not isinstance(self.scenario, ScenarioRunnerError):
             text, folder = self.scenario.text or "", self.scenario.base_dir
         with suppress(LimitError):
             text = replaced(text, getattr(self.scenario, "parameters", {}))
-        return declared_files(text, folder, self.output_dir)
+        return named_files(text, folder, self.output_dir)
 
 
 def run_files(paths: Sequence[str], options: argparse.Namespace) -> list[RunFile]:
@@ -132,13 +124,13 @@ def refuse_collisions(files: Sequence[RunFile], options: argparse.Namespace) -> 
             raise UsageError(f"{owner} and {file.path} would {what}", help=help)
 
     for own, file in reversed(different.items()):
-        declared = file.declared()
-        for path in map(os.path.realpath, declared.writes):
+        named = file.named()
+        for path in map(os.path.realpath, named.writes):
             if path in different and path != own:
                 raise UsageError(f"{file.path}: would overwrite the scenario {different[path].path}: {path}")
             claim(path, file, f"write the same file: {path}")
         folder = file.capture_dir
-        for number, uid in declared.captures if folder is not None else ():
+        for number, uid in named.captures if folder is not None else ():
             claim((folder, number, uid), file, f"both capture {uid!r} of frame {number} into {folder!r}")
         if options.capture_frame is not None:
             stem = os.path.join(file.frame_capture_dir, os.path.splitext(os.path.basename(file.path))[0])

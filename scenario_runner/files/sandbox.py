@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -80,9 +80,14 @@ def _set(allowed: _Allowed | None) -> Iterator[None]:
         _allowed.reset(token)
 
 
-def around(path: str) -> AbstractContextManager[None]:
-    """Confine the names in a file to the folder of the file, where there is a sandbox."""
-    return confined([os.path.dirname(os.path.abspath(path))]) if is_confined() else nullcontext()
+@contextmanager
+def around(path: str, *chosen: StrPath | None) -> Iterator[None]:
+    """Confine the names in a file to its folder and to ``chosen``, where there is a sandbox."""
+    if not is_confined():
+        yield
+        return
+    with confined([os.path.dirname(os.path.abspath(path))]), allowing(*chosen):
+        yield
 
 
 def is_confined() -> bool:

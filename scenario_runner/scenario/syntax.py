@@ -1,17 +1,16 @@
-"""The one reader of scenario text: what is wrong in it and where, where a JSON pointer leads, and which files it names.
+"""The one reader of scenario text: what is wrong in it and where, and where a JSON pointer leads.
 
 Python's own parser is the fast way in, but it says little about what it refuses and nothing about where a value stood.
 `scan` reads every character once. Standard library only.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the part of Python's parser for strings
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from scenario_runner.errors.diagnostic import Diagnostic, escape
 
@@ -337,80 +336,3 @@ class Places:
     def _remember(self, part: str, pointer: str, key_at: int, value_at: int) -> None:
         if (part and pointer != part) or (not part and pointer.count("/") <= 2):
             self._offsets[pointer] = (key_at, value_at)
-
-
-# In JSON a quote inside of a string is escaped, so that these can only be keys.
-_NAMED = re.compile(r'"(src|dst)"\s*:\s*("(?:[^"\\]|\\.)+")')
-_BOUNDARIES = ("mark_boundary", "frame_boundary")
-
-
-class DeclaredFiles(NamedTuple):
-    """``writes`` and ``reads`` are paths; ``captures`` are (number of the frame, uid)."""
-
-    writes: tuple[str, ...]
-    reads: tuple[str, ...]
-    captures: frozenset[tuple[int, str]]
-
-    def on_disk(self) -> list[str]:
-        """The output files that are there, by what they hold; what the scenario reads is not among them."""
-        inputs = {_identity(path) for path in self.reads}
-        return [path for path in dict.fromkeys(self.writes) if _holds_output(path) and _identity(path) not in inputs]
-
-
-def declared_files(text: str, base_dir: str, output_dir: str | None = None) -> DeclaredFiles:
-    """The files of a scenario with this text whose relative paths start from ``base_dir``."""
-    named: dict[str, list[str]] = {"src": [], "dst": []}
-    for key, string in _NAMED.findall(text):
-        path = string[1:-1]
-        if "\\" in path or not path.isprintable():
-            try:
-                path = json.loads(string)
-                os.fsencode(path)
-            except ValueError:
-                continue
-        named[key].append(path)
-    target = base_dir if output_dir is None else output_dir
-    return DeclaredFiles(
-        tuple(os.path.join(target, path) for path in named["dst"] if "\0" not in path),
-        tuple(os.path.join(base_dir, path) for path in named["src"] if "\0" not in path),
-        _captures(text),
-    )
-
-
-def _captures(text: str) -> frozenset[tuple[int, str]]:
-    if not any(word in text for word in _BOUNDARIES):
-        return frozenset()
-    names: set[tuple[int, str]] = set()
-    count = 0
-    try:
-        commands: Any = parse(text, is_lenient=True)["commands"]
-        for command in commands:
-            for word in _BOUNDARIES:
-                if word in command:
-                    number = command[word].get("frame_id", count)
-                    names.update((number, uid) for uid in command[word]["resources"])
-                    count += 1
-    except (ValueError, TypeError, KeyError, AttributeError):
-        pass  # the run says what is wrong
-    return frozenset(names)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Identify a file, however it is named; None for none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _holds_output(path: str) -> bool:
-    from scenario_runner.files.codec import all_codecs
-
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(16).startswith(tuple(codec.signature for codec in all_codecs()))
-    except OSError:
-        return False

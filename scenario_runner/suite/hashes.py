@@ -5,21 +5,23 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from scenario_runner.errors import SandboxError
 from scenario_runner.files.input import is_model, read_file
+from scenario_runner.files.sandbox import allows, around, check_path, open_file
+from scenario_runner.scenario.named_files import NamedFiles, named_files
 from scenario_runner.scenario.parameters import replaced
-from scenario_runner.scenario.syntax import LimitError, declared_files
+from scenario_runner.scenario.syntax import LimitError
 from scenario_runner.suite.discovery import MODEL_KEYS, expected_folder, inputs_folder
 from scenario_runner.suite.outcomes import Hashes, Item
 
 _MOST_KEPT: Final = 20_000
 READ_KEYS: Final = ("mask", "expected", "bounds", "convert")
 """Keys of expectations with files that no update writes."""
-_INCLUDE_OPTION: Final = re.compile(r"""(?:^|\s)-I(?:\s+([^\s"']+)|([^\s"']+))""")
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _MOST_BYTES_AT_ONCE: Final = 1 << 20  # no source has more
 
@@ -35,17 +37,18 @@ def program_hash(options: Mapping[str, Any]) -> str:
 
 
 def item_hashes(item: Item, program: str) -> Hashes:
-    """Hash an item as its files are now, with the hash of the ``program``. Unreadable files count as empty; a file is
-    read again only if its size or its times change.
+    """Hash an item as its files are now, with the hash of the ``program``. Unreadable files and files outside of a
+    sandbox count as empty; a file is read again only if its size or its times change.
 
     A scenario depends on the files that it names as sources and on those that shader sources include, a model on those
     that its expectations name and on the folder of its inputs; expectations depend on the files that they name, on
     those in the folder ``expected``, and on the defaults of the suite.
     """
-    text, check = texts_of(item)
-    scenario = file_hash(item.path) if is_model(item.path) else hashlib.sha256(text).hexdigest()
-    inputs = _of_files(_inputs(item.path, text, _sources(item.path, text, check)))
-    expected = _of_files(_expected(item, text, check), check)
+    with around(item.path, *item.defaults):
+        text, check = texts_of(item)
+        scenario = file_hash(item.path) if is_model(item.path) else hashlib.sha256(text).hexdigest()
+        inputs = _of_files(_inputs(item.path, text, check))
+        expected = _of_files(_expected(item, text, check), check)
     return Hashes(scenario, inputs, expected, program)
 
 
@@ -74,45 +77,51 @@ class _Source(NamedTuple):
 _known: dict[tuple[int, ...], _Source] = {}  # by what identifies a file, and changes with its content
 
 
-def files_of(item: Item) -> Iterator[tuple[str, str]]:
+def files_of(item: Item) -> list[tuple[str, str]]:
     """List the files that a run of an item reads, with their SHA-256: the scenario, its expectations, and the files
     that these name. Unreadable files are left out."""
-    return ((path, hash) for path, hash in dependencies(item) if hash or path in (item.path, item.expectations))
+    return [(path, hash) for path, hash in dependencies(item) if hash or path in (item.path, item.expectations)]
 
 
-def dependencies(item: Item) -> Iterator[tuple[str, str]]:
+def dependencies(item: Item) -> list[tuple[str, str]]:
     """List the files of `files_of`, and with an empty hash those that do not exist or cannot be read."""
-    text, check = texts_of(item)
-    for path in filter(None, (item.path, item.expectations)):
-        yield path, file_hash(path)
-    sources = _sources(item.path, text, check)
-    for path, digest in (*_inputs(item.path, text, sources), *_expected(item, text, check)):
-        yield path, digest.hex()
+    with around(item.path, *item.defaults):
+        text, check = texts_of(item)
+        own = [(path, file_hash(path)) for path in (item.path, item.expectations) if path]
+        named = (*_inputs(item.path, text, check), *_expected(item, text, check))
+        return own + [(path, digest.hex()) for path, digest in named]
 
 
 def sources_of(
-    path: str, more: Iterable[str] = (), parameters: Mapping[str, Any] | None = None
-) -> Iterator[tuple[str, str]]:
+    path: str, more: Sequence[str] = (), parameters: Mapping[str, Any] | None = None
+) -> list[tuple[str, str]]:
     """List the files that a run of the scenario or the model at ``path`` reads, without expectations, as `dependencies`
     does; ``more`` are files that a model is given, and ``parameters`` the values of a scenario's."""
-    text = b"" if is_model(path) else _with_values(content(path), parameters or {})
-    yield path, file_hash(path)
-    for source, digest in _inputs(path, text, [*more, *_sources(path, text, b"")]):
-        yield source, digest.hex()
+    with around(path, *more):
+        text = b"" if is_model(path) else _with_values(content(path), parameters or {})
+        named = [(source, digest.hex()) for source, digest in _inputs(path, text, b"", more)]
+        return [(path, file_hash(path)), *named]
 
 
 def expected_files(item: Item) -> list[str]:
-    """List the files that the expectations of an item name, and those in the folder of expected files."""
-    return [path for path, digest in _expected(item, *texts_of(item)) if digest]
+    """List the files that the expectations of an item name, and those in the folder of expected files.
+
+    Raises SandboxError.
+    """
+    with around(item.path, *item.defaults):
+        files = list(_expected(item, *texts_of(item)))
+        for path, _ in files:
+            check_path(path)
+    return [path for path, digest in files if digest]
 
 
-def inputs_of(item: Item) -> Iterator[str]:
+def inputs_of(item: Item) -> list[str]:
     """List the files that an item only reads: sources of its scenario or model, masks, and files of TOSA's rules."""
-    text, check = texts_of(item)
-    folder = os.path.dirname(item.path)
-    yield from _sources(item.path, text, check)
-    for name in (*_named(text, *READ_KEYS), *_named(check, *READ_KEYS)):
-        yield os.path.join(folder, name)
+    with around(item.path, *item.defaults):
+        text, check = texts_of(item)
+        folder = os.path.dirname(item.path)
+        sources = _sources(item.path, named_files(text, folder), check)
+        return [*sources, *(os.path.join(folder, name) for each in (text, check) for name in _named(each, *READ_KEYS))]
 
 
 def file_hash(path: str) -> str:
@@ -120,28 +129,26 @@ def file_hash(path: str) -> str:
     return _source(path).digest.hex()
 
 
-def _sources(path: str, text: bytes, check: bytes) -> Iterator[str]:
+def _sources(path: str, named: NamedFiles, check: bytes) -> Iterator[str]:
     """List the files that a scenario names, or that a model is given."""
     folder = os.path.dirname(path)
-    yield from declared_files(text.decode("utf-8", "replace"), folder).reads
+    yield from named.reads
     if is_model(path):
         yield from (os.path.join(folder, name) for name in _named(check, *MODEL_KEYS))
         yield from _below(inputs_folder(path))
 
 
-def _inputs(path: str, text: bytes, sources: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+def _inputs(path: str, text: bytes, check: bytes, more: Sequence[str] = ()) -> Iterator[tuple[str, bytes]]:
     """List the sources of a scenario or a model and the files that they include, with their digests. Of an included
     file that does not exist, all places are listed where it is searched."""
-    folder = os.path.dirname(path)
-    waiting = list(sources)
-    dirs = [os.path.join(folder, include_dir) for include_dir in _include_dirs(text)]
+    named = named_files(text, os.path.dirname(path))
+    waiting = [*more, *_sources(path, named, check)]
     known = set(waiting)
-    texts = "\n".join(_named(text, "text")).encode("utf-8", "surrogatepass")  # of shaders
-    includes = _included(texts)
+    includes = _included("\n".join(named.texts).encode("utf-8", "surrogatepass"))
     while True:
         for name in includes:
-            places = [os.path.join(include_dir, name) for include_dir in (os.path.dirname(path), *dirs)]
-            included = next(filter(os.path.isfile, places), None)
+            places = [os.path.join(folder, name) for folder in (os.path.dirname(path), *named.include_dirs)]
+            included = next((place for place in places if allows(place) and os.path.isfile(place)), None)
             new = [place for place in ([included] if included else places) if place not in known]
             known.update(new)
             waiting += new
@@ -150,13 +157,6 @@ def _inputs(path: str, text: bytes, sources: Iterable[str]) -> Iterator[tuple[st
         path = waiting.pop()
         digest, includes = _source(path)
         yield path, digest
-
-
-def _include_dirs(text: bytes) -> Iterator[str]:
-    yield from _named(text, "include_dirs")
-    for options in _named(text, "build_options"):
-        for apart, joined in _INCLUDE_OPTION.findall(options):
-            yield apart or joined
 
 
 def _expected(item: Item, *texts: bytes) -> Iterator[tuple[str, bytes]]:
@@ -169,8 +169,8 @@ def _expected(item: Item, *texts: bytes) -> Iterator[tuple[str, bytes]]:
 
 def _below(folder: str) -> Iterator[str]:
     """List the files below a folder in a fixed order; none if it does not exist."""
-    for below, folders, names in os.walk(folder, followlinks=True):
-        folders.sort()
+    for below, folders, names in os.walk(folder, followlinks=True) if allows(folder) else ():
+        folders[:] = sorted(name for name in folders if allows(os.path.join(below, name)))
         yield from (os.path.join(below, name) for name in sorted(names))
 
 
@@ -201,13 +201,14 @@ def _named(text: bytes, *keys: str) -> list[str]:
 def content(path: str | None) -> bytes:
     """Read a file; empty if there is none, or it cannot be read."""
     with suppress(OSError, ValueError):
-        if path is not None and os.path.isfile(path):
+        if path is not None and allows(path) and os.path.isfile(path):
             return read_file(path)
     return b""
 
 
 def _source(path: str) -> _Source:
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, SandboxError):
+        check_path(path)
         status = os.stat(path)
         # scenarios name the same file by different paths
         known = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
@@ -221,7 +222,7 @@ def _source(path: str) -> _Source:
 
 
 def _read(path: str, size_bytes: int) -> _Source:
-    with open(path, "rb", buffering=0) as file:
+    with open(open_file(path), "rb", buffering=0) as file:
         if size_bytes > _MOST_BYTES_AT_ONCE:
             return _Source(hashlib.file_digest(file, "sha256").digest(), ())
         content = file.readall()

@@ -1,0 +1,129 @@
+"""The files that the resources of a scenario name, for code that needs them before there is a plan."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from scenario_runner.errors import FileError, ScenarioRunnerError
+from scenario_runner.errors.text import reason_of
+from scenario_runner.files.input import SourceFile
+from scenario_runner.files.output import marker_path
+from scenario_runner.files.sandbox import allows
+
+_WRITTEN: Final = ("buffer", "tensor", "image")
+"""The kinds of resources that may have a ``dst``."""
+_BOUNDARIES: Final = ("mark_boundary", "frame_boundary")
+
+
+class NamedFiles(NamedTuple):
+    """``writes`` and ``reads`` are paths; ``captures`` are (number of the frame, uid).
+
+    Includes of shaders start also from ``include_dirs``; ``texts`` are the shaders whose source is in the scenario.
+    """
+
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    captures: frozenset[tuple[int, str]] = frozenset()
+    include_dirs: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+    def on_disk(self) -> list[str]:
+        """Return the output files that exist, by their content; files that the scenario reads are not among them."""
+        inputs = {_identity(path) for path in self.reads}
+        return [
+            path
+            for path in dict.fromkeys(self.writes)
+            if allows(path) and _holds_output(path) and _identity(path) not in inputs
+        ]
+
+    def remove(self) -> None:
+        """Remove the output files. Raises FileError."""
+        for path in self.on_disk():
+            try:
+                os.unlink(os.path.realpath(path))
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise FileError(f"{path}: cannot be removed: {reason_of(error)}") from error
+        marker = marker_path(self.writes)
+        if marker is not None and allows(os.path.dirname(marker)):
+            with suppress(OSError):
+                os.unlink(marker)
+
+
+def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None) -> NamedFiles:
+    """Return the files of a scenario with this text; relative paths start from ``base_dir``.
+
+    A text that is no scenario may name none: its run says what is wrong.
+    """
+    try:
+        tree: Any = json.loads(text)
+        resources, commands = tree["resources"], tree["commands"]
+        bodies = [(kind, body) for entry in resources for kind, body in entry.items() if isinstance(body, dict)]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return NamedFiles()
+    target = base_dir if output_dir is None else output_dir
+    sources = [body.get("src") for _, body in bodies]
+    destinations = [body.get("dst") for kind, body in bodies if kind in _WRITTEN]
+    return NamedFiles(
+        tuple(os.path.join(target, path) for path in _paths(destinations)),
+        tuple(os.path.join(base_dir, path) for path in _paths(sources)),
+        _captures(commands),
+        tuple(folder for kind, body in bodies if kind == "shader" for folder in _include_dirs(body, base_dir)),
+        tuple(text for source in sources if isinstance(source, dict) for text in _lines(source.get("text"))),
+    )
+
+
+def _paths(values: Iterable[Any]) -> Iterator[str]:
+    """Yield the values that a file can have as its name."""
+    for value in values:
+        if value and isinstance(value, str) and "\0" not in value:
+            with suppress(ValueError):
+                os.fsencode(value)
+                yield value
+
+
+def _lines(text: Any) -> list[str]:
+    return [line for line in (text if isinstance(text, list) else [text]) if isinstance(line, str)]
+
+
+def _include_dirs(body: Mapping[str, Any], base_dir: str) -> Iterator[str]:
+    """Yield the folders in which a compiler searches includes."""
+    yield from (os.path.join(base_dir, folder) for folder in _paths(_lines(body.get("include_dirs"))))
+    options = body.get("build_options")
+    if isinstance(options, str) and "-I" in options:
+        from scenario_runner.shaders.source import parse_build_options
+
+        with suppress(ScenarioRunnerError):
+            yield from _paths(parse_build_options(options, base_dir).include_dirs)
+
+
+def _captures(commands: Any) -> frozenset[tuple[int, str]]:
+    names: set[tuple[int, str]] = set()
+    boundaries = (command[word] for command in commands for word in _BOUNDARIES if word in command)
+    with suppress(TypeError, KeyError, AttributeError):  # the run says what is wrong
+        for count, boundary in enumerate(boundaries):
+            number = boundary.get("frame_id", count)
+            names.update((number, uid) for uid in boundary["resources"])
+    return frozenset(names)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Identify a file, however it is named; None for none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _holds_output(path: str) -> bool:
+    from scenario_runner.files.codec import all_codecs
+
+    with suppress(ScenarioRunnerError), SourceFile(path) as file:
+        return file.read(16).startswith(tuple(codec.signature for codec in all_codecs()))
+    return False
