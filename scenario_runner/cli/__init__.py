@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 
 from scenario_runner.cli.console import show_error, write
@@ -81,16 +82,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.github if options.github is not None else os.environ.get("GITHUB_ACTIONS"):
             from scenario_runner.cli.github import Annotations
 
-            with Annotations(name) as options.annotations:
+            with Annotations(name) as options.annotations, _sandbox(options):
                 code = work(options) or 0
         else:
-            code = work(options) or 0
+            with _sandbox(options):
+                code = work(options) or 0
     except BaseException as error:
         signals.hold()
         code = failed(error)
     signals.hold()
     temporary.remove_all()
     return code
+
+
+def _sandbox(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return the sandbox around the whole command: no link leads out of the folders of the scenarios."""
+    if not getattr(options, "sandbox", False):
+        return nullcontext()
+    from scenario_runner.files.sandbox import distrusting
+
+    words = [*(getattr(options, name, None) or [] for name in ("scenario", "files", "paths"))]
+    paths = [path for each in words for path in each if not path.startswith("@") and path != "-"]
+    return distrusting([*paths, *filter(None, [getattr(options, "file", None)])] or [os.curdir])
 
 
 def failed(error: BaseException) -> int:

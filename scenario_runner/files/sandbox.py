@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -88,6 +88,12 @@ def around(path: str, *chosen: StrPath | None) -> Iterator[None]:
         return
     with confined([os.path.dirname(os.path.abspath(path))]), allowing(*chosen):
         yield
+
+
+def distrusting(paths: Collection[str]) -> AbstractContextManager[None]:
+    """Let no link lead out of the folders of these scenarios while the block runs; the scenarios may be links."""
+    folders = [path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path)) for path in paths]
+    return confined(None, [path for path in paths if not os.path.isdir(path)], folders)
 
 
 def is_confined() -> bool:
@@ -177,7 +183,8 @@ def _link_out(path: str, homes: tuple[str, ...]) -> str | None:
         if not os.path.islink(there):
             here = there
             continue
-        if os.path.join(here, "").startswith(homes) and not f"{os.path.realpath(there)}{os.sep}".startswith(homes):
+        around = tuple(home for home in homes if os.path.join(here, "").startswith(home))
+        if around and not f"{os.path.realpath(there)}{os.sep}".startswith(around):
             return there
         count += 1
         if count > _MOST_LINKS:

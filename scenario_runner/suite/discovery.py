@@ -12,10 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from scenario_runner.errors import UsageError
+from scenario_runner.errors import SandboxError, UsageError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import close_files_help, reason_of
 from scenario_runner.files.input import ParameterizedFile, is_model, is_stream, read_file
+from scenario_runner.files.sandbox import around, check_path, open_file
 from scenario_runner.scenario.parameters import as_options
 from scenario_runner.suite.combinations import FILES_KEPT, file_text, values_of_scenario, variants
 from scenario_runner.suite.outcomes import Item
@@ -111,10 +112,14 @@ class Discovery:
     def _folder(self, folder: str, above: frozenset[str]) -> Iterator[Item]:
         """Yield the items below a folder; ``above`` are the real paths of the folders above it."""
         try:
+            check_path(folder)
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
             self._refuse("SR-SUITE-006", folder, f"the folder cannot be searched: {reason_of(error)}")
+            return
+        except SandboxError as error:
+            self._refuse_access(error)
             return
         names = frozenset(entry.name for entry in entries)
         place = os.path.realpath(folder)
@@ -156,7 +161,9 @@ class Discovery:
             return is_item(path, beside)
         except OSError as error:
             self._problems.found("SR-SUITE-006", path, f"the file cannot be read: {reason_of(error)}")
-            return False
+        except SandboxError as error:
+            self._refuse_access(error)
+        return False
 
     def _item(self, path: str, beside: Container[str] | None = None, variant: str = "") -> Iterator[Item]:
         """Yield the items of a scenario or a model: one for each combination of its parameters, or only ``variant``."""
@@ -177,12 +184,21 @@ class Discovery:
 
     def _find_variants(self, id: str, path: str, expectations: str | None) -> dict[str, Item]:
         """Find the items of a scenario or a model by their ids."""
-        one = Item(id, path, expectations, self._suite_files(os.path.dirname(path)))
-        return {item.id: item for item in variants(one, self._text)}
+        try:
+            one = Item(id, path, expectations, self._suite_files(os.path.dirname(path)))
+            with around(path, *one.defaults):
+                return {item.id: item for item in variants(one, self._text)}
+        except SandboxError as error:
+            self._refuse_access(error)
+            return {}
 
     def _refuse(self, code: str, path: str, message: str, help: str | None = None) -> None:
         self.has_refused = True
         self._problems.found(code, path, message, help)
+
+    def _refuse_access(self, error: SandboxError) -> None:
+        self.has_refused = True
+        self._problems.failed(error)
 
     def _not_plain(self, path: str | None, name: str, line: int | None = None) -> None:
         message = f"the name {os.fsencode(name)!r} has control characters, or bytes that are not UTF-8; it is left out"
@@ -249,7 +265,7 @@ def _is_other(name: str) -> bool:
 def _has_scenario(path: str) -> bool:
     if is_stream(path):  # whose writer would be waited for
         return False
-    with open(path, "rb", buffering=0) as file:
+    with open(open_file(path), "rb", buffering=0) as file:
         return looks_like_scenario(file.read(_MOST_BYTES_LOOKED_AT))
 
 
@@ -309,7 +325,7 @@ def suite_files(folder: str, root: str | None = None) -> tuple[str, ...]:
 
 
 def _is_scenario(path: str) -> bool:
-    with suppress(OSError):
+    with suppress(OSError), around(path):
         return _has_scenario(path)
     return False  # reading it as defaults says why it cannot be read
 

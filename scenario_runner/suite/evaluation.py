@@ -33,6 +33,7 @@ from scenario_runner.errors import (
 )
 from scenario_runner.errors.text import close_names, counted, did_you_mean, distinct, share_of
 from scenario_runner.files.elements import Array
+from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.plan.plan import FramePlan, Plan
 from scenario_runner.run.capture_files import FrameFolders
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
@@ -92,12 +93,15 @@ class ItemRun(Sink):
         if check.not_supported is not None:
             raise Refused("NotSupported", check.not_supported)
         if check.convert is not None:
-            self._convert(self.expectations.path_to(check.convert))
-        scenario = scenario_of(self.item, self.expectations)
+            with around(self.item.path):
+                self._convert(self.expectations.path_to(check.convert))
+        with around(self.item.path):
+            scenario = scenario_of(self.item, self.expectations)
         return self.runner.run_into(scenario, self._sink, repeat=check.repeat, keep_state=check.keep_state)
 
     def _convert(self, model: str) -> None:
         """Convert a model for the errors of that. Raises ExpectationError without the model."""
+        check_path(model)
         if not os.path.isfile(model):
             raise ExpectationError(self.expectations.problem("SR-EXPECT-007", "/convert", f"{model}: is no file"))
         from scenario_runner.tosa.conversion import convert  # a fifth of a worker's start, for few items

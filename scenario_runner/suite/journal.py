@@ -24,6 +24,7 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple
 from scenario_runner.errors import FileError, version
 from scenario_runner.errors.text import close_files_help, counted, reason_of
 from scenario_runner.files.input import MAX_BYTES, is_stream
+from scenario_runner.files.sandbox import check_path, open_file
 from scenario_runner.suite.outcomes import Outcome, Result
 from scenario_runner.suite.problems import SuiteProblems, refuse
 from scenario_runner.suite.reports.summary import Repeat
@@ -95,6 +96,7 @@ class Journal:
         self.is_lost = False  # removed or replaced while it was written
         self._descriptor = -1
         try:
+            check_path(folder)
             os.makedirs(folder, exist_ok=True)
             self._descriptor = _opened(self.path)
             size_bytes = os.fstat(self._descriptor).st_size
@@ -169,7 +171,7 @@ def _opened(path: str) -> int:
     else while it writes, since closing any of its descriptors would give the lock up.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o666)
+    descriptor = open_file(path, flags, 0o666)
     with ExitStack() as stack:
         stack.callback(os.close, descriptor)
         is_ours = False

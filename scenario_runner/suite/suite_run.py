@@ -8,6 +8,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, Protocol, TypeAlias
@@ -15,6 +16,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from scenario_runner.errors import FileError
 from scenario_runner.errors.text import close_files_help, reason_of
 from scenario_runner.files.input import read_file
+from scenario_runner.files.sandbox import around
 from scenario_runner.suite.hashes import item_hashes
 from scenario_runner.suite.journal import NEVER_KEPT, Journal
 from scenario_runner.suite.outcomes import Hashes, Item, Outcome, Result, is_bad
@@ -87,7 +89,7 @@ def _compiled(
             problems.found("SR-SUITE-005", place.path, message, line=place.line)
         else:
             try:
-                yield from _compiled(_lines(path), problems, *including, os.path.realpath(path))
+                yield from _compiled(_lines(path, place.path), problems, *including, os.path.realpath(path))
             except FileError as error:
                 error.at(path=place.path, line=place.line)
                 raise
@@ -159,10 +161,15 @@ class Lists:
         yield from self.flakes.unmatched(self._names)
 
 
-def _lines(path: str) -> Iterator[tuple[str, Place]]:
-    """The lines of a list with their places, without comments. Raises FileError."""
+def _lines(path: str, named_in: str | None = None) -> Iterator[tuple[str, Place]]:
+    """The lines of a list with their places, without comments; the list ``named_in`` may have its name.
+
+    Raises FileError and SandboxError.
+    """
     try:
-        for number, line in enumerate(read_file(path).decode("utf-8-sig").split("\n"), 1):
+        with nullcontext() if named_in is None else around(named_in):
+            text = read_file(path).decode("utf-8-sig")
+        for number, line in enumerate(text.split("\n"), 1):
             text = line.strip()
             if text and not text.startswith("#"):
                 yield text, Place(path, number)

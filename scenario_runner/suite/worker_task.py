@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from scenario_runner.errors import (
     OutOfMemoryError,
 )
 from scenario_runner.errors.version import program_version
+from scenario_runner.files.sandbox import distrusting
 from scenario_runner.processes import progress
 from scenario_runner.processes.jobs import Device, State, WorkerOptions
 from scenario_runner.processes.worker import open_files, own_output
@@ -66,6 +67,10 @@ class Runners:
         runner.timeout_s = self.limit[0]
         return runner
 
+    def sandbox(self, paths: Sequence[str]) -> AbstractContextManager[None]:
+        """Return the sandbox of the scenarios, where the arguments ask for one."""
+        return distrusting(paths) if self._arguments.get("sandbox") else nullcontext()
+
     def close(self) -> None:
         """Close the devices that are open, where the process goes on without them."""
         for runner in self._runners.values():
@@ -106,7 +111,8 @@ class SuiteTask:
     def _outcome(self, item: Item) -> Outcome:
         started = time.perf_counter()
         try:
-            outcome = self._function(item, self._runners, self._options)
+            with self._runners.sandbox([item.path]):
+                outcome = self._function(item, self._runners, self._options)
             if outcome.status == "Fail":
                 open_files()  # raises OSError where no file handle is left, which is why it failed
             return outcome

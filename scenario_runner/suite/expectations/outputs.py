@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.errors import ExpectationError, FileError, UsageError, file_error
+from scenario_runner.errors import ExpectationError, FileError, SandboxError, UsageError, file_error
 from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.files.codec import all_codecs, codec_for, codec_of, stored_levels
 from scenario_runner.files.elements import Element, element_of, element_of_format
@@ -240,6 +240,8 @@ def _give_named(model: BareModel, expectations: Expectations) -> Iterator[Diagno
                 model.give(kind, name, path, partial(_placed, expectations, pointer), key)
             except (FileError, UsageError) as error:  # no such input, one that is given twice, a file without a header
                 yield from (_placed(expectations, pointer, problem, _UNFIT) for problem in error.problems)
+            except SandboxError as error:
+                yield from (_placed(expectations, pointer, problem) for problem in error.problems)
             else:
                 if not os.path.exists(path):
                     yield expectations.problem("SR-EXPECT-007", pointer, f"{path}: does not exist")

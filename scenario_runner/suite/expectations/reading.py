@@ -21,6 +21,7 @@ from scenario_runner.errors.diagnostic import Diagnostic, escape
 from scenario_runner.errors.text import reason_of
 from scenario_runner.files.codec import is_known
 from scenario_runner.files.input import MAX_SCENARIO_BYTES, SourceFile, is_model
+from scenario_runner.files.sandbox import around, check_path
 from scenario_runner.scenario.json_model import findings
 from scenario_runner.scenario.parameters import replaced, unset, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, limited
@@ -183,14 +184,15 @@ def load(item: Item) -> Expectations:
     """The expectations of an item with the defaults of its suite; neither the scenario nor the files that they name are
     checked.
 
-    Raises ExpectationError with every problem of a text, and FileError where it cannot be read.
+    Raises ExpectationError with every problem of a text, FileError where it cannot be read, and SandboxError.
     """
     defaults: dict[str, Any] = {}
-    for path in item.defaults:
-        suite = _parsed(Suite, _text(path), path, "", item.parameters)
-        for key in suite.model_fields_set - {"version"}:
-            defaults.setdefault(key, getattr(suite, key))
-    expectations = _load(item)
+    with around(item.path, *item.defaults):
+        for path in item.defaults:
+            suite = _parsed(Suite, _text(path), path, "", item.parameters)
+            for key in suite.model_fields_set - {"version"}:
+                defaults.setdefault(key, getattr(suite, key))
+        expectations = _load(item)
     for key in MODEL_KEYS if not is_model(item.path) else ():
         if key in expectations.check.model_fields_set:
             message = "is for a model; a scenario names its files itself"
@@ -297,11 +299,12 @@ def expected_files(folder: str) -> dict[str, list[str]]:
 
     They include files with other extensions than those of expected content, which may be meant for an output.
 
-    Raises ExpectationError where a folder cannot be searched.
+    Raises ExpectationError where a folder cannot be searched, and SandboxError.
     """
     files: dict[str, list[str]] = {}
     folders, searched = [("", folder)], {os.path.realpath(folder)}  # links may lead in a circle
     for prefix, path in folders:
+        check_path(path)
         try:
             entries = sorted(os.scandir(path), key=lambda entry: entry.name)  # so that problems have one order
         except OSError as error:

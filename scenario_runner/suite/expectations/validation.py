@@ -15,6 +15,7 @@ from scenario_runner.files.codec import all_codecs, is_known
 from scenario_runner.files.elements import ELEMENTS, Array, Element, element_of_format, encoded
 from scenario_runner.files.input import is_model
 from scenario_runner.files.npy import read_array, read_header
+from scenario_runner.files.sandbox import around
 from scenario_runner.plan.plan import ResourcePlan
 from scenario_runner.plan.records import Source
 from scenario_runner.plan.sources import ArraySource
@@ -376,6 +377,11 @@ def check(item: Item) -> list[Diagnostic]:
 
     Of expected files the headers are read. Problems of the scenario itself are left to its run.
     """
+    with around(item.path, *item.defaults):
+        return _check(item)
+
+
+def _check(item: Item) -> list[Diagnostic]:
     try:
         expectations = load(item)
     except ScenarioRunnerError as error:
