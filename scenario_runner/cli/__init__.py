@@ -82,10 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.github if options.github is not None else os.environ.get("GITHUB_ACTIONS"):
             from scenario_runner.cli.github import Annotations
 
-            with Annotations(name) as options.annotations, _sandbox(options):
+            with Annotations(name) as options.annotations, sandboxed(options):
                 code = work(options) or 0
         else:
-            with _sandbox(options):
+            with sandboxed(options):
                 code = work(options) or 0
     except BaseException as error:
         signals.hold()
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _sandbox(options: argparse.Namespace) -> AbstractContextManager[None]:
+def sandboxed(options: argparse.Namespace) -> AbstractContextManager[None]:
     """Return the sandbox around the whole command: no link leads out of the folders of the scenarios."""
     if not getattr(options, "sandbox", False):
         return nullcontext()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.cli import failed
+from scenario_runner.cli import failed, sandboxed
 from scenario_runner.cli.console import VisibleStream, set_up_logging, set_up_streams, write
 from scenario_runner.cli.file_runner import FileEnd, FileRunner
 from scenario_runner.cli.run_files import RunFile
@@ -45,7 +45,8 @@ class RunTask:
                 end = FileEnd()
             else:
                 self._runner = self._runner or FileRunner(*self._work)
-                end = self._runner.run_file(file)
+                with sandboxed(self._work.options):
+                    end = self._runner.run_file(file)
         except BaseException as error:
             end = FileEnd(failed(error), is_over=True)
         sys.stdout.flush()

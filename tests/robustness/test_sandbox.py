@@ -534,13 +534,14 @@ def test_a_planted_link_in_place_of_the_results_of_a_suite(case: Scene, program:
     assert not list(target.iterdir())
 
 
+@pytest.mark.parametrize("isolation", [[], ["--isolate"]])
 @pytest.mark.parametrize("way", WAYS)
-def test_clean_deletes_nothing_outside(case: Scene, program: Program, way: Way) -> None:
+def test_clean_deletes_nothing_outside(case: Scene, program: Program, way: Way, isolation: list[str]) -> None:
     """--sandbox --clean leaves a file outside, and the scenario that names it is refused."""
     result(case, way)
     file = case.folder.parent / "outside" / "a.npy"
     content = file.read_bytes()
-    ended = program(case.write(), "--sandbox", "--clean")
+    ended = program(case.write(), "--sandbox", "--clean", *isolation)
     assert ended.code == 14
     assert "note:" not in ended.err
     assert file.read_bytes() == content
