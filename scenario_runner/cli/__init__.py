@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import shlex
@@ -95,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def sandboxed(options: argparse.Namespace) -> AbstractContextManager[None]:
+def sandboxed(options: object) -> AbstractContextManager[None]:
     """Return the sandbox around the whole command: no link leads out of the folders of the scenarios."""
     if not getattr(options, "sandbox", False):
         return nullcontext()
