@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scenario_runner.errors import ScenarioRunnerError, version
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.output import OutputFile
+from scenario_runner.files.sandbox import open_file
 from scenario_runner.processes.jobs import Device, WorkerOptions
 from scenario_runner.suite import cluster_host as host
 from scenario_runner.suite.cluster_host import SentItem, sent_item
@@ -132,7 +133,7 @@ class Host:
         paths = {hash: path for sent in shard for path, hash in sent.files.items() if path not in sent.absolute}
         batch: dict[str, bytes] = {}
         for hash in self._call(host.missing, list(paths)) if paths else ():
-            with suppress(OSError), open(paths[hash], "rb") as file:  # else it is Missing there
+            with suppress(OSError), open(open_file(paths[hash]), "rb") as file:  # else it is Missing there
                 batch[hash] = file.read()
             if sum(map(len, batch.values())) >= _BATCH_BYTES:
                 self._call(host.receive, batch)

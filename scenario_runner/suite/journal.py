@@ -399,7 +399,7 @@ def _opened_to_read(path: str) -> BinaryIO:
     try:
         if is_stream(path):
             refuse("SR-SUITE-006", path, "the journal is a pipe, a device or a socket, expected a file")
-        return open(path, "rb")
+        return open(open_file(path), "rb")
     except (OSError, ValueError) as error:
         help = close_files_help(path, error) if isinstance(error, OSError) else None
         refuse("SR-SUITE-006", path, f"the journal cannot be read: {reason_of(error)}", help)

@@ -13,6 +13,7 @@ from scenario_runner.errors import ExpectationError, MissingToolError, ScenarioR
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.files.elements import ELEMENTS, Element, decoded
 from scenario_runner.files.output import OutputSet, check_destination
+from scenario_runner.files.sandbox import open_file
 from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.sources import ArraySource
 from scenario_runner.scenario.syntax import Places
@@ -109,7 +110,7 @@ class _Update(ItemRun):
         path = self.expectations.path
         assert self.expectations.text is not None
         assert path is not None
-        with open(path, "rb") as before:  # the text has no byte order mark
+        with open(open_file(path), "rb") as before:  # the text has no byte order mark
             mark = codecs.BOM_UTF8 if before.read(3) == codecs.BOM_UTF8 else b""
         text = mark + with_values(self.expectations.text, self._values).encode()
         with self._files.create(path, len(text)) as file:
