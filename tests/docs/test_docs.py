@@ -25,7 +25,8 @@ PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"(?:^|\n)`([\w./-]+\.\w+)`[^\n]*\n\n$")
 # A call of the program alone, of which a shell would only split the words, and perhaps its exit code.
-CALL = re.compile(r"""(?:scenario-runner|tools/run) ([^|&;<>$`*?~#(){}\[\]\\\n]*)(; echo "exit code \$\?")?""")
+PLAIN = r"""(?:'[^'\n]*'|[^'|&;<>$`*?~#(){}\[\]\\\n])*"""
+CALL = re.compile(rf"""(?:scenario-runner|tools/run) ({PLAIN})(; echo "exit code \$\?")?""")
 PROGRESS = re.compile(r"^\d+ of \d+ done .*\n", re.MULTILINE)  # of a machine that is slow
 TIMEOUT_S = 120
 

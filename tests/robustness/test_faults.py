@@ -71,8 +71,8 @@ LOST = (DEVICE_LOST, "VK_ERROR_DEVICE_LOST", "SR-DEVICE-005")
 @pytest.mark.parametrize(
     "memory, failure",
     [
+        ("unified", LOST),
         ("staged", NO_MEMORY),
-        pytest.param("unified", LOST, marks=pytest.mark.heavy),
         pytest.param("unified", NO_MEMORY, marks=pytest.mark.heavy),
         pytest.param("staged", LOST, marks=pytest.mark.heavy),
     ],
