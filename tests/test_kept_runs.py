@@ -112,7 +112,7 @@ def test_after_a_timeout_the_device_is_another_one(scene: Scene, shader_cache: P
     text = glsl("for (uint i = 0u; i < a[0] * 60000u; i++) a[3] = a[3] * 3u + i; a[2] = 1u;", ONE)
     scene.shader("long", text).buffer("x", numpy.uint32([0, 0, 7, 0]), dst=None)
     with Runner(timeout_s=60) as runner:
-        prepared = runner.prepare(scene.dispatch("long", ["x"], [64]).write())
+        prepared = runner.prepare(scene.dispatch("long", ["x"], [8192]).write())
         for _ in range(3):
             assert prepared.run().array("x", "u4").tolist() == [0, 0, 1, 0]
         runner.timeout_s = 0.1

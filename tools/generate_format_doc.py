@@ -74,7 +74,7 @@ def text() -> str:
 
 
 def _model(kind: Kind) -> str:
-    return kind.model.partition(":")[2]
+    return kind.model.__name__
 
 
 def _names(kinds: Mapping[str, Kind]) -> dict[str, list[str]]:

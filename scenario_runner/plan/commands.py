@@ -9,6 +9,7 @@ Interface".
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -195,14 +196,14 @@ class CommandContext(NamedTuple):
 
 
 class CommandResolver:
-    """Plans the commands of one kind, or of several; one is made for each plan that has such commands.
-
-    ``resolve(command, index)`` gives the operations of the command number ``index``, in order. Errors and warnings go
-    into the problems of the context.
-    """
+    """Plans the commands of one kind, or of several; each plan that has such commands makes one."""
 
     def __init__(self, context: CommandContext) -> None:
         self.context = context
+
+    @abstractmethod
+    def resolve(self, command: Any, index: int) -> Iterable[Operation]:
+        """Return the operations of the command number ``index``, in order; note errors in the context's problems."""
 
 
 class Declared(NamedTuple):

@@ -142,3 +142,12 @@ def memory_groups(plans: Iterable[ResourcePlan]) -> dict[str, list[ResourcePlan]
 def span_of(plan: ResourcePlan) -> Span:
     """The bytes of a member in the memory of its group, before a device pads its rows."""
     return plan.offset_bytes, plan.offset_bytes + plan.size_bytes
+
+
+# The ``kind`` of an operation whose time is measured → what profiles call it: the reference runner's names.
+MEASURED = {
+    "dispatch": "ComputeDispatch",
+    "draw": "GraphicsDispatch",
+    "graph_dispatch": "DataGraphDispatch",
+    "optical_flow_dispatch": "DataGraphDispatch",
+}

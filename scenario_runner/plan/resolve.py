@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 from scenario_runner.errors import SandboxError, ScenarioRunnerError, UsageError
 from scenario_runner.files.sandbox import check_path
-from scenario_runner.plan.commands import CommandContext, PushConstants, Tables
+from scenario_runner.plan.commands import CommandContext, CommandResolver, PushConstants, Tables
+from scenario_runner.plan.dispatches import Barriers, Boundaries, Dispatches
 from scenario_runner.plan.graph_records import GraphPipelinePlan, OpticalFlowPlan
 from scenario_runner.plan.plan import Output, Plan, ResourcePlan
-from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements
-from scenario_runner.plan.resources import ResourceContext, resolve_resources
+from scenario_runner.plan.records import CompilerOptions, NeededFeature, Requirements, Source
+from scenario_runner.plan.resources import Buffers, ResourceContext, ResourceResolver, check_groups
 from scenario_runner.plan.shader_modules import LoadedShader, load_shaders, used_shaders
-from scenario_runner.scenario import Scenario, Shader
+from scenario_runner.plan.sources import ArraySource, content_of, source_of
+from scenario_runner.scenario import GraphConstant, RawData, Scenario, Shader
 from scenario_runner.scenario.inline_contents import file_of
-from scenario_runner.scenario.kinds import COMMANDS, load
 from scenario_runner.scenario.scenario import Problems
 
 StrPath = str | os.PathLike[str]
@@ -189,12 +190,12 @@ def _check_names(declared: Mapping[str, Any], inputs: Iterable[str], outputs: It
 def _resolve_commands(context: CommandContext) -> None:
     """Fill the tables with what the commands do."""
     commands, tables, images = context.scenario.commands, context.tables, context.layouts
-    resolvers: dict[str, Any] = {}  # kinds of commands may share one
+    resolvers: dict[type[CommandResolver], CommandResolver] = {}  # kinds of commands may share one
     for index, command in enumerate(commands):
-        name = COMMANDS[command.kind].resolver
-        if name not in resolvers:
-            resolvers[name] = load(name)(context)
-        operations = resolvers[name].resolve(command, index)
+        resolver = _command_resolver(command.kind)
+        if resolver not in resolvers:
+            resolvers[resolver] = resolver(context)
+        operations = resolvers[resolver].resolve(command, index)
         if images is not None:
             operations = chain.from_iterable(map(images.around, operations))
         tables.operations.extend(operations)
@@ -282,3 +283,123 @@ def _ml_features(
         else:
             need(_OPTICAL_FLOW, "dataGraphOpticalFlow", graph.label, graph.pointer)
     return tuple(features.values())
+
+
+def _resource_resolver(kind: str) -> type[ResourceResolver] | None:
+    """Return the class that plans resources of a kind; None for kinds without memory on the device."""
+    if kind == "buffer":
+        return Buffers
+    if kind == "image":
+        from scenario_runner.plan.images import Images
+
+        return Images
+    if kind == "tensor":
+        from scenario_runner.plan.tensors import Tensors
+
+        return Tensors
+    return None
+
+
+def _command_resolver(kind: str) -> type[CommandResolver]:
+    """Return the class that plans commands of a kind."""
+    if kind == "dispatch_fragment":
+        from scenario_runner.plan.draws import Drawings
+
+        return Drawings
+    if kind in ("dispatch_graph", "dispatch_spirv_graph"):
+        from scenario_runner.plan.graph_commands import Graphs
+
+        return Graphs
+    if kind == "dispatch_optical_flow":
+        from scenario_runner.plan.optical_flow import OpticalFlows
+
+        return OpticalFlows
+    return {"dispatch_compute": Dispatches, "dispatch_barrier": Barriers, "mark_boundary": Boundaries}[kind]
+
+
+def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
+    """Plan the resources of a scenario; what is wrong with one is noted, and it is left out.
+
+    Returns those with memory on the device, and raw_data and constants of graphs as sources of bytes, by uid.
+    """
+    scenario, problems = context.scenario, context.problems
+    planned: dict[str, ResourcePlan] = {}
+    sources: dict[str, Source] = {}
+    groups: dict[str, list[ResourcePlan]] = {}
+    resolvers: dict[str, Any] = {}
+    for index, resource in enumerate(scenario.resources):
+        kind, pointer = resource.kind, scenario.resource_pointer(index)
+        if kind not in resolvers and (resolver := _resource_resolver(kind)):
+            resolvers[kind] = resolver(context)
+        try:
+            if isinstance(resource, RawData):
+                source = source_of(scenario, resource, context.inputs)
+                assert source is not None, "the model sees to it"
+                sources[resource.uid] = source
+            elif isinstance(resource, GraphConstant):
+                from scenario_runner.plan.tensors import values_of_constant
+
+                constant = values_of_constant(context, resource, pointer)
+                if constant is not None:
+                    sources[resource.uid] = constant
+            elif kind in resolvers:
+                plan = resolvers[kind].resolve(resource, pointer)
+                group = resource.memory_group  # type: ignore[attr-defined]
+                if plan is not None and group is not None:
+                    plan = plan._replace(group=group.id, offset_bytes=group.offset)
+                    groups.setdefault(group.id, []).append(plan)
+                if plan is not None:
+                    planned[resource.uid] = plan
+        except ScenarioRunnerError as error:
+            problems.add_error(error, f"{pointer}/src")
+    if groups:
+        check_groups(groups, planned, problems)
+    return planned, sources
+
+
+def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
+    """The plan of ``scenario`` with other content for buffers, tensors, images and raw_data, by uid.
+
+    None where the content may change more than itself (the shapes of graphs, the push constants of shaders in them),
+    or does not fit: planning again then gives the plan, or the error.
+    """
+    resources = dict(plan.resources)
+    push_constants: dict[str, bytes] = {}
+    for uid, data in inputs.items():
+        planned = resources.get(uid)
+        try:
+            if planned is None:
+                push_constants[uid] = content_of(ArraySource(data, uid))
+                continue
+            if planned.group is not None:
+                return None  # who fills shared memory is a matter of the whole group
+            resolver = _resource_resolver(planned.kind)
+            assert resolver is not None, "it was planned"
+            replaced: ResourcePlan | None = resolver.replaced(planned, scenario, data)
+        except UsageError:
+            return None
+        if replaced is None:
+            return None
+        resources[uid] = replaced
+    plan = plan._replace(resources=resources)
+    return _with_push_constants(plan, scenario, push_constants) if push_constants else plan
+
+
+def _with_push_constants(plan: Plan, scenario: Scenario, push_constants: Mapping[str, bytes]) -> Plan | None:
+    """The plan with other push constants in its dispatches; None where graphs use them, or their sizes differ."""
+    used = set()
+    frames = []
+    for frame in plan.frames:
+        operations = []
+        for operation in frame.operations:
+            if operation.kind == "dispatch" or operation.kind == "draw":
+                command = scenario.commands[operation.command]
+                uid: str | None = getattr(command, "push_data_ref", None)
+                if uid is not None and uid in push_constants:
+                    if command.kind == "dispatch_graph" or len(push_constants[uid]) != len(operation.push_constants):
+                        return None
+                    used.add(uid)
+                    operation = operation._replace(push_constants=push_constants[uid])
+            operations.append(operation)
+        frames.append(frame._replace(operations=tuple(operations)))
+    return plan._replace(frames=tuple(frames)) if used == push_constants.keys() else None

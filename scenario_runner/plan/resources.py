@@ -9,18 +9,17 @@ image (`vulkan.resources`).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from scenario_runner.errors import ScenarioRunnerError, UsageError
 from scenario_runner.files.byte_data import collisions, overlap
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.image_records import ImagePlan
-from scenario_runner.plan.plan import Plan, ResourcePlan, span_of
-from scenario_runner.plan.records import BufferPlan, Source
-from scenario_runner.plan.sources import ArraySource, content_of, source_of
-from scenario_runner.scenario import Buffer, GraphConstant, RawData, Scenario
-from scenario_runner.scenario.kinds import RESOURCES, load
+from scenario_runner.plan.plan import ResourcePlan, span_of
+from scenario_runner.plan.records import BufferPlan
+from scenario_runner.plan.sources import ArraySource, source_of
+from scenario_runner.scenario import Buffer, Scenario
 from scenario_runner.scenario.scenario import Problems
 
 
@@ -41,15 +40,19 @@ class ResourceContext(NamedTuple):
 
 
 class ResourceResolver:
-    """Plans the resources of one kind; one is made for each plan that has such resources.
-
-    ``resolve(resource, pointer)`` gives the plan of a resource; None where something is wrong, which is noted or
-    raised. The static ``replaced(planned, scenario, data)`` gives a planned resource without a memory group, with other
-    content; None where that takes a new plan.
-    """
+    """Plans the resources of one kind; each plan that has such resources makes one."""
 
     def __init__(self, context: ResourceContext) -> None:
         self.context = context
+
+    @abstractmethod
+    def resolve(self, resource: Any, pointer: str) -> ResourcePlan | None:
+        """Return the plan of a resource; None after noting an error. Raises ScenarioRunnerError."""
+
+    @staticmethod
+    @abstractmethod
+    def replaced(planned: Any, scenario: Scenario, data: Any) -> ResourcePlan | None:
+        """Return a planned resource without memory group with other content; None where that takes a new plan."""
 
 
 class Buffers(ResourceResolver):
@@ -193,88 +196,3 @@ def _report_mismatch(tensor: TensorPlan, image: Any, why: str, problems: Problem
     shown = f"image {image.uid!r} of {image.width} x {image.height} texels"
     what = f"tensor {tensor.uid!r} of the shape {list(tensor.shape)} and {tensor.format.name}"
     problems.error("SR-MEMORY-006", f"{tensor.pointer}/memory_group", f"{what} cannot show {shown}: {why}")
-
-
-def resolve_resources(context: ResourceContext) -> tuple[dict[str, ResourcePlan], dict[str, Source]]:
-    """Plan the resources of a scenario; what is wrong with one is noted, and it is left out.
-
-    Returns those with memory on the device, and raw_data and constants of graphs as sources of bytes, by uid.
-    """
-    scenario, problems = context.scenario, context.problems
-    planned: dict[str, ResourcePlan] = {}
-    sources: dict[str, Source] = {}
-    groups: dict[str, list[ResourcePlan]] = {}
-    resolvers: dict[str, Any] = {}
-    for index, resource in enumerate(scenario.resources):
-        kind, pointer = resource.kind, scenario.resource_pointer(index)
-        resolver_name = RESOURCES[kind].resolver
-        if resolver_name and kind not in resolvers:
-            resolvers[kind] = load(resolver_name)(context)
-        try:
-            if isinstance(resource, RawData):
-                source = source_of(scenario, resource, context.inputs)
-                assert source is not None, "the model sees to it"
-                sources[resource.uid] = source
-            elif isinstance(resource, GraphConstant):
-                constant = resolvers[kind].resolve(resource, pointer)
-                if constant is not None:
-                    sources[resource.uid] = constant
-            elif kind in resolvers:
-                plan = resolvers[kind].resolve(resource, pointer)
-                group = resource.memory_group  # type: ignore[attr-defined]
-                if plan is not None and group is not None:
-                    plan = plan._replace(group=group.id, offset_bytes=group.offset)
-                    groups.setdefault(group.id, []).append(plan)
-                if plan is not None:
-                    planned[resource.uid] = plan
-        except ScenarioRunnerError as error:
-            problems.add_error(error, f"{pointer}/src")
-    if groups:
-        check_groups(groups, planned, problems)
-    return planned, sources
-
-
-def with_inputs(plan: Plan, scenario: Scenario, inputs: Mapping[str, Any]) -> Plan | None:
-    """The plan of ``scenario`` with other content for buffers, tensors, images and raw_data, by uid.
-
-    None where the content may change more than itself (the shapes of graphs, the push constants of shaders in them),
-    or does not fit: planning again then gives the plan, or the error.
-    """
-    resources = dict(plan.resources)
-    push_constants: dict[str, bytes] = {}
-    for uid, data in inputs.items():
-        planned = resources.get(uid)
-        try:
-            if planned is None:
-                push_constants[uid] = content_of(ArraySource(data, uid))
-                continue
-            if planned.group is not None:
-                return None  # who fills shared memory is a matter of the whole group
-            replaced: ResourcePlan | None = load(RESOURCES[planned.kind].resolver).replaced(planned, scenario, data)
-        except UsageError:
-            return None
-        if replaced is None:
-            return None
-        resources[uid] = replaced
-    plan = plan._replace(resources=resources)
-    return _with_push_constants(plan, scenario, push_constants) if push_constants else plan
-
-
-def _with_push_constants(plan: Plan, scenario: Scenario, push_constants: Mapping[str, bytes]) -> Plan | None:
-    """The plan with other push constants in its dispatches; None where graphs use them, or their sizes differ."""
-    used = set()
-    frames = []
-    for frame in plan.frames:
-        operations = []
-        for operation in frame.operations:
-            if operation.kind == "dispatch" or operation.kind == "draw":
-                command = scenario.commands[operation.command]
-                uid: str | None = getattr(command, "push_data_ref", None)
-                if uid is not None and uid in push_constants:
-                    if command.kind == "dispatch_graph" or len(push_constants[uid]) != len(operation.push_constants):
-                        return None
-                    used.add(uid)
-                    operation = operation._replace(push_constants=push_constants[uid])
-            operations.append(operation)
-        frames.append(frame._replace(operations=tuple(operations)))
-    return plan._replace(frames=tuple(frames)) if used == push_constants.keys() else None

@@ -9,7 +9,7 @@ from scenario_runner.files.vk_formats import ML_DTYPES, Format, find_format, for
 from scenario_runner.plan.generated import GeneratedSource
 from scenario_runner.plan.graph_records import TensorPlan
 from scenario_runner.plan.records import Source
-from scenario_runner.plan.resources import ResourceResolver
+from scenario_runner.plan.resources import ResourceContext, ResourceResolver
 from scenario_runner.plan.sources import ArraySource, NpySource, source_of
 from scenario_runner.scenario import GraphConstant, Scenario, Tensor
 from scenario_runner.scenario.scenario import Problems
@@ -131,19 +131,15 @@ def report_unknown_shape(tensor: Any, pointer: str, problems: Problems) -> None:
     problems.error("SR-TENSOR-006", f"{pointer}/dims", message, help)
 
 
-class GraphConstants(ResourceResolver):
-    """Reads the values of constants of graphs."""
-
-    def resolve(self, resource: GraphConstant, pointer: str) -> Source | None:
-        """Return the values; None where something is wrong, which is noted. Raises as `source_of` does."""
-        scenario, problems = self.context.scenario, self.context.problems
-        format = tensor_format(resource.format, f"{pointer}/format", problems)
-        if format is None:
-            return None
-        source = source_of(scenario, resource, {}, resource.dims, format)
-        assert source is not None, "the model sees to it"
-        fits = check_content(source, format, resource.dims, f"graph constant {resource.uid!r}", pointer, problems)
-        return source if fits else None
+def values_of_constant(context: ResourceContext, constant: GraphConstant, pointer: str) -> Source | None:
+    """Return the values of a constant of graphs; None after noting an error. Raises as `source_of` does."""
+    format = tensor_format(constant.format, f"{pointer}/format", context.problems)
+    if format is None:
+        return None
+    source = source_of(context.scenario, constant, {}, constant.dims, format)
+    assert source is not None, "the model sees to it"
+    what = f"graph constant {constant.uid!r}"
+    return source if check_content(source, format, constant.dims, what, pointer, context.problems) else None
 
 
 def check_content(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,18 +15,21 @@ from scenario_runner.files.npy import composed
 from scenario_runner.files.sandbox import allowing
 from scenario_runner.files.vk_formats import ML_DTYPES, Format, ml_dtype
 from scenario_runner.plan.plan import FramePlan, Plan
-from scenario_runner.plan.resources import with_inputs
+from scenario_runner.plan.resolve import with_inputs
 from scenario_runner.processes import progress
 from scenario_runner.run.output_files import FileWriter, Receive, Sink
 from scenario_runner.run.timings import Timings
 from scenario_runner.scenario import Scenario
-from scenario_runner.scenario.kinds import load
 from scenario_runner.vulkan.execute import RunOptions
 
 if TYPE_CHECKING:
     import numpy
 
     from scenario_runner.vulkan.printf import Printed
+
+
+# Titles of lists → their lines.
+Notes: TypeAlias = "Mapping[str, Sequence[object]]"
 
 
 class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
@@ -67,7 +70,18 @@ class Arrays(Mapping[str, "numpy.ndarray[Any, Any]"]):
 
     def _repr_html_(self) -> str:
         """Show the arrays in a notebook."""
-        return str(load("run.result_html:result_html")(self, self._plan))
+        from scenario_runner.run.result_html import arrays_html
+
+        arrays = [(f"{label}, " if label else "", holder, uid) for label, holder in self._parts() for uid in holder]
+        return arrays_html(self._headline(), arrays, self._plan, self._notes())
+
+    def _parts(self) -> list[tuple[str, Arrays]]:
+        """List what a notebook shows, with a label for each part."""
+        return [("", self)]
+
+    def _notes(self) -> Notes:
+        """Return the texts that a notebook shows above the arrays."""
+        return {}
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -150,6 +164,14 @@ class Result(Arrays):
         self.warnings: tuple[Diagnostic, ...] = plan.warnings
         self.timings: Timings | None = None
         self.printed: tuple[Printed, ...] = ()
+
+    def _parts(self) -> list[tuple[str, Arrays]]:
+        frames = [(f"frame {frame.frame_id} of iteration {frame.iteration}", frame) for frame in self.frames]
+        return [("", self), *frames]
+
+    def _notes(self) -> Notes:
+        times = [] if self.timings is None else [self.timings.summary()]
+        return {"times": times, "warnings": self.warnings, "printed by shaders": self.printed}
 
     def _headline(self) -> str:
         counts = {"frame": self.frames, "warning": self.warnings, "printed message": self.printed}

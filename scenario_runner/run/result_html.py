@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import imageio.v3
 import numpy
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.errors.text import counted
 from scenario_runner.files.elements import ELEMENTS, Array, element_of_format
 from scenario_runner.plan.accesses import Accesses
 from scenario_runner.plan.plan import Plan
-from scenario_runner.run.result import Arrays, Result
-from scenario_runner.run.timings import Timings
 from scenario_runner.scenario.scenario_html import (
-    _FIRST,
-    _MOST_ARRAYS,
-    _MOST_CHANNELS,
+    FIRST_VALUES,
+    MOST_ARRAYS,
     MOST_BYTES,
-    _cells,
-    _joined,
-    _lines,
-    _table,
-    _text,
+    MOST_CHANNELS,
+    cell_text,
+    joined,
+    listing,
+    row_of,
+    table_of,
 )
 from scenario_runner.view.contents import Channel, Content, channels_of, has_colors, statistics_of
 from scenario_runner.view.picture import picture_of, shrunk, value_range
@@ -40,52 +37,48 @@ _BUFFER: Final = ("uint8", "int32", "float32")  # of a buffer that shaders do no
 _HEADING: Final = ("", "first values", "least", "greatest", "mean", "NaN", "infinite")
 
 
-def result_html(result: Arrays, plan: Plan) -> str:
-    """A result or the captures of a frame: each array as statistics, images and 2-D tensors also as pictures."""
-    headline, *_ = repr(result).split("\n", 1)
-    parts = [f"<b>{_text(headline)}</b>"]
-    arrays = [("", result, uid) for uid in result]
-    if isinstance(result, Result):
-        parts += _times(result.timings) if result.timings is not None else ()
-        parts += _lines("warnings", result.warnings) + _lines("printed by shaders", result.printed)
-        arrays += [
-            (f"frame {frame.frame_id} of iteration {frame.iteration}, ", frame, uid)
-            for frame in result.frames
-            for uid in frame
-        ]
+class Holder(Protocol):
+    """Arrays by uid, as a result or the captures of a frame has them."""
+
+    def __getitem__(self, uid: str) -> Array: ...
+
+    def array(self, uid: str, dtype: str) -> Array:
+        """Return the bytes of a resource as numbers of one type."""
+
+
+def arrays_html(
+    headline: str, arrays: Sequence[tuple[str, Holder, str]], plan: Plan, notes: Mapping[str, Sequence[object]]
+) -> str:
+    """Show arrays (label, holder, uid) as statistics, images and 2-D tensors also as pictures, below lists of notes."""
+    parts = [f"<b>{cell_text(headline)}</b>"]
+    for title, lines in notes.items():
+        parts += listing(title, lines)
     left = len(arrays)
-    for label, holder, uid in arrays[:_MOST_ARRAYS]:
+    for label, holder, uid in arrays[:MOST_ARRAYS]:
         room = MOST_BYTES - sum(map(len, parts)) - _MOST_OF_TEXT
         if room < 0:
             break
-        parts.append(_array(label, holder, plan, uid, room // min(left, _MOST_ARRAYS)))
+        parts.append(_array(label, holder, plan, uid, room // min(left, MOST_ARRAYS)))
         left -= 1
-    return _joined(parts, left, "array")
+    return joined(parts, left, "array")
 
 
-def _times(timings: Timings) -> Iterator[str]:
-    host = ", ".join(f"{phase} {seconds * 1e3:.3g} ms" for phase, seconds in timings.phases.items())
-    total = sum(dispatch.time_ns for dispatch in timings.dispatches) / 1e6
-    dispatches = f", {counted(len(timings.dispatches), 'dispatch')} in {total:.3g} ms" if timings.dispatches else ""
-    yield f"<div>{_text(timings.device + dispatches)}; host: {_text(host)}</div>"
-
-
-def _array(label: str, arrays: Arrays, plan: Plan, uid: str, room: int) -> str:
+def _array(label: str, arrays: Holder, plan: Plan, uid: str, room: int) -> str:
     """One array, with a picture of at most ``room`` bytes."""
     array, resource = arrays[uid], plan.resources[uid]
     kind = f"{resource.kind} {resource.format.name}" if resource.format else resource.kind
-    title = f"<b>{_text(uid, 120)}</b> {label}{kind}, {array.dtype} {array.shape}"
+    title = f"<b>{cell_text(uid, 120)}</b> {label}{kind}, {array.dtype} {array.shape}"
     try:
         with numpy.errstate(all="ignore"):  # about NaN that signal
             channels = _channels(arrays, plan, uid)
             picture = _picture(channels, is_image=resource.kind == "image", room=room)
-            rows = [_cells(_row(channel)) for channel in channels[:_MOST_CHANNELS]]
+            rows = [row_of(_row(channel)) for channel in channels[:MOST_CHANNELS]]
     except ScenarioRunnerError as error:  # blocks that cannot be decoded
-        return f"<div>{title}<br>{_text(str(error))}</div>"
-    return f"<div style='margin:4px 0 12px'>{title}<br>{picture}{_table(_HEADING, rows)}</div>"
+        return f"<div>{title}<br>{cell_text(str(error))}</div>"
+    return f"<div style='margin:4px 0 12px'>{title}<br>{picture}{table_of(_HEADING, rows)}</div>"
 
 
-def _channels(arrays: Arrays, plan: Plan, uid: str) -> tuple[Channel, ...]:
+def _channels(arrays: Holder, plan: Plan, uid: str) -> tuple[Channel, ...]:
     """A buffer as numbers of the type that shaders see, or of several types; the colours of an image or tensor, or all
     elements of a tensor."""
     resource: Any = plan.resources[uid]
@@ -113,10 +106,10 @@ def _row(channel: Channel) -> tuple[str, ...]:
     """The first values of a channel and statistics, of every nth value where there are very many."""
     flat = channel.raw.reshape(-1)
     step = -(-flat.size // _MOST_ELEMENTS) or 1
-    first = channel._replace(raw=numpy.ascontiguousarray(flat[:_FIRST])).numbers
+    first = channel._replace(raw=numpy.ascontiguousarray(flat[:FIRST_VALUES])).numbers
     statistics = statistics_of(channel._replace(raw=numpy.ascontiguousarray(flat[::step])))
     name = f"{channel.name} (1 of {step} values)" if step > 1 else channel.name
-    values = " ".join(map(_number, first)) + (" …" if flat.size > _FIRST else "")
+    values = " ".join(map(_number, first)) + (" …" if flat.size > FIRST_VALUES else "")
     least, greatest, mean = ("-" if value is None else _number(value) for value in statistics[:3])
     return (name, values, least, greatest, mean, *map(str, statistics[3:]))
 

@@ -6,9 +6,9 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from scenario_runner.errors import log
-from scenario_runner.plan.plan import Plan
+from scenario_runner.errors.text import counted
+from scenario_runner.plan.plan import MEASURED, Plan
 from scenario_runner.processes.progress import PHASES, Clock
-from scenario_runner.scenario.kinds import MEASURED
 from scenario_runner.vulkan.device import Device
 from scenario_runner.vulkan.measurements import FrameTimes, Timestamps, calibration_required
 
@@ -94,6 +94,13 @@ class Timings:
             for work, operation in self._works(operation for operation in operations if operation.kind in MEASURED)
             if work.type == "DataGraphDispatch"
         ]
+
+    def summary(self) -> str:
+        """Return one line: the device, its dispatches and their time, and the phases of the host."""
+        host = ", ".join(f"{phase} {seconds * 1e3:.3g} ms" for phase, seconds in self.phases.items())
+        total = sum(dispatch.time_ns for dispatch in self.dispatches) / 1e6
+        dispatches = f", {counted(len(self.dispatches), 'dispatch')} in {total:.3g} ms" if self.dispatches else ""
+        return f"{self.device}{dispatches}; host: {host}"
 
     def _works(self, operations: Iterable[Any]) -> Iterator[tuple[Work, Any]]:
         """Operations in their order with their names; those of a command that runs a model have a name each."""

@@ -7,9 +7,8 @@ models. Names are imported when they are first used, because pydantic is the cos
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from scenario_runner.scenario.kinds import lazy_names
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.commands import *  # noqa: F403
@@ -39,8 +38,18 @@ _NAMES = {
     "schema": ("json_schema",),
 }
 
-__all__ = [name for names in _NAMES.values() for name in names]
-__getattr__ = lazy_names(__name__, {name: module for module, names in _NAMES.items() for name in names})
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

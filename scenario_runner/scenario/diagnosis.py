@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic, escape, warning
 from scenario_runner.errors.text import close_match, listed
-from scenario_runner.scenario.entries import Model, model_of
+from scenario_runner.scenario.entries import Model, built
 from scenario_runner.scenario.inline_contents import tells_shape
 from scenario_runner.scenario.json_model import (
     OTHER_NAMES,
@@ -93,7 +93,7 @@ def read_entry(name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, 
     warnings: list[Diagnostic] = []
     if len(known) == 1 and isinstance(entry[known[0]], dict) and 1 < len(entry) <= _MOST_KEYS:
         beside = [key for key in entry if key != known[0]]
-        meant = (*RESOURCES, *COMMANDS, *model_of(kinds[known[0]]).model_fields)
+        meant = (*RESOURCES, *COMMANDS, *built(kinds[known[0]].model).model_fields)
         if all(_is_ignored(key, meant) for key in beside):
             warnings = [_ignored((*here, key), noun, "") for key in beside]
             entry = {known[0]: entry[known[0]]}
@@ -110,7 +110,7 @@ def read_entry(name: str, index: int, entry: Any, kinds: Mapping[str, Kind], *, 
     else:
         ((key, body),) = entry.items()
         if known:
-            read = _read_body(model_of(kinds[key]), body, in_code)
+            read = _read_body(built(kinds[key].model), body, in_code)
             above = _pointer((*here, key))
             warnings += [warning._replace(pointer=f"{above}{warning.pointer}") for warning in read.warnings]
             problems = [problem._replace(pointer=f"{above}{problem.pointer}") for problem in read.problems]
@@ -271,7 +271,7 @@ def _owners(key: str) -> str:
     """The kinds that have a key, in the file's spelling."""
     name = OTHER_NAMES.get(key, key)
     kinds: list[Kind] = [*RESOURCES.values(), *COMMANDS.values()]
-    models = dict.fromkeys(map(model_of, kinds))
+    models = dict.fromkeys(built(kind.model) for kind in kinds)
     return ", ".join(model.kind for model in models if name in model.model_fields and name not in model.code_only)
 
 

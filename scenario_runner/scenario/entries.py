@@ -20,7 +20,6 @@ from pydantic_core import PydanticCustomError
 from scenario_runner.errors import ScenarioError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.scenario.json_model import ModelBase
-from scenario_runner.scenario.kinds import Kind, load
 
 _FIELDS = "\n\n    Fields:"
 
@@ -228,9 +227,8 @@ def repeated(values: Iterable[Any]) -> Iterable[tuple[int, int]]:
             yield index, first
 
 
-def model_of(kind: Kind) -> type[Model]:
-    """The model class of a kind, ready to validate."""
-    model: type[Model] = load(kind.model)
+def built(model: type[Model]) -> type[Model]:
+    """Return a model class, ready to validate."""
     if not model.__pydantic_complete__:
         build(model)
     return model

@@ -19,7 +19,7 @@ from scenario_runner.files.input import (
     is_stream,
     read_file,
 )
-from scenario_runner.scenario.entries import model_of
+from scenario_runner.scenario.entries import built
 from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 from scenario_runner.scenario.parameters import is_value, replaced, unset, unused, with_parameters
 from scenario_runner.scenario.scenario import MAX_PROBLEMS, NO_FILE, Scenario, check_entries, limited
@@ -181,11 +181,11 @@ class _Reading:
                 ((key, body),) = entry.items()
                 known = validators.get(key)
                 if known is None:
-                    model = model_of(kinds[key])
+                    model = built(kinds[key].model)
                     known = validators[key] = (model.__pydantic_validator__.validate_python, model.code_only)
                 validate, code_only = known
                 if self._in_code or type(body.get("src")) is dict:
-                    body = model_of(kinds[key]).completed(body)
+                    body = built(kinds[key].model).completed(body)
                 if not self._in_code and (not code_only.isdisjoint(body) or (self._may_have_null and has_null(body))):
                     raise ValueError
                 models.append(validate(body))

@@ -11,7 +11,7 @@ from scenario_runner.errors import ScenarioError, ScenarioRunnerError, error_of
 from scenario_runner.errors.diagnostic import Diagnostic, error, warning
 from scenario_runner.errors.text import close_match
 from scenario_runner.scenario.entries import Command, Resource
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, load
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 
 if TYPE_CHECKING:
     from scenario_runner.scenario.syntax import Places
@@ -141,7 +141,9 @@ class Scenario:
 
     def _repr_html_(self) -> str:
         """Show the entries in a notebook."""
-        return str(load("scenario.scenario_html:scenario_html")(self))
+        from scenario_runner.scenario.scenario_html import scenario_html
+
+        return scenario_html(self.path, self.warnings, {"resource": self.resources, "command": self.commands})
 
     def to_json(self) -> str:
         """The text of a file that says the same in the folder ``base_dir``.

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from scenario_runner.scenario.entries import Model
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind, load
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, Kind
 
 _TEMPLATE = "#/$defs/{model}"
 _FURTHER = {"deprecated": True, "description": "No key of this object: it has no effect, or it is misspelt."}
@@ -19,7 +19,7 @@ _FURTHER = {"deprecated": True, "description": "No key of this object: it has no
 
 def json_schema() -> dict[str, Any]:
     """The schema as JSON data: an object with two arrays, whose entries are one kind each, under any of its names."""
-    models: list[type[Model]] = [load(kind.model) for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
+    models: list[type[Model]] = [kind.model for kinds in (RESOURCES, COMMANDS) for kind in kinds.values()]
     parts = {model.__name__: model for model in _all_models(Model)}
     for model in parts.values():
         model.model_rebuild()  # pydantic 2.7 writes no default that is a model and not built
@@ -56,7 +56,7 @@ def _all_models(base: type[Model]) -> list[type[Model]]:
 def _entries(description: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
     entry = {
         "type": "object",
-        "properties": {key: {"$ref": _TEMPLATE.format(model=load(kind.model).__name__)} for key, kind in kinds.items()},
+        "properties": {key: {"$ref": _TEMPLATE.format(model=kind.model.__name__)} for key, kind in kinds.items()},
         "additionalProperties": _FURTHER,
         "oneOf": [{"required": [key]} for key in kinds],
     }

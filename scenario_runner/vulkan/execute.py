@@ -11,14 +11,14 @@ from scenario_runner import errors
 from scenario_runner.errors import log
 from scenario_runner.plan.plan import FramePlan, Operation, Plan
 from scenario_runner.processes import progress
-from scenario_runner.scenario.kinds import load
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, Kept
+from scenario_runner.vulkan.frame_recording import Labels, record_frame
 from scenario_runner.vulkan.layers import FRAME_BOUNDARY
 from scenario_runner.vulkan.memory import MemoryBlocks
 from scenario_runner.vulkan.pipeline import PipelineCache, allocate_sets
-from scenario_runner.vulkan.recording import CommandPool, Labels, Prepared, Submission, record_frame
-from scenario_runner.vulkan.resources import create_resources
+from scenario_runner.vulkan.placement import create_resources
+from scenario_runner.vulkan.recording import CommandPool, Prepared, Submission
 from scenario_runner.vulkan.structs import chain, new
 from scenario_runner.vulkan.transfer import Pieces, Transfer
 
@@ -106,9 +106,8 @@ class RunOptions(NamedTuple):
     on_graphs: Callable[[Sequence[Any]], None] | None = None
 
 
-# In messages about a crash.
-_MOST_NAMED = 3
-_MOST_LOOKED_AT = 100  # operations
+# Operations that messages about a crash name, and look at.
+_MOST_NAMED, _MOST_LOOKED_AT = 3, 100
 
 
 class Execution:
@@ -123,13 +122,16 @@ class Execution:
         with progress.phase("create", "resources"):
             self._resources = resources = create_resources(device, objects.memory, stack, plan.resources.values())
         if plan.declared:
-            lacks_formatless = load("vulkan.image_support:lacks_formatless")
-            images = (resource for resource in resources.values() if resource.plan.kind == "image")
-            if any(lacks_formatless(device, image.plan, image.tiling) for image in images):
-                plan = plan.as_declared()
+            from scenario_runner.vulkan.image_support import with_supported_formats
+
+            plan = with_supported_formats(device, plan, resources)
         cache = objects.pipelines
         pipelines = [cache.compute(pipeline) for pipeline in watched(plan.pipelines)]
-        graphs = [load(_GRAPHS[graph.kind])(cache, graph, resources) for graph in watched(plan.graph_pipelines)]
+        graphs: list[Any] = []
+        if plan.graph_pipelines:
+            from scenario_runner.vulkan.optical_flow import pipeline_of
+
+            graphs = [pipeline_of(cache, graph, resources) for graph in watched(plan.graph_pipelines)]
         graphics = [cache.graphics(pipeline) for pipeline in watched(plan.graphics_pipelines)]
         if device.driver_cache is not None:
             device.driver_cache.on_created(device.driver_cache)
@@ -154,10 +156,14 @@ class Execution:
         self._moved: set[str] = set()
         self.instrumentation: Instrumentation | None = None
         if options.on_measured is not None:
-            self.instrumentation = load("vulkan.measurements:Instrumentation")(device, plan, stack)
+            from scenario_runner.vulkan.measurements import Instrumentation
+
+            self.instrumentation = Instrumentation(device, plan, stack)
         self.timestamps: Timestamps | None = None
         if options.on_timed is not None:
-            self.timestamps = load("vulkan.measurements:Timestamps")(device, stack)
+            from scenario_runner.vulkan.measurements import Timestamps
+
+            self.timestamps = Timestamps(device, stack)
 
     @property
     def size_bytes(self) -> int:
@@ -326,11 +332,6 @@ class Execution:
         return chain(boundary, new("VkFrameBoundaryTensorsARM", pTensors=tensors)) if tensors else boundary
 
 
-# Functions that make a pipeline of `Plan.graph_pipelines`, by its kind.
-_GRAPHS = {
-    "graph": "vulkan.graph_pipelines:graph_pipeline",
-    "optical_flow": "vulkan.optical_flow:flow_pipeline",
-}
 _READBACK = (
     vk.PIPELINE_STAGE_TRANSFER_BIT | vk.PIPELINE_STAGE_HOST_BIT,
     vk.ACCESS_TRANSFER_READ_BIT | vk.ACCESS_HOST_READ_BIT,

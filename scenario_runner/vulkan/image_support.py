@@ -3,7 +3,7 @@
 Source: Vulkan specification, "Format Properties" and "Additional Image Capabilities".
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ from scenario_runner import errors
 from scenario_runner.errors.diagnostic import Diagnostic, error
 from scenario_runner.files.vk_formats import format_of_value
 from scenario_runner.plan.image_records import ImagePlan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import ImageLayout
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
@@ -108,6 +109,12 @@ def lacks_formatless(device: Device, plan: ImagePlan, tiling: Tiling) -> bool:
         not bits & _WITHOUT_FORMAT[access][0] and physical.features.find(CORE, _WITHOUT_FORMAT[access][1]) is None
         for access in plan.without_format
     )
+
+
+def with_supported_formats(device: Device, plan: Plan, resources: Mapping[str, Any]) -> Plan:
+    """Return the plan, with the formats that its shaders declare where the device cannot access an image without."""
+    images = (resource for resource in resources.values() if resource.plan.kind == "image")
+    return plan.as_declared() if any(lacks_formatless(device, image.plan, image.tiling) for image in images) else plan
 
 
 def usage_flags(device: Device, plan: ImagePlan, tiling: Tiling) -> int:

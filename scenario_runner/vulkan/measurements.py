@@ -26,9 +26,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
 
 from scenario_runner.errors import DeviceError, UnsupportedError
-from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.plan.plan import MEASURED, FramePlan, Operation, Plan
 from scenario_runner.processes import progress
-from scenario_runner.scenario.kinds import MEASURED
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.capabilities import Enabled

@@ -1,16 +1,16 @@
 """Optical flows (VK_ARM_data_graph_optical_flow): support of a device, and pipelines with their sessions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 from scenario_runner.errors.diagnostic import Diagnostic, error
 from scenario_runner.files.vk_formats import all_formats, format_of_value
-from scenario_runner.plan.graph_records import Connection, OpticalFlowDispatch, OpticalFlowPlan
+from scenario_runner.plan.graph_records import Connection, GraphPipelinePlan, OpticalFlowDispatch, OpticalFlowPlan
 from scenario_runner.plan.plan import Plan
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
-from scenario_runner.vulkan.graph_pipelines import DataGraph
+from scenario_runner.vulkan.graph_pipelines import DataGraph, graph_pipeline
 from scenario_runner.vulkan.physical_device import PhysicalDevice
 from scenario_runner.vulkan.pipeline import PipelineCache
 from scenario_runner.vulkan.structs import chain, enumerated, new
@@ -196,3 +196,10 @@ def dispatch_info(operation: OpticalFlowDispatch) -> Any:
         meanFlowL1NormHint=operation.mean_flow_l1_norm_hint,
     )
     return chain(new("VkDataGraphPipelineDispatchInfoARM"), flow)
+
+
+def pipeline_of(cache: PipelineCache, plan: GraphPipelinePlan | OpticalFlowPlan, resources: Mapping[str, Any]) -> Any:
+    """Create a pipeline of `Plan.graph_pipelines`."""
+    if plan.kind == "optical_flow":
+        return flow_pipeline(cache, plan, resources)
+    return graph_pipeline(cache, plan, resources)

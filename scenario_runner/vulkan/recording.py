@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from itertools import groupby
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scenario_runner import errors
-from scenario_runner.plan.plan import FramePlan, Operation, Plan
+from scenario_runner.plan.plan import Plan
 from scenario_runner.plan.records import Dispatch
-from scenario_runner.scenario.kinds import OPERATIONS, load
 from scenario_runner.vulkan import ffi
 from scenario_runner.vulkan._generated import constants as vk
 from scenario_runner.vulkan.device import Device, memory_barrier
-from scenario_runner.vulkan.layers import with_ml_emulation
 from scenario_runner.vulkan.pipeline import Pipeline
 from scenario_runner.vulkan.structs import new
 from scenario_runner.vulkan.vulkan_loader import check
 
 if TYPE_CHECKING:
-    from scenario_runner.vulkan.measurements import Timestamps
+    pass
 
 
 class Prepared(NamedTuple):
@@ -68,144 +65,6 @@ class Recorder:
 
     def disturbed(self) -> None:
         """Called when another recorder may have bound something else."""
-
-
-END_OF_FRAME = "vr-marker,frame_end,type,application"
-# In frames with more operations than this, so many that follow each other share a label: recording stays as fast.
-_MANY, _GROUP = 1000, 32
-_MOST_BYTES = 200  # of a name; uids may be of any length
-_TYPES = {
-    "buffer": vk.OBJECT_TYPE_BUFFER,
-    "image": vk.OBJECT_TYPE_IMAGE,
-    "tensor": vk.OBJECT_TYPE_TENSOR_ARM,
-}
-
-
-class Labels:
-    """Names and labels of one run; a label covers ``group`` operations."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
-        self._instance = prepared.device.instance
-        fn = prepared.device.fn
-        self._begin, self._end = fn.vkCmdBeginDebugUtilsLabelEXT, fn.vkCmdEndDebugUtilsLabelEXT
-        self._insert, self._name = fn.vkCmdInsertDebugUtilsLabelEXT, fn.vkSetDebugUtilsObjectNameEXT
-        self._label = new("VkDebugUtilsLabelEXT")
-        self.group, self._form = 1, b"command %d: %b"
-
-    def name_objects(self) -> None:
-        """Give what a run uses the names that the scenario has for it.
-
-        Under the ML emulation layers only buffers and images: other handles are the layers' own, which they hand down
-        to a driver that takes them for its own.
-        """
-        prepared, plan = self._prepared, self._prepared.plan
-        layered = with_ml_emulation(self._instance.layers)
-        for uid, resource in prepared.resources.items():
-            kind = resource.plan.kind
-            if not (layered and kind == "tensor"):
-                self._set_name(_TYPES[kind], resource.handle, uid)
-            for view in resource.views if kind == "image" and not layered else ():
-                self._set_name(vk.OBJECT_TYPE_IMAGE_VIEW, view, uid)
-        if layered:
-            return
-        pipelines: list[tuple[Any, Any]] = [
-            *zip(plan.pipelines, prepared.pipelines, strict=True),
-            *zip(plan.graphics_pipelines, prepared.graphics, strict=True),
-            *zip(plan.graph_pipelines, prepared.graphs, strict=True),
-        ]
-        for described, pipeline in pipelines:
-            self._set_name(vk.OBJECT_TYPE_PIPELINE, pipeline.handle, _label_of(described))
-
-    def _set_name(self, kind: int, handle: Any, name: str) -> None:
-        number = int(ffi.cast("uint64_t", handle))
-        info = new("VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=_short(name))
-        self._name(self._prepared.device.handle, info)  # a name that a tool does not take is not worth a failure
-
-    def begin_frame(self, commands: Any, frame: FramePlan) -> None:
-        """Name the command buffer of a frame, and begin a label around all of it."""
-        self._set_name(vk.OBJECT_TYPE_COMMAND_BUFFER, ffi.cast("uintptr_t", commands), frame.title)
-        text = ffi.new("char[]", frame.title.encode())
-        self._label.pLabelName = text
-        self._begin(commands, self._label)
-        # with the validation layer, which is slower than any label, each command is known
-        many = len(frame.operations) > _MANY and not self._instance.validation
-        self.group, self._form = (_GROUP, b"from command %d: %b") if many else (1, b"command %d: %b")
-
-    def end_frame(self, commands: Any, *, ends: bool) -> None:
-        """End that label, and with ``ends`` tell tools that the frame ends with this command buffer."""
-        self._end(commands)
-        if ends:
-            text = ffi.new("char[]", END_OF_FRAME.encode())
-            self._label.pLabelName = text
-            self._insert(commands, self._label)
-
-    @contextmanager
-    def around(self, commands: Any, operation: Operation) -> Iterator[None]:
-        """A label that begins with this operation; what fails is not recorded to its end.
-
-        Messages of the validation layer meanwhile are about the command of the operation.
-        """
-        if self._instance.validation:
-            self._instance.subject = f"/commands/{operation.command}"
-        text = ffi.new("char[]", self._form % (operation.command, _short(self._text_of(operation))))
-        self._label.pLabelName = text
-        self._begin(commands, self._label)
-        yield
-        self._end(commands)
-        self._instance.subject = None
-
-    def _text_of(self, operation: Any) -> str:
-        """The uid of the shader, graph and segment of an operation, or its kind where there is none."""
-        plan, index = self._prepared.plan, getattr(operation, "pipeline", -1)
-        tables: dict[str, Any] = {"dispatch": plan.pipelines, "draw": plan.graphics_pipelines}
-        table = tables.get(operation.kind, plan.graph_pipelines)
-        return str(operation.kind) if index < 0 else _label_of(table[index])
-
-
-def _label_of(pipeline: Any) -> str:
-    """The label of a pipeline: a draw has that of its fragment shader."""
-    return str(pipeline.fragment.label if hasattr(pipeline, "fragment") else pipeline.label)
-
-
-def _short(name: str) -> bytes:
-    """A name as Vulkan takes it."""
-    return name.replace("\0", " ").encode("utf-8", "replace")[:_MOST_BYTES]
-
-
-def record_frame(
-    prepared: Prepared,
-    command_buffer: Any,
-    frame: FramePlan,
-    timestamps: Timestamps | None = None,
-    labels: Labels | None = None,
-) -> None:
-    """Record every operation of ``frame``, in order, each run of one kind by the recorder of this kind."""
-    runs = [list(run) for _, run in groupby(frame.operations, type)]
-    recorders: dict[str, Any] = dict.fromkeys([run[0].kind for run in runs])
-    alone = {"dispatch", "barrier"}.issuperset(recorders)
-    for kind in recorders:
-        recorders[kind] = load(OPERATIONS[kind].device)(prepared, command_buffer, alone)
-    latest: Recorder | None = None
-    if timestamps is not None:
-        timestamps.begin(command_buffer, runs)
-    for run in runs:
-        recorder = recorders[run[0].kind]
-        if recorder.binds and recorder is not latest:
-            if latest is not None:
-                recorder.disturbed()
-            latest = recorder
-        timed = timestamps if timestamps is not None and timestamps.measures(run) else None
-        size = len(run) if labels is None else labels.group
-        for start in range(0, len(run), size):
-            part = run[start : start + size]
-            with nullcontext() if labels is None else labels.around(command_buffer, part[0]):
-                if timed is None:
-                    recorder.record(part)
-                else:
-                    timed.record(command_buffer, part, recorder.record)
-        if timed is not None:
-            timed.write(command_buffer)
 
 
 class DispatchRecorder(Recorder):

@@ -13,7 +13,7 @@ import scenario_runner
 from scenario_runner.doctor import machine_report
 from scenario_runner.doctor.machine_report import gather
 from scenario_runner.scenario import loads
-from scenario_runner.scenario.kinds import COMMANDS, RESOURCES, load
+from scenario_runner.scenario.kinds import COMMANDS, RESOURCES
 from scenario_runner.scenario.resources import SPELLINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,7 +141,7 @@ def example(kind: str) -> dict[str, Any]:
 
 
 def keys(kind: str) -> set[str]:
-    model = load(KINDS[kind].model)
+    model = KINDS[kind].model
     return set(model.model_fields) - model.code_only
 
 
