@@ -62,7 +62,7 @@ def named_files(text: str | bytes, base_dir: str, output_dir: str | None = None)
     """
     try:
         tree: Any = json.loads(text)
-        resources, commands = tree["resources"], tree["commands"]
+        resources, commands = tree["resources"], tree.get("commands", ())
         bodies = [(kind, body) for entry in resources for kind, body in entry.items() if isinstance(body, dict)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return NamedFiles()

@@ -53,7 +53,7 @@ class Suite:
         self.folder = folder
         self.ids = ["a", "b", "c"]
         for id in self.ids:
-            (folder / f"{id}.json").write_text(f'{{"resources": [{{"src": "{id}.glsl"}}]}}')
+            (folder / f"{id}.json").write_text(f'{{"resources": [{{"shader": {{"src": "{id}.glsl"}}}}]}}')
             (folder / f"{id}.glsl").write_text("#include <common.h>\n")
         (folder / "common.h").touch()
 
