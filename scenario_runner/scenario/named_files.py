@@ -104,8 +104,8 @@ def _include_dirs(body: Mapping[str, Any], base_dir: str) -> Iterator[str]:
 
 def _captures(commands: Any) -> frozenset[tuple[int, str]]:
     names: set[tuple[int, str]] = set()
-    boundaries = (command[word] for command in commands for word in _BOUNDARIES if word in command)
     with suppress(TypeError, KeyError, AttributeError):  # the run says what is wrong
+        boundaries = (command[word] for command in commands for word in _BOUNDARIES if word in command)
         for count, boundary in enumerate(boundaries):
             number = boundary.get("frame_id", count)
             names.update((number, uid) for uid in boundary["resources"])

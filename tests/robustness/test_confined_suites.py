@@ -139,3 +139,12 @@ def test_clean_deletes_outputs_of_resources_alone(case: Scene, program: Program)
     assert ended.code == 3, ended
     assert (case.folder / "mine.npy").exists()
     assert not (case.folder / "c.npy").exists()
+
+
+@pytest.mark.parametrize("part", ["resources", "commands"])
+@pytest.mark.parametrize("value", [5, None, [5], [[]], {"a": 1}, [{"mark_boundary": 1}], [{"buffer": {"src": 1}}]])
+def test_files_of_a_wrong_scenario(case: Scene, program: Program, part: str, value: Any) -> None:
+    """Parts of another shape name no files, and the run says what is wrong with them."""
+    path = case.file("a.json", json.dumps({"resources": [], "commands": []} | {part: value}))
+    ended = program(case.folder / path, "--clean")
+    assert ended.code == 3, ended
