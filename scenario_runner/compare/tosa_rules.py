@@ -137,27 +137,27 @@ class TosaRule(NamedTuple):
     parameters: Parameters = MappingProxyType({})
 
 
-def rule_problems(rule: Any) -> Iterator[Diagnostic]:
-    """Parameters and bounds of a `TosaRule`, or of the ``tosa`` of expectations, that are not those of its mode.
+def rule_problems(mode_name: str, parameters: Parameters, *, has_bounds: bool) -> Iterator[Diagnostic]:
+    """Find the parameters that a mode does not take, and the parameters and bounds that it lacks.
 
     Parameters of another type would make the library end the process.
     """
-    mode = MODES[rule.mode]
+    mode = MODES[mode_name]
     known = mode.required + mode.optional
-    for name, value in rule.parameters.items():
+    for name, value in parameters.items():
         pointer, is_number = f"/tosa/parameters/{escape(name)}", isinstance(value, int | float)
         if name not in known:
             help = f"its parameters: {listed(known)}" if known else "it has none"
-            message = f"{name!r:.60} is no parameter of {rule.mode}{close_match(name, known)}"
+            message = f"{name!r:.60} is no parameter of {mode_name}{close_match(name, known)}"
             yield Diagnostic("SR-EXPECT-002", "error", pointer, message, help)
         elif isinstance(value, bool) != (name in _FLAGS) or not is_number or not abs(value) <= sys.float_info.max:
             message = f"expected {'true or false' if name in _FLAGS else 'a finite number'}, got {value!r:.60}"
             yield Diagnostic("SR-EXPECT-003", "error", pointer, message)
-    lacks = [f"the parameter {name!r}" for name in mode.required if name not in rule.parameters]
-    lacks += ["'bounds'"] if mode.has_bounds and rule.bounds is None else []
+    lacks = [f"the parameter {name!r}" for name in mode.required if name not in parameters]
+    lacks += ["'bounds'"] if mode.has_bounds and not has_bounds else []
     if lacks:
         help = "'meta.compliance' in the test's desc.json has parameters; the reference model writes bounds_….npy"
-        yield Diagnostic("SR-EXPECT-003", "error", "/tosa", f"{rule.mode} needs {' and '.join(lacks)}", help)
+        yield Diagnostic("SR-EXPECT-003", "error", "/tosa", f"{mode_name} needs {' and '.join(lacks)}", help)
 
 
 class Judgement(NamedTuple):
@@ -178,7 +178,7 @@ def judge(actual: Array, rule: TosaRule) -> Judgement:
 
     Raises ValueError for a rule that is none or does not fit, and MetricPackageError without the package tosa-tools.
     """
-    for problem in rule_problems(rule):
+    for problem in rule_problems(rule.mode, rule.parameters, has_bounds=rule.bounds is not None):
         raise ValueError(problem.message)
     if not judges(rule.mode, rule.data_type):
         raise ValueError(f"{rule.mode} does not judge {rule.data_type}")

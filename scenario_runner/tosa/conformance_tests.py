@@ -36,7 +36,6 @@ from scenario_runner.ml.vgf_model import find_port
 from scenario_runner.processes import temporary
 from scenario_runner.processes.programs import Program
 from scenario_runner.scenario.json_model import ModelBase, findings
-from scenario_runner.suite.expectations.format import Tosa
 from scenario_runner.tosa.conversion import convert
 from scenario_runner.tosa.model_converter import FAILED, NOT_LOWERED, find_converter
 from scenario_runner.tosa.model_converter import PACKAGE as CONVERTER
@@ -302,11 +301,11 @@ def _write(folder: str, description: Description, target: str, reference: Refere
     outputs = {}
     for name, file_name in zip(description.ofm_name, description.ofm_file, strict=True):
         compliance = description.meta.compliance.tensors[name]
-        rule = {"mode": compliance.mode, "parameters": compliance.parameters, "data_type": compliance.data_type}
-        rule["expected"], bounds = os.path.basename(file_name), f"bounds_{os.path.basename(file_name)}"
+        mode, parameters, bounds = compliance.mode, compliance.parameters, f"bounds_{file_name}"
+        rule = {"mode": mode, "parameters": parameters, "data_type": compliance.data_type, "expected": file_name}
         if os.path.exists(os.path.join(target, bounds)):
             rule["bounds"] = bounds
-        for problem in rule_problems(Tosa(**rule)):
+        for problem in rule_problems(mode, parameters, has_bounds="bounds" in rule):
             place = f"/meta/compliance/tensors/{name}"
             raise _wrong(os.path.join(folder, DESCRIPTION), f"{place}: {problem.message}", "generate the test again")
         outputs[bodies[name]["uid"]] = {"tosa": rule}

@@ -55,11 +55,6 @@ VULKAN = (
 # Beyond the layers: `vulkan` is given a plan and a source of bytes and knows nothing of where they came from.
 NEVER = {"vulkan": {"scenario", "shaders", "ml"}}
 
-# Edges that still go up; each goes when its package gets its new shape.
-STILL_UP = {
-    ("tosa", "suite"),
-}
-
 # Modules that only these parts of ours may import.
 ONLY_IN = {
     "pydantic": {"cli", "scenario", "tosa", "suite"},
@@ -123,9 +118,7 @@ def complaints(path: Path) -> list[str]:
         if top != "scenario_runner":
             if part not in ONLY_IN.get(top, {part}):
                 found.append(f"{place}; only {', '.join(sorted(ONLY_IN[top]))} may")
-        elif (
-            other != part and {other, part} <= RANK.keys() and (part, other) not in STILL_UP
-        ):  # a part without a place is named by a test of its own
+        elif other != part and {other, part} <= RANK.keys():  # a part without a place is named by a test of its own
             if RANK[other] <= RANK[part]:
                 found.append(f"{place}, which is not below it")
             elif other in NEVER.get(part, ()):

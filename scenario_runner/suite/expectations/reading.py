@@ -383,7 +383,7 @@ def _of_output(output: Output) -> Iterator[Diagnostic]:
             yield _contradiction(f"/{key}", f"{reason}, so that {others} cannot be checked")
     yield from _of_tolerances(output)
     if output.tosa is not None:
-        yield from rule_problems(output.tosa)
+        yield from rule_problems(output.tosa.mode, output.tosa.parameters, has_bounds=output.tosa.bounds is not None)
 
 
 def _of_tolerances(output: Tolerances) -> Iterator[Diagnostic]:
