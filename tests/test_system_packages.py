@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.errors import installation
-from scenario_runner.errors.installation import families, family_here, install_command, install_here, package_names
+from scenario_runner.errors.installation import families, family_here, install_here, package_names, system_command
 
 
 @pytest.mark.parametrize("part", families()["elsewhere"])
@@ -23,7 +23,7 @@ def test_every_part_can_be_installed_everywhere(
     names = package_names(family, [part])
     assert names
     assert said.endswith(f"{families()[family]['install']} {' '.join(names)}")
-    assert install_command(family, names, superuser=True, root=tmp_path).startswith(
+    assert system_command(family, names, superuser=True, root=tmp_path).startswith(
         families()[family]["update"] or families()[family]["install"]
     )
 

@@ -17,10 +17,9 @@ from scenario_runner.errors import (
     OutOfMemoryError,
     ScenarioRunnerError,
     UsageError,
-    installation,
     log,
 )
-from scenario_runner.errors.arm_glslc import pip_install
+from scenario_runner.errors.installation import MIXED_PACKAGES_FIX, mixed_packages_problem, pip_install
 from scenario_runner.errors.text import close_names, did_you_mean
 from scenario_runner.processes import last_words, signals, temporary
 
@@ -73,8 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from scenario_runner.cli.options import parse
 
         options = parse(name, arguments, COMMANDS)
-        if installation.are_mixed():
-            write("warning", installation.problem() or "", installation.FIX)
+        mixed = mixed_packages_problem()
+        if mixed:
+            write("warning", mixed, MIXED_PACKAGES_FIX)
         options.starting = starting
         module, function = options.work.split(":")
         work = getattr(import_module(f"scenario_runner.cli.{module}"), function)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from scenario_runner.cli import console as messages
 from scenario_runner.errors import LimitError, MissingPackageError, NoDeviceError, ScenarioRunnerError, UsageError
-from scenario_runner.errors.arm_glslc import pip_install
+from scenario_runner.errors.installation import pip_install
 from scenario_runner.errors.text import counted, first_of
 from scenario_runner.files.input import is_stream
 from scenario_runner.processes import progress

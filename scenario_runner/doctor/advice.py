@@ -10,8 +10,13 @@ from itertools import chain
 from typing import Any
 
 from scenario_runner.doctor.manifests import DRIVER_OVERRIDES, LAYERS
-from scenario_runner.errors import arm_glslc
-from scenario_runner.errors.installation import FIX, install_here
+from scenario_runner.errors.installation import (
+    MIXED_PACKAGES_FIX,
+    glslc_command,
+    has_arm_wheels,
+    install_here,
+    pip_install,
+)
 from scenario_runner.shaders.compilers.search import VALIDATOR_VARIABLE
 from scenario_runner.shaders.compilers.table import DXC_PACKAGE, DXC_VARIABLE, GLSLANG_VARIABLE, has_dxc_wheels
 from scenario_runner.tosa import model_converter
@@ -157,22 +162,22 @@ def _ml(report: Mapping[str, Any]) -> Iterator[_Finding]:
         level = "warning" if layers["found"] and not layers["works"] else "note"
         fix: str | list[str] = "use another device or driver"
         if device["ml"]["fix"]:
-            fix = arm_glslc.pip_install(PACKAGE)
+            fix = pip_install(PACKAGE)
         elif level == "warning":
-            fix = f"install the layers anew: {shlex.join(arm_glslc.pip_install(PACKAGE))}"
+            fix = f"install the layers anew: {shlex.join(pip_install(PACKAGE))}"
         message = f"tensors and ML graphs do not run on {device['name']}: {device['ml']['reason']}"
         yield level, "ml-missing", message, fix
     elif not devices and not layers["found"]:
         message = "the ML emulation layers, which run tensors and ML graphs on most devices, are not installed"
-        yield "note", "ml-missing", message, arm_glslc.pip_install(PACKAGE)
+        yield "note", "ml-missing", message, pip_install(PACKAGE)
     vgf = report["vgf"]
     if not vgf["works"]:
         level, message = "warning" if vgf["found"] else "note", f"VGF files cannot be read: {vgf['problem']}"
-        yield level, "vgf-missing", message, arm_glslc.pip_install("ai_ml_sdk_vgf_library")
+        yield level, "vgf-missing", message, pip_install("ai_ml_sdk_vgf_library")
     if report["converter"]["path"] is None:
         message = "model-converter, which 'convert' lowers ML operations with, was not found"
         # a large package that runs need not: --fix leaves it alone
-        yield "note", "converter-missing", message, shlex.join(arm_glslc.pip_install(model_converter.PACKAGE))
+        yield "note", "converter-missing", message, shlex.join(pip_install(model_converter.PACKAGE))
 
 
 def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
@@ -188,7 +193,7 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         yield "error", "glsl-compiler-missing", "no GLSL compiler was found", install_here("glslang")
     if not any(compiler["tensors"] for compiler in glsl) and not problems["GLSL"]:
         message = "no GLSL compiler found knows GL_ARM_tensors, which shaders with tensors need"
-        how = arm_glslc.install_command() if arm_glslc.has_wheels() else "install glslang 15.4 or newer"
+        how = glslc_command() if has_arm_wheels() else "install glslang 15.4 or newer"
         yield "note", "tensor-compiler-missing", message, how
     if not compilers["named"] and not any(compiler["batches"] for compiler in glsl):
         message = "glslc of Google, which compiles many shaders in one process, was not found"
@@ -197,7 +202,7 @@ def _compilers(report: Mapping[str, Any]) -> Iterator[_Finding]:
         message = "dxc, the compiler that takes all of HLSL, was not found"
         message += "; simple HLSL is left to glslang" if hlsl else ""
         advice = f"put dxc on PATH, or set {DXC_VARIABLE} to its path"
-        yield "note", "dxc-missing", message, arm_glslc.pip_install(DXC_PACKAGE) if has_dxc_wheels() else advice
+        yield "note", "dxc-missing", message, pip_install(DXC_PACKAGE) if has_dxc_wheels() else advice
     validator = compilers["spirv_val"]
     if validator["problem"]:
         message = f"spirv-val is not used: {validator['problem']}"
@@ -216,7 +221,7 @@ def _cache(report: Mapping[str, Any]) -> Iterator[_Finding]:
 
 def _packages(report: Mapping[str, Any]) -> Iterator[_Finding]:
     if report["mixed_packages"]:
-        yield "warning", "packages-mixed", report["mixed_packages"], FIX
+        yield "warning", "packages-mixed", report["mixed_packages"], MIXED_PACKAGES_FIX
 
 
 _NEEDED = {
@@ -251,7 +256,7 @@ def ml_path(
     if obstacle:
         return _path("none", f"{lacks}, and the ML emulation layers cannot run on it: {obstacle}", native)
     if not layers["found"]:
-        fix = shlex.join(arm_glslc.pip_install(PACKAGE))
+        fix = shlex.join(pip_install(PACKAGE))
         return _path("none", f"{lacks}, and the ML emulation layers are not installed", native, fix)
     if emulated is None or not layers["works"]:
         why = layers["problem"] or "they do not show this device"

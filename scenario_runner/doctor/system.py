@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from scenario_runner.errors import ScenarioRunnerError
-from scenario_runner.errors.installation import family_here, problem
+from scenario_runner.errors.installation import family_here, mixed_packages_problem
 from scenario_runner.files.cache_folder import KINDS, kept_files
 from scenario_runner.shaders.compilers.search import OFF, VALIDATOR_VARIABLE, find_compilers, find_validator
 from scenario_runner.shaders.compilers.table import GLSLANG_VARIABLE, Compiler
@@ -54,7 +54,7 @@ def machine(environ: Mapping[str, str]) -> dict[str, Any]:
             "executable": sys.executable,
         },
         "packages": {name: version_of(name) for name in PACKAGES},
-        "mixed_packages": problem(),
+        "mixed_packages": mixed_packages_problem(),
         "environment": {
             name: value for name, value in sorted(environ.items()) if value and name.startswith(_VARIABLES)
         },

@@ -1,22 +1,41 @@
-"""Packages of distributions that hold what this program uses (system_packages.toml), and their installation.
+"""Packages from elsewhere: those of the system, Arm's glslc, and Arm's package that is named like this program.
 
-Standard library only: the set-up of a checkout reads this before anything is installed.
+Standard library only: the set-up of a checkout uses this file before anything is installed.
+
+Linux distributions and Homebrew have compilers, loaders and drivers in packages; system_packages.toml names them.
+
+Arm's glslc compiles GLSL with tensors (GL_ARM_tensors). Its wheel ai_ml_sdk_scenario_runner holds an import package
+with the name of this program, so the wheel must not be on an import path. The set-up installs it into a folder of its
+own, and only the program is searched there. If both are installed into one environment, the wheel that was installed
+last has written its ``__init__.py`` over the other, and removing either removes that file.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Iterable
 from functools import cache
 
-from scenario_runner.errors.arm_glslc import WHEEL
-
 _KIN = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "archlinux": "arch"}
+
+ARM_WHEEL = "ai_ml_sdk_scenario_runner>=0.11"
+# In an environment; without ``share``, in the user's data folder.
+GLSLC_FOLDER = os.path.join("share", "scenario-runner", "glslc")
+GLSLC_PROGRAM = os.path.join("scenario_runner", "binaries", "bin", "glslc.exe" if sys.platform == "win32" else "glslc")
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_ARM_PACKAGE = ARM_WHEEL.partition(">")[0]
+MIXED_PACKAGES_FIX = (
+    f"pip uninstall {_ARM_PACKAGE}, then install scenario-runner again with pip's --force-reinstall --no-deps; "
+    "install Arm's package into an environment of its own"
+)
+_ARM_PROGRAMS = os.path.join(_PACKAGE, "binaries", "bin")  # pip leaves empty folders beside it without the wheel
 
 
 @cache
 def families() -> dict[str, dict[str, str]]:
     """The table of system_packages.toml: a family of systems, and "elsewhere" → each of its keys."""
-    import tomllib  # which is no part of a run that finds everything
+    import tomllib  # a run that finds everything needs no table
 
     with open(os.path.join(os.path.dirname(__file__), "system_packages.toml"), "rb") as file:
         return tomllib.load(file)
@@ -56,9 +75,7 @@ def has_package_lists(family: str, root: str | os.PathLike[str] = "/") -> bool:
     return not lists or bool(glob(lists, root_dir=root))
 
 
-def install_command(
-    family: str, packages: Iterable[str], *, superuser: bool, root: str | os.PathLike[str] = "/"
-) -> str:
+def system_command(family: str, packages: Iterable[str], *, superuser: bool, root: str | os.PathLike[str] = "/") -> str:
     """The shell command that installs ``packages``. It fetches the package lists first where there are none."""
     commands = families()[family]
     sudo = "" if superuser or family == "macos" else "sudo "
@@ -73,38 +90,96 @@ def install_here(*parts: str) -> str:
     if family is None:
         return "; ".join(families()["elsewhere"][part] for part in parts)
     superuser = hasattr(os, "geteuid") and os.geteuid() == 0
-    return install_command(family, package_names(family, parts), superuser=superuser)
+    return system_command(family, package_names(family, parts), superuser=superuser)
 
 
-# Arm's wheel ai_ml_sdk_scenario_runner in the folder of this package: both install an import package scenario_runner.
-#
-# Whichever is installed last writes its ``__init__.py`` over the other's, and whichever is removed takes it along.
-
-FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ARMS = WHEEL.partition(">")[0]
-FIX = (
-    f"pip uninstall {ARMS}, then install scenario-runner again with pip's --force-reinstall --no-deps; "
-    "install Arm's package into an environment of its own"
-)
-_PROGRAMS = os.path.join(FOLDER, "binaries", "bin")  # pip leaves empty folders beside it when it removes the wheel
+def has_arm_wheels() -> bool:
+    """Tell whether Arm's wheels exist for this kind of machine: Linux with glibc, and macOS on Arm."""
+    if sys.platform == "darwin":
+        return os.uname().machine == "arm64"
+    return has_glibc("x86_64", "aarch64")
 
 
-def are_mixed() -> bool:
-    """Tell whether files of Arm's are in the folder, or ``__init__.py`` is not this program's."""
-    return os.path.exists(_PROGRAMS) or not hasattr(sys.modules["scenario_runner"], "_HOME")
+def has_glibc(*machines: str) -> bool:
+    """Tell whether this is Linux with glibc on one of these kinds of machines."""
+    import platform  # takes 2 ms
+
+    return platform.libc_ver()[0] == "glibc" and platform.machine() in machines
 
 
-def problem() -> str | None:
-    """Say which files are whose and what does not work, None where this package is alone in its folder."""
+def glslc_folders() -> list[str]:
+    """List the folders of glslc: in the environment of this interpreter, then in the user's data folder."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(data):
+        data = os.path.expanduser("~/.local/share")
+    return [os.path.join(sys.prefix, GLSLC_FOLDER), os.path.join(data, *GLSLC_FOLDER.split(os.sep)[1:])]
+
+
+def glslc_programs() -> list[str]:
+    """List the paths where glslc may be."""
+    return [os.path.join(folder, GLSLC_PROGRAM) for folder in glslc_folders()]
+
+
+def glslc_arguments(folder: str) -> list[str]:
+    """List the arguments of ``pip install`` that install glslc into ``folder``, or there again.
+
+    Every wheel holds the same program: that for CPython 3.12 serves any version of Python."""
+    return [
+        "--no-deps",
+        "--upgrade",
+        "--target",
+        folder,
+        "--only-binary",
+        ":all:",
+        "--python-version",
+        "3.12",
+        ARM_WHEEL,
+    ]
+
+
+def glslc_command() -> list[str]:
+    """Return the command that installs glslc into the first of `glslc_folders` that this user can write."""
+    candidates = glslc_folders()
+    folder = next((candidate for candidate in candidates if _can_be_made(candidate)), candidates[-1])
+    return pip_install(*glslc_arguments(folder))
+
+
+def pip_install(*arguments: str) -> list[str]:
+    """Return the command that installs packages into this interpreter's environment: uv's where this has no pip.
+
+    Environments of ``uv venv``, ``uv tool`` and pipx have none."""
+    import shutil
+    from importlib.util import find_spec
+
+    uv = None if find_spec("pip") else shutil.which("uv")
+    command = [uv, "pip", "install", "--python", sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
+    return [*command, *arguments]
+
+
+def glslc_command_line() -> str:
+    """Return `glslc_command` as it is typed into a shell."""
+    return shlex.join(glslc_command())
+
+
+def _can_be_made(folder: str) -> bool:
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def mixed_packages_problem() -> str | None:
+    """Name the files of either package and the damage; None where this package is alone in its folder."""
     package = sys.modules["scenario_runner"]
-    if not are_mixed():
+    is_own = hasattr(package, "_HOME")
+    if is_own and not os.path.exists(_ARM_PROGRAMS):
         return None
     if not package.__file__:
-        return f"{FOLDER} lacks __init__.py, as after a removal of {ARMS}: 'import scenario_runner' gives no names"
+        lacks = f"{_PACKAGE} lacks __init__.py, as after a removal of {_ARM_PACKAGE}"
+        return f"{lacks}: 'import scenario_runner' gives no names"
     whose = (  # the folder cli/ hides Arm's cli.py, which its command imports
-        f"{FOLDER} holds binaries/ and cli.py of {ARMS}, whose import package has the same name; "
+        f"{_PACKAGE} holds binaries/ and cli.py of {_ARM_PACKAGE}, whose import package has the same name; "
         "Arm's command scenario_runner starts this program"
     )
-    if hasattr(package, "_HOME"):
+    if is_own:
         return whose
     return f"{whose}, and 'import scenario_runner' gives Arm's names, not Runner or load: __init__.py is Arm's"

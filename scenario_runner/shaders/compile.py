@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from scenario_runner.errors import CompileError, CompilerNotFoundError, FileError, ScenarioRunnerError, error_of
-from scenario_runner.errors.arm_glslc import install_line
 from scenario_runner.errors.diagnostic import Diagnostic
+from scenario_runner.errors.installation import glslc_command_line
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.processes import system_limits, temporary
 from scenario_runner.shaders.compilers.search import able_compilers, check_request, find_compilers, names
@@ -238,7 +238,7 @@ def _compile_with(
         problem = _problem(job, compiler, output)
         if _UNSUPPORTED in done.output:
             advice = f"{names([compiler])} lacks the extension; a newer glslang, or Arm's glslc, may have it: "
-            raise _NextCompilerError(problem._replace(help=advice + install_line()))
+            raise _NextCompilerError(problem._replace(help=advice + glslc_command_line()))
         if job.source.request.language == "HLSL" and compiler.hlsl_is_dated:
             advice = f"{names([compiler])} does not know HLSL 2021; dxc may compile it: {dxc_install_line()}"
             raise CompilerNotFoundError(problem._replace(code=CompilerNotFoundError.code, help=advice))

@@ -7,7 +7,7 @@ import pytest
 
 from scenario_runner.doctor.advice import findings
 from scenario_runner.doctor.machine_report import gather
-from scenario_runner.errors import arm_glslc, installation
+from scenario_runner.errors import installation
 from scenario_runner.shaders.compilers.table import has_dxc_wheels
 
 NO_MORE = {"named": None, "spirv_val": {"path": None, "version": None, "problem": None}}
@@ -48,7 +48,7 @@ def test_a_bare_machine_is_told_everything_at_once(report: dict[str, Any], monke
     assert found["converter-missing"]["fix"].endswith(" -m pip install ai_ml_sdk_model_converter")
     if has_dxc_wheels():
         assert found["dxc-missing"]["fix"].endswith(" -m pip install 'compushady-lrtu>=0.18'")
-    if arm_glslc.has_wheels():
+    if installation.has_arm_wheels():
         assert found["tensor-compiler-missing"]["fix"].endswith(" 'ai_ml_sdk_scenario_runner>=0.11'")
 
 

@@ -10,13 +10,19 @@ from pathlib import Path
 import pytest
 
 from scenario_runner.cli import main
-from scenario_runner.errors import arm_glslc
+from scenario_runner.errors.installation import (
+    GLSLC_FOLDER,
+    GLSLC_PROGRAM,
+    glslc_command,
+    glslc_folders,
+    has_arm_wheels,
+)
 from scenario_runner.shaders.compilers import search
 from tests.program import old_glslang
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-pytestmark = pytest.mark.skipif(not arm_glslc.has_wheels(), reason="there are no wheels for this kind of machine")
+pytestmark = pytest.mark.skipif(not has_arm_wheels(), reason="there are no wheels for this kind of machine")
 
 
 def as_wheel(installed: Path, folder: Path) -> None:
@@ -36,7 +42,7 @@ class Interpreter:
     def __init__(self, folder: Path) -> None:
         venv.create(folder / "venv", symlinks=True)
         self.program = folder / "venv/bin/python"
-        self.glslc = folder / "venv" / arm_glslc.FOLDER / arm_glslc.PROGRAM
+        self.glslc = folder / "venv" / GLSLC_FOLDER / GLSLC_PROGRAM
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
         self.environ = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")} | {
@@ -67,7 +73,7 @@ def interpreter(tmp_path: Path) -> Interpreter:
 
 def test_fix_installs_the_compiler_for_tensors(interpreter: Interpreter, checkout: Path, tmp_path: Path) -> None:
     """Doctor names the command and --fix runs it; then a shader with tensors runs, and nothing is left to install."""
-    installed = [folder for folder in arm_glslc.folders() if Path(folder, arm_glslc.PROGRAM).is_file()]
+    installed = [folder for folder in glslc_folders() if Path(folder, GLSLC_PROGRAM).is_file()]
     assert installed, "tools/test installs Arm's glslc"
     as_wheel(Path(installed[0]), interpreter.wheels)
     scenario = checkout / "scenarios/ml/tensor_shader/scenario.json"
@@ -128,7 +134,7 @@ def test_an_environment_without_pip(tmp_path: Path) -> None:
     uv = tmp_path / "uv"
     uv.touch(mode=0o755)
     venv.create(tmp_path / "venv", symlinks=True)
-    program = "from scenario_runner.errors import arm_glslc; print(*arm_glslc.pip_install('x'))"
+    program = "from scenario_runner.errors import installation; print(*installation.pip_install('x'))"
     for path, command in ((str(tmp_path), f"{uv} pip install --python {{}} x"), ("", "{} -m pip install x")):
         python = str(tmp_path / "venv/bin/python")
         environ = {"PATH": path, "PYTHONPATH": str(CHECKOUT)}
@@ -141,6 +147,6 @@ def test_a_prefix_that_cannot_be_written_is_not_chosen(tmp_path: Path, monkeypat
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
     (tmp_path / "prefix").mkdir()
-    assert str(tmp_path / "prefix" / arm_glslc.FOLDER) in arm_glslc.install_command()
+    assert str(tmp_path / "prefix" / GLSLC_FOLDER) in glslc_command()
     (tmp_path / "prefix/share").touch()  # a file: no folder can be made in it, whoever asks
-    assert str(tmp_path / "data/scenario-runner/glslc") in arm_glslc.install_command()
+    assert str(tmp_path / "data/scenario-runner/glslc") in glslc_command()

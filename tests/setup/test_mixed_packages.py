@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.errors import arm_glslc
+from scenario_runner.errors import installation
 
 # Without this checkout, whose editable install would be found in place of a package without __init__.py.
 START = """import os, sys
@@ -16,7 +16,7 @@ sys.path[1:] = [path for path in sys.path[1:] if not os.path.exists(os.path.join
 from scenario_runner.__main__ import console
 console()"""
 ARMS_START = START.replace("__main__ import console", "cli import main as console")
-ARMS = Path(sys.prefix) / arm_glslc.FOLDER / "scenario_runner"
+ARMS = Path(sys.prefix) / installation.GLSLC_FOLDER / "scenario_runner"
 
 
 def started(site: Path, *arguments: str, program: str = START) -> subprocess.CompletedProcess[str]:
@@ -36,7 +36,7 @@ def site(checkout: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.skipif(not arm_glslc.has_wheels(), reason="Arm has no wheel for this machine")
+@pytest.mark.skipif(not installation.has_arm_wheels(), reason="Arm has no wheel for this machine")
 def test_ours_installed_last(site: Path) -> None:
     """Every command runs, with a warning; what Arm's command imports is this program."""
     ended = started(site, "--version")
@@ -51,7 +51,7 @@ def test_ours_installed_last(site: Path) -> None:
     assert "dependencies" in json.loads(ended.stdout)
 
 
-@pytest.mark.skipif(not arm_glslc.has_wheels(), reason="Arm has no wheel for this machine")
+@pytest.mark.skipif(not installation.has_arm_wheels(), reason="Arm has no wheel for this machine")
 def test_arms_installed_last(site: Path) -> None:
     """The command line runs, with a warning that Python programs do not; doctor names both."""
     shutil.copy(ARMS / "__init__.py", site / "scenario_runner")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scenario_runner.errors import arm_glslc as arm_glslc_files
+from scenario_runner.errors import installation
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers import table
 from scenario_runner.shaders.source import CompileRequest
@@ -76,6 +76,6 @@ def script(tmp_path: Path) -> Callable[[str], str]:
 @pytest.fixture
 def arm_glslc() -> str:
     """The path of Arm's glslc, which the tests' environment has."""
-    path = next(filter(os.path.isfile, arm_glslc_files.programs()), None)
+    path = next(filter(os.path.isfile, installation.glslc_programs()), None)
     assert path, "these tests need Arm's glslc: scenario-runner doctor --fix"
     return path

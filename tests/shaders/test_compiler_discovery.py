@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scenario_runner.errors import CompilerNotFoundError, arm_glslc
+from scenario_runner.errors import CompilerNotFoundError, installation
 from scenario_runner.errors.installation import install_here
 from scenario_runner.shaders.compile import compile_all
 from scenario_runner.shaders.compilers import search
@@ -158,7 +158,10 @@ def test_without_a_python_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_arm_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Arm's glslc is looked for below the Python installation and below the user's data folder."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert arm_glslc.folders() == [f"{sys.prefix}/share/scenario-runner/glslc", f"{tmp_path}/scenario-runner/glslc"]
+    assert installation.glslc_folders() == [
+        f"{sys.prefix}/share/scenario-runner/glslc",
+        f"{tmp_path}/scenario-runner/glslc",
+    ]
 
 
 def test_an_installed_file_without_run_bit(glslang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scenario_runner.errors import arm_glslc
+from scenario_runner.errors import installation
 from scenario_runner.errors.installation import package_names
 
 from .environment import Environment
@@ -47,7 +47,7 @@ def set_up(checkout: Path, level: str, key: str) -> None:
             environment.create()
         environment.install_package(level)
         environment.write_stamps(level, key, ["the machine was not looked at yet"])
-    if level == "test" and arm_glslc.has_wheels():
+    if level == "test" and installation.has_arm_wheels():
         environment.install_glslc()
 
     report = examine(environment.python)
@@ -60,7 +60,7 @@ def set_up(checkout: Path, level: str, key: str) -> None:
                 say(str(error))
         report = examine(environment.python)
         lack = look(report, level)
-    if level == "run" and "glslang" in lack.needed and arm_glslc.has_wheels():
+    if level == "run" and "glslang" in lack.needed and installation.has_arm_wheels():
         environment.install_glslc()
         lack = Lack(tuple(each for each in lack.needed if each != "glslang"), ("glslang", *lack.welcome), lack.hint)
     paths = [path for path in find(report, level).values() if path and path.startswith("/")]

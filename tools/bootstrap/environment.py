@@ -9,8 +9,8 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from scenario_runner.errors import arm_glslc
-from scenario_runner.errors.installation import family_here, install_command
+from scenario_runner.errors import installation
+from scenario_runner.errors.installation import family_here, system_command
 
 from .machine import can_install, install
 from .steps import SetUpError, step
@@ -27,7 +27,7 @@ class Environment:
         self.checkout = checkout
         self.folder = checkout / ".venv"
         self.python = self.folder / "bin" / "python"
-        self.glslc = self.folder / arm_glslc.FOLDER / arm_glslc.PROGRAM
+        self.glslc = self.folder / installation.GLSLC_FOLDER / installation.GLSLC_PROGRAM
         self.environ = {name: value for name, value in environ.items() if name not in ELSEWHERE}
         # Holds the checkout's path. Gone while pip is at work, so after an interruption too; stamps name it.
         self.whole = self.folder / "whole"
@@ -84,14 +84,14 @@ class Environment:
         The tests need the extras ``ml`` (11 MB), ``hlsl`` (15 MB), ``convert`` (21 MB), ``cluster`` (4 MB) and ``tosa``
         (25 MB); a plain run does without.
         """
-        extras = "" if level == "run" else f"[dev,hlsl,cluster{',ml,convert' if arm_glslc.has_wheels() else ''}]"
+        extras = "" if level == "run" else f"[dev,hlsl,cluster{',ml,convert' if installation.has_arm_wheels() else ''}]"
         size = "about 40 MB" if level == "run" else "about 150 MB"
         # The path is relative to the checkout, where we are: brackets and spaces in its name are then no trouble.
         target = ["--editable", f".{extras}"]
         self.whole.unlink()
         try:
             self._pip(f"installing Python packages into .venv ({size})", target)
-            if level == "test" and arm_glslc.has_wheels():
+            if level == "test" and installation.has_arm_wheels():
                 # By itself: its pins are exact or old (numpy<2.2), and the tests are for current versions as well.
                 with open(self.checkout / "pyproject.toml", "rb") as file:
                     tools = tomllib.load(file)["project"]["optional-dependencies"]["tosa"]
@@ -110,9 +110,9 @@ class Environment:
             return
         partial = self.folder / "glslc.partial"
         shutil.rmtree(partial, ignore_errors=True)
-        self._pip("installing the GLSL compiler glslc (18 MB)", arm_glslc.pip_arguments(str(partial)))
-        (partial / arm_glslc.PROGRAM).chmod(0o755)
-        target = self.folder / arm_glslc.FOLDER
+        self._pip("installing the GLSL compiler glslc (18 MB)", installation.glslc_arguments(str(partial)))
+        (partial / installation.GLSLC_PROGRAM).chmod(0o755)
+        target = self.folder / installation.GLSLC_FOLDER
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
@@ -125,7 +125,7 @@ class Environment:
         if can_install():
             install((name,))
         elif family_here() == "debian":
-            command = install_command("debian", (name,), superuser=os.geteuid() == 0)
+            command = system_command("debian", (name,), superuser=os.geteuid() == 0)
             raise SetUpError(f"{base} lacks the venv module; install it: {command}")
         else:
             raise SetUpError(f"{base} lacks the venv module: name another interpreter with SCENARIO_RUNNER_PYTHON")

@@ -9,7 +9,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scenario_runner.errors.installation import family_here, has_package_lists, install_command, install_here
+from scenario_runner.errors.installation import family_here, has_package_lists, install_here, system_command
 
 from .steps import SetUpError, say, step
 
@@ -118,7 +118,7 @@ def install(packages: Sequence[str]) -> None:
     """Install Debian packages, if there are any. Raises `SetUpError` when apt-get cannot, with fresh lists too."""
     if not packages:
         return None
-    command = install_command("debian", packages, superuser=True)
+    command = system_command("debian", packages, superuser=True)
 
     def apt(title: str, *arguments: str) -> None:
         step(

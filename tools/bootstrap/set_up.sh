@@ -19,7 +19,7 @@ say() {
 set_up() {
     errors=$root/scenario_runner/errors
     key=$(cat "$root/pyproject.toml" "$root"/tools/bootstrap/*.py \
-        "$errors/installation.py" "$errors/arm_glslc.py" "$errors/system_packages.toml" | cksum)
+        "$errors/installation.py" "$errors/system_packages.toml" | cksum)
     if ! is_current "$venv/ready-$1"; then
         python=$(find_python) || python=$(install_python "$1") || exit 1
         (cd -- "$root" && exec "$python" -s -m tools.bootstrap "$1" "$key") </dev/null || exit $?

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from scenario_runner.errors import CompilerNotFoundError, ScenarioError, UsageError
-from scenario_runner.errors.arm_glslc import install_line
-from scenario_runner.errors.installation import install_here
+from scenario_runner.errors.installation import glslc_command_line, install_here
 from scenario_runner.files.cache_folder import ContentCache
 from scenario_runner.shaders.compilers.table import (
     COMPILERS,
@@ -207,7 +206,7 @@ def able_compilers(source: ShaderSource, compilers: list[Compiler]) -> list[Comp
         if not able:
             raise CompilerNotFoundError(
                 f"the source uses GL_ARM_tensors, which {names(compilers)} does not know",
-                help=f"install glslang 15.4 or newer, or Arm's glslc: {install_line()}",
+                help=f"install glslang 15.4 or newer, or Arm's glslc: {glslc_command_line()}",
             )
     if language == "GLSL" and entry != "main":
         knowing, able = able, [compiler for compiler in able if compiler.renames_entry]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from scenario_runner.errors import arm_glslc
+from scenario_runner.errors.installation import glslc_programs, has_glibc
 from scenario_runner.shaders.source import ShaderSource
 
 
@@ -230,7 +230,7 @@ class ArmGlslc(Compiler):
     @classmethod
     def candidates(cls) -> list[str]:
         """In the folders of its own that it is installed into; Google's program on PATH has the same name."""
-        return arm_glslc.programs()
+        return glslc_programs()
 
     @classmethod
     def version_in(cls, answer: str) -> str | None:
@@ -345,7 +345,7 @@ def _includes(source: ShaderSource) -> str:
 
 def has_dxc_wheels() -> bool:
     """Tell whether the package exists for this machine."""
-    return arm_glslc.has_glibc("x86_64")
+    return has_glibc("x86_64")
 
 
 def _process(path: str) -> list[str]:
