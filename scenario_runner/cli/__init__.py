@@ -161,9 +161,13 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
 def _start_driver(argv: Sequence[str]) -> object:
     """Start the driver on a thread, as it takes as long as the imports that follow; return its `InstanceStart`.
 
-    None where the command needs no driver, starts it with other options, or probably runs in a worker."""
-    if not argv or not _WITHOUT_DRIVER.isdisjoint(argv) or sum(word.endswith(".json") for word in argv) > 1:
-        return None
+    None where the command needs no driver, or probably runs in a worker."""
+    is_isolated = not _WITHOUT_DRIVER.isdisjoint(argv) or sum(word.endswith(".json") for word in argv) > 1
+    return None if is_isolated or not argv else start_driver(argv)
+
+
+def start_driver(argv: Sequence[str]) -> object:
+    """Start the driver in the process that runs the files; None if it starts with other options."""
     if "--profiling" in argv or any(argument.startswith(_BEFORE_DRIVER) for argument in argv):
         return None
     from scenario_runner.vulkan.device import InstanceStart

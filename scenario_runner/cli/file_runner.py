@@ -136,7 +136,7 @@ def _run_file(file: RunFile, runner: Runner, options: argparse.Namespace, tools:
 
 
 def _summary(path: str, plan: Plan, options: argparse.Namespace) -> str:
-    """The line of a file that was run, but for the time."""
+    """Return the line about a file that has run, without the time."""
     ran = counted(plan.dispatch_count, "dispatch")
     if options.dry_run:
         return f"{one_line(path)}: checked (dry run): {ran}, 0 outputs"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
-from scenario_runner.cli import failed, sandboxed
+from scenario_runner.cli import failed, sandboxed, start_driver
 from scenario_runner.cli.console import VisibleStream, set_up_logging, set_up_streams, write
 from scenario_runner.cli.file_runner import FileEnd, FileRunner
 from scenario_runner.cli.run_files import RunFile
@@ -44,12 +44,15 @@ class RunTask:
                 self._close()
                 end = FileEnd()
             else:
-                self._runner = self._runner or FileRunner(*self._work)
+                if self._runner is None:
+                    self._work.options.starting = start_driver(self._work.options.argv)
+                    self._runner = FileRunner(*self._work)
                 with sandboxed(self._work.options):
                     end = self._runner.run_file(file)
+            if sys.stdout is not None:  # closed by whoever started us
+                sys.stdout.flush()
         except BaseException as error:
             end = FileEnd(failed(error), is_over=True)
-        sys.stdout.flush()
         return {**end._asdict(), "problems": [problem.as_json() for problem in end.problems]}, "good"
 
     def _close(self) -> None:

@@ -26,7 +26,8 @@ from scenario_runner.doctor.advice import findings, ml_path
 from scenario_runner.doctor.manifests import EmulationLayers, Manifest
 from scenario_runner.errors import LimitError, version
 from scenario_runner.files.cache_folder import default_cache_dir
-from scenario_runner.processes.programs import Program, signal_name
+from scenario_runner.processes.programs import Program
+from scenario_runner.processes.signals import signal_name
 from scenario_runner.tosa import model_converter
 from scenario_runner.vulkan.layers import PACKAGE, VALIDATION_LAYER
 

@@ -1,10 +1,7 @@
 """The end of a process that crashed or hung, and its native stack as gdb reads it from the core file."""
 
-import glob
 import os
 import re
-import shutil
-import subprocess
 import sys
 from typing import Final, NamedTuple
 
@@ -12,7 +9,6 @@ from scenario_runner.errors import DeviceError, DriverCrashError
 from scenario_runner.errors.diagnostic import Diagnostic
 from scenario_runner.errors.text import reason_of
 from scenario_runner.processes import progress
-from scenario_runner.processes.programs import Program
 
 _HELP: Final = (
     "the Vulkan driver or a layer is the usual cause, often because of an invalid shader:"
@@ -78,6 +74,8 @@ class CorePattern(NamedTuple):
 
     def files_of(self, process: int) -> list[str]:
         """List the core files in the current folder that a process may have left."""
+        import glob  # this and the imports below take 5 ms of each start of a worker
+
         name = re.sub("%(.)", lambda match: str(process) if match[1] == "p" else "*", glob.escape(self.text))
         return glob.glob(name + (f".{process}" if self.has_suffix else ""))
 
@@ -98,6 +96,8 @@ def native_stack(process: int, folder: str) -> str:
 
     A process may have had ``folder`` as its current one; a core file there gets a name with the number of the process,
     in the current folder of this one."""
+    import shutil
+
     pattern = core_pattern()
     cores = [] if pattern.text.startswith("|") else pattern.files_of(process)
     own = [] if pattern.is_of_process else pattern._replace(text=os.path.join(folder, pattern.text)).files_of(process)
@@ -112,7 +112,11 @@ def native_stack(process: int, folder: str) -> str:
 
 
 def _frames(gdb: str, core: str, process: int) -> list[str]:
-    """List the frames of the thread that crashed, which is gdb's first, and of the one that had called the driver."""
+    """List the frames of the thread that crashed, gdb's first, and of the thread that had called the driver."""
+    import subprocess
+
+    from scenario_runner.processes.programs import Program
+
     command = [gdb, "-batch", "-nx", "-ex", f"thread apply all bt {_MOST_FRAMES}", sys.executable, core]
     with Program(
         command, _LIMIT_S, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

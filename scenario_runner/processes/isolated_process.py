@@ -47,35 +47,26 @@ def start(method: str, function: Callable[..., int], *arguments: object) -> Base
         os.environ[_SAFE_PATH] = "1"
         current.daemon = False  # a worker of Dask may have children too
         process: BaseProcess = get_context(method).Process(  # type: ignore[attr-defined]
-            target=_begin, args=(mask, safe_path, function, arguments)
+            target=_begin, args=(mask, function, arguments)
         )
         process.start()
     finally:
         current.daemon = is_daemon
-        _set_environment(_SAFE_PATH, safe_path)
+        del os.environ[_SAFE_PATH]
+        os.environ.update({} if safe_path is None else {_SAFE_PATH: safe_path})
         sys.modules["__main__"] = main
         if mask is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return process
 
 
-def _set_environment(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
-
-
-def _begin(
-    mask: set[signal.Signals] | None, safe_path: str | None, function: Callable[..., int], arguments: tuple[object, ...]
-) -> None:
+def _begin(mask: set[signal.Signals] | None, function: Callable[..., int], arguments: tuple[object, ...]) -> None:
     for number in INTERRUPTING:
         signal.signal(number, signal.SIG_IGN)
     for number in last_words.FATAL if sys.platform == "linux" else ():
         signal.signal(number, signal.SIG_DFL)
     if mask is not None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    _set_environment(_SAFE_PATH, safe_path)
     code = 1
     try:
         code = function(*arguments)

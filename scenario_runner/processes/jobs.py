@@ -131,7 +131,7 @@ class UsedDevice:
     started or ended."""
 
     def __init__(self, request: DeviceRequest, jobs: int) -> None:
-        """A request for several devices is only a query: its worker lists them and runs no items."""
+        """For several devices, the first worker only lists them, and runs no items."""
         self.request = request
         self.about = Device(choice=request if isinstance(request, str) else "")
         self.is_known = False  # a worker has opened it
@@ -152,10 +152,10 @@ class UsedDevice:
         self.jobs = self.jobs or (processors() if about.type == "cpu" else min(_JOBS_OF_GPU, processors()))
 
     def most_workers(self, ready: int) -> int:
-        """Return the number of workers to have now, of which ``ready`` have started.
+        """Return the number of workers to have now; ``ready`` ones have started.
 
-        Those of a GPU start one after the other: its driver's start holds a lock of the whole system for long, and the
-        first ones work meanwhile. After a crash there is one more, which is ready when another one ends."""
+        Workers of a GPU start one after the other: the start of a driver holds a lock of the whole system for long, and
+        the first workers are useful meanwhile. After a crash there is a spare worker."""
         if self.error is not None:
             return 0
         most = (self.jobs or 1) + self.spares

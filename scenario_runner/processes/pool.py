@@ -9,7 +9,7 @@ Messages are pickled; those to the user come in lists, with the number of items 
 
     (options,), first
     ("run", [Job, …])                               ("began", number, place of the worker)
-                                                    ("done", number, outcomes, Device, why none is left or "")
+                                                    ("done", number, outcomes, Device, reason or "")
     ("stop", now)                                   ("back", number) of an item that will not run
                                                     ("devices", records)
                                                     ("error", why no device can be used), ("note", text)
@@ -47,10 +47,10 @@ _STACK_S: Final = 0.3  # for the Python stack of a worker that hangs
 _CLOSED_S: Final = 5.0  # for a worker to end that has closed its connection
 _END_S: Final = 1.0  # for all workers, when this process ends
 
-# Of messages of a worker whose memory is damaged, however deep they are nested.
+# Errors of messages from a worker with damaged memory.
 _INVALID: Final = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
-_GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: what was imported stays in use
+_GARBAGE_THRESHOLD: Final = 50_000  # allocations between two collections: modules stay in use
 
 
 def main(connection: socket, inherited: socket | None) -> int:
@@ -100,7 +100,7 @@ class _Pool:
                 if self._events and not (ready and self._is_supplied()):
                     self._tell()
                 ready = self._selector.select(_GATHER_S if self._events else _TICK_S)
-                heard = time.monotonic()  # what workers have sent since is not handled yet: gdb may take a minute
+                heard = time.monotonic()  # later messages wait for the next turn: gdb may take a minute
                 for key, _ in ready:
                     if key in self._selector.get_map().values():  # a handler before it may have removed it
                         key.data()
@@ -375,7 +375,7 @@ class _Pool:
         self._lose(worker, is_failure=bool(why))
 
     def _lose(self, worker: WorkerProcess, *, is_failure: bool) -> None:
-        """End the item of a worker that has ended or was killed, and return the one queued behind it to the others."""
+        """End the item of a worker that has ended or was killed; other workers get the item behind it."""
         if is_failure and worker.has_begun:
             worker.device.spares = 1
             outcome = self._options.policy.crashed(worker.queue[0].item, worker.crash())
@@ -408,7 +408,7 @@ class _Pool:
     def _ended(self, worker: WorkerProcess) -> None:
         """Handle the end of a worker's process."""
         with suppress(EOFError, BlockingIOError, *_INVALID):
-            while True:  # what it sent before its end
+            while True:  # messages from before its end
                 self._take(worker)
         worker.process.wait()
         if worker.state != "killed":

@@ -1,9 +1,8 @@
-"""Programs that this one starts: each has a time limit, and none outlives the process that started it. Those that
-compile and check shaders, many at a time, are bounded in memory and output too."""
+"""Programs that this one starts: each has a time limit and ends with the process that started it. Compilers and
+checkers of shaders also have limits of memory and output."""
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from scenario_runner.processes import progress, system_limits
-from scenario_runner.processes.signals import KILL, kill_when_closed
+from scenario_runner.processes.signals import KILL, kill_when_closed, signal_name
 
 if sys.platform == "linux":
     import resource
@@ -70,7 +69,7 @@ class Program(subprocess.Popen[bytes]):
         self.wait()
         for stream in (self.stdin, self.stdout, self.stderr):
             if stream is not None:
-                with contextlib.suppress(OSError):  # what it has not read of its input
+                with contextlib.suppress(OSError):  # unread input
                     stream.close()
         held, self._held = self._held, -1
         if held >= 0:
@@ -89,14 +88,6 @@ class Program(subprocess.Popen[bytes]):
     def _time_out(self) -> None:
         self.timed_out = True
         self.kill()
-
-
-def signal_name(number: int) -> str:
-    """Its name, such as 'SIGSEGV'."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}" if number < 0x100 else f"exception {number:#010x}"  # of Windows
 
 
 class ProgramResult(NamedTuple):
@@ -157,7 +148,7 @@ class Processes:
 
     @contextlib.contextmanager
     def _noted(self, program: str) -> Iterator[None]:
-        """Note in `progress` that this program is waited for, and when none is any more what was noted before."""
+        """Note in `progress` that this program is waited for; after the last program, restore the earlier note."""
         with self._lock:
             if not self._awaited:
                 self._before = progress.work()

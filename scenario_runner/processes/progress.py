@@ -118,9 +118,9 @@ PHASES = (
 
 
 class Span(NamedTuple):
-    """One block of a phase; times are those of `time.perf_counter_ns`.
+    """One block of a phase, with times of `time.perf_counter_ns`.
 
-    ``what`` and ``subject`` say what of the phase, and for which resource, pipeline or frame. ``own_ns`` leaves out the
+    ``what`` names a part of the phase, ``subject`` a resource, pipeline or frame. ``own_ns`` leaves out the
     spans inside of this one. ``iteration`` counts from 0, and is None before the first one.
     """
 
@@ -139,7 +139,7 @@ class Clock:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.iteration: int | None = None
-        self._inner_ns: list[int] = []  # of each span that is open: what the spans inside of it took
+        self._inner_ns: list[int] = []  # the time of inner spans, for each open span
 
     @contextmanager
     def span(self, phase: str, what: str, subject: str) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """Signals: Ctrl-C, SIGTERM and SIGHUP interrupt the run, which then cleans up; children end with their parent.
 
-`_signal` is what `signal` is made of, which takes a tenth of a small run to make an enum of every name.
+This imports `_signal`, since `signal` takes a tenth of a small run to make an enum of every name.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 def handle(handler: Callable[[int, FrameType | None], None] | int) -> None:
-    """Have ``handler`` called for each of `INTERRUPTING`, but for those that whoever started us ignores (nohup)."""
+    """Set the handler of all `INTERRUPTING` signals, except signals that were ignored at the start (nohup)."""
     for number in INTERRUPTING:
         if _signal.getsignal(number) != _signal.SIG_IGN:
             _signal.signal(number, handler)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """The handler that raises `Interrupted`, now or at the end of a `deferred` block."""
+    """Raise `Interrupted`, now or at the end of a `deferred` block."""
     global _last, arrived
     now = time.monotonic()
     before, _last = _last, (number, now)
@@ -77,7 +77,7 @@ def deferred() -> Iterator[None]:
 
 
 def exit_code() -> int:
-    """The exit code of this process, which was interrupted."""
+    """Return the exit code of this process, which was interrupted."""
     return EXIT_CODE_BASE + (arrived.number if arrived is not None else int(_signal.SIGINT))
 
 
@@ -91,9 +91,19 @@ def kill_when_closed(pipe: int, owner: int) -> None:
     """Have Linux kill the process ``owner``, or the group of processes ``-owner``, when the other end of a pipe is
     closed: the process that alone holds that end is gone then.
 
-    ``pipe`` is its reading end, which must stay open in what is killed (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC)."""
+    ``pipe`` is the reading end, and must stay open in the killed process (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC)."""
     import fcntl
 
     fcntl.fcntl(pipe, fcntl.F_SETOWN, owner)
     fcntl.fcntl(pipe, fcntl.F_SETSIG, KILL)
     fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as 'SIGSEGV', or of an exception of Windows."""
+    from signal import Signals
+
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}" if number < 0x100 else f"exception {number:#010x}"

@@ -23,7 +23,7 @@ def start(thread: threading.Thread) -> None:
 
 
 def processors() -> int:
-    """The number of processors that this process may use, which in a container can be fewer than there are."""
+    """Return the number of processors that this process may use: in a container, fewer than the machine has."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for folder in control_groups("cpu"):
         try:
@@ -36,8 +36,8 @@ def processors() -> int:
 
 
 def refusal(what: str) -> LimitError:
-    """The error for a ``what`` ('thread', 'process') that could not be started: it names the limit that was met, or all
-    known limits where none of them seems to be."""
+    """Return the error for a ``what`` ('thread', 'process') that could not be started. It names the limit that was met,
+    or all known limits."""
     known = list(_limits())
     limits = [limit for limit in known if limit[1] + limit[3] > limit[2]] or known
     named = "; ".join(f"{name}: {used} of {most} in use, {more} more asked for" for name, used, most, more in limits)
@@ -48,8 +48,8 @@ def refusal(what: str) -> LimitError:
 
 
 def _limits() -> Iterator[tuple[str, int, int, int]]:
-    """The limits that a new thread or process counts against, as far as this system tells: the name, what is used, the
-    most, and what the new one needs, which is a stack for a thread."""
+    """Yield the limits for a new thread or process, as far as this system tells: the name, the amount in use, the most,
+    and the need of the new one (for a thread, a stack)."""
     try:
         import resource
     except ImportError:  # not on this system
@@ -74,7 +74,7 @@ def _limits() -> Iterator[tuple[str, int, int, int]]:
 
 
 def _number(path: str) -> int | None:
-    """The number that a file begins with; None where there is none, as in 'max'."""
+    """Return the number at the start of a file; None where there is none, as in 'max'."""
     try:
         with open(path, encoding="ascii") as file:
             return int(file.read().split()[0])
@@ -83,7 +83,7 @@ def _number(path: str) -> int | None:
 
 
 def _open_files(most: int) -> int:
-    """The number of files that this process has open. None can be opened to tell where ``most`` are."""
+    """Return the number of open files of this process. None can be opened to tell where ``most`` are."""
     try:
         return len(os.listdir("/proc/self/fd")) - 1
     except OSError:
@@ -91,7 +91,7 @@ def _open_files(most: int) -> int:
 
 
 def _threads_of_user() -> int:
-    """The number of threads of this user (by the real id) in the processes that this one can see."""
+    """Return the number of threads of this user (by the real id) in all visible processes."""
     from glob import glob  # only for the message of an error
 
     count = 0
@@ -109,8 +109,8 @@ def _threads_of_user() -> int:
 def control_groups(
     controller: str, groups: str = "/proc/self/cgroup", mounted: str = "/sys/fs/cgroup"
 ) -> Iterator[str]:
-    """The folders of the control groups that limit this process: its own and those around it (cgroups(7)), of both
-    versions. Some may not be there, as in a container that does not see those outside."""
+    """Yield the folders of the control groups that limit this process, its own and the outer ones (cgroups(7)), of both
+    versions. A container may not see the outer folders."""
 
     try:
         with open(groups, encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 """Temporary files and folders. Their names are noted before they are made, and say which process makes them.
 
-So what a process leaves half done is removed when it ends, whatever interrupts it, and what a killed process left is
-removed by later ones. A name is ``<prefix><host>-<process id>-<start time>-<random><suffix>``. ``host`` stands for one
+A process removes its unfinished files when it ends, whatever interrupts it. Later processes remove the files of killed
+ones. A name is ``<prefix><host>-<process id>-<start time>-<random><suffix>``. ``host`` stands for one
 boot of one machine and one PID namespace of it, so that containers and other machines with the same file system are
 told apart; the start time tells a process from a later one with the same id.
 """
@@ -58,7 +58,7 @@ def note(path: str, remover: Callable[[str], object] = os.unlink) -> None:
 
 
 def list_in(descriptor: int) -> None:
-    """Note all paths in a file too, so that whoever kills this process can remove what it leaves."""
+    """Note all paths in a file too: whoever kills this process calls `remove_listed`."""
     global _list
     _list = descriptor
 
@@ -72,7 +72,7 @@ def forget_listed() -> None:
 
 
 def remove_listed(path: str) -> None:
-    """Remove what a process that has ended has noted in the file at ``path``."""
+    """Remove the temporary files that a process has listed in the file at ``path``. The process has ended."""
     try:
         with open(path, "rb") as file:
             paths = list(map(os.fsdecode, file.read().split(b"\0")))
@@ -96,7 +96,7 @@ def keep(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove what was noted as ``path``, if it is there."""
+    """Remove a noted path, if it is there."""
     remover = _made.get(path)
     if remover is None:
         return
@@ -118,7 +118,7 @@ def remove_all() -> None:
 
 def make_folder(parent: str | None = None) -> str:
     """Make a folder in ``parent``, by default a private one among the system's temporary files, which stays until this
-    process ends. Those that killed processes left there are removed. Raises OSError."""
+    process ends. Folders of killed processes are removed. Raises OSError."""
     import tempfile
 
     prefix, suffix, mode = (_FOLDER_PREFIX, "", 0o700) if parent is None else (_PREFIX, _SUFFIX, 0o777)
@@ -132,8 +132,8 @@ def make_folder(parent: str | None = None) -> str:
 
 @contextmanager
 def temporary_folder(parent: str | None = None) -> Iterator[str]:
-    """The folder of `make_folder`, removed at the end of the block unless it has another name by then. Raises
-    OSError."""
+    """Make a folder as `make_folder` does, and remove it at the end of the block unless it has another name by then.
+    Raises OSError."""
     path = make_folder(parent)
     try:
         yield path
@@ -142,7 +142,7 @@ def temporary_folder(parent: str | None = None) -> Iterator[str]:
 
 
 def owner() -> str:
-    """The part of a name that stands for this process."""
+    """Return the part of a name that stands for this process."""
     global _owner
     process_id = os.getpid()
     if _owner[0] != process_id:  # also after a fork
@@ -152,7 +152,7 @@ def owner() -> str:
 
 def remove_stale(folder: str, prefix: str = _PREFIX) -> None:
     """Remove the files and folders directly in ``folder`` with such names that this user's dead processes left, once
-    in the life of this process. What cannot be removed stays."""
+    in the life of this process. Files of others stay."""
     if (folder, prefix) in _cleaned:
         return
     _cleaned.add((folder, prefix))
@@ -200,7 +200,7 @@ def _host() -> str:
 
 
 def _start_of(process_id: int) -> str:
-    """The start of a process, in clock ticks since boot; "" when there is none, or one that has ended."""
+    """Return the start of a process, in clock ticks since boot; "" when there is none, or one that has ended."""
     try:
         with open(f"/proc/{process_id}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

@@ -1,7 +1,7 @@
 """The inside of a worker: it runs items one after the other on one device, and may die of any of them.
 
 The pool sends items pickled, at most one ahead, and gets outcomes. These are lines of JSON over a stream socket, since
-a driver may have damaged the memory of a worker: what it sends is checked, and read in a way that cannot harm::
+a driver may have damaged the memory of a worker: the pool checks these messages::
 
     (number, item)                      ["ready", device]
                                         ["limit", seconds, who set it]      of an item with a limit of its own
@@ -94,7 +94,7 @@ def end_of(path: str | int) -> str:
 
 
 def own_output() -> str:
-    """Read the end of what this worker has written to its standard output and error."""
+    """Read the end of the standard output and error of this worker."""
     return end_of(_STANDARD_ERROR)
 
 
@@ -111,7 +111,7 @@ class _Server:
             while True:
                 number, item = pickle.load(messages)
                 if not self._options.shows_output and os.fstat(_STANDARD_ERROR).st_size:
-                    os.ftruncate(_STANDARD_ERROR, 0)  # that of the item before
+                    os.ftruncate(_STANDARD_ERROR, 0)  # of the item before
                 temporary.forget_listed()
                 progress.started(number)
                 outcome, state = self._task.run(item)

@@ -15,12 +15,11 @@ from scenario_runner.processes import progress, temporary, worker
 from scenario_runner.processes.crash import Crash, native_stack
 from scenario_runner.processes.isolated_process import IsolatedProcess
 from scenario_runner.processes.jobs import Job, UsedDevice, WorkerOptions
-from scenario_runner.processes.programs import signal_name
-from scenario_runner.processes.signals import KILL
+from scenario_runner.processes.signals import KILL, signal_name
 
 _MOST_BEFORE: Final = 50
 _MOST_OUTPUT_BYTES: Final = 64 << 20
-_QUICK_S: Final = 0.1  # a worker whose last item took less gets the next one ahead
+_QUICK_S: Final = 0.1  # after a shorter item, a worker gets two items at a time
 _HELP_WHEN_KILLED: Final = "memory that has run out is the usual cause: run fewer at a time with --jobs"
 _HELP_WHEN_HUNG: Final = "give more time with --timeout, or use another driver: --device chooses another device"
 _HELP_AT_START: Final = (
@@ -71,7 +70,7 @@ class WorkerProcess:
         return os.path.join(self._folder, name)
 
     def give(self, job: Job) -> None:
-        """Hand over an item, to be run after what it runs now. Raises OSError where the process has gone."""
+        """Hand over an item, to run after the current one. Raises OSError where the process has gone."""
         data = pickle.dumps((job.number, job.item))
         sent = self.connection.send(data)
         if sent < len(data):  # more than the system takes before the process reads it
@@ -90,7 +89,7 @@ class WorkerProcess:
         """Remove the first item of the queue, which has ended."""
         job = self.queue.popleft()
         self.device.failures = 0
-        # an item that fails may be repeated, which nothing is to be queued before
+        # an item that fails may run again, before all others
         self.is_quick = is_good and time.monotonic() - self._started < _QUICK_S
         self.count += 1
         self.before.append(job.item)
@@ -119,7 +118,7 @@ class WorkerProcess:
                 os.truncate(path, 0)
 
     def received(self) -> list[Any]:
-        """Receive messages, of which the last may stay incomplete. Raises EOFError, BlockingIOError if there is nothing
+        """Receive messages; the last one may stay incomplete. Raises EOFError, BlockingIOError if there is nothing
         to receive, and ValueError for a line that is no JSON."""
         try:
             data = self.connection.recv(1 << 16)
@@ -140,7 +139,7 @@ class WorkerProcess:
 
     @property
     def end(self) -> str:
-        """The end of the process as a predicate, or the reason for which it was killed."""
+        """The end of the process, or the reason for killing it, as a predicate."""
         if self.why:
             return f"was killed, since it {self.why},"
         code = self.process.code or 0
@@ -168,7 +167,7 @@ class WorkerProcess:
         )
 
     def start_error(self) -> DriverCrashError:
-        """The error for a worker that ended before it ran an item."""
+        """Return the error for a worker that ended before its first item."""
         work = progress.read(self._path(worker.PROGRESS)).what or "starting"
         return DriverCrashError(f"a process that was to run scenarios {self.end} while {work}", help=_HELP_AT_START)
 

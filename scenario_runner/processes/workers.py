@@ -13,7 +13,7 @@ from scenario_runner.errors import DriverCrashError, UnsupportedError
 from scenario_runner.processes import pool
 from scenario_runner.processes.isolated_process import start, start_method
 from scenario_runner.processes.jobs import Device, Job, WorkerOptions
-from scenario_runner.processes.programs import signal_name
+from scenario_runner.processes.signals import signal_name
 from scenario_runner.processes.system_limits import refusal
 
 _END_S: Final = 3.0

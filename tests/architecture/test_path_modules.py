@@ -16,7 +16,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # Modules that open a driver or make arrays, and others that cost milliseconds to import.
 GPU = ("vulkan", "cffi", "_cffi_backend", "scenario_runner.vulkan")
 HEAVY = (*GPU, "numpy", "pydantic", "imageio", "PIL", "rich")
-NOT_ON_A_RUN = {"numpy", "pydantic", "imageio", "PIL", "rich", "logging", "json", "signal", "subprocess", "dataclasses"}
+NOT_ON_A_RUN = {
+    *("numpy", "pydantic", "imageio", "PIL", "rich", "logging", "json", "signal", "subprocess", "dataclasses"),
+    *("multiprocessing", "socket", "select"),
+}
 STANDARD = ("asyncio", "importlib.metadata", "json", "logging", "subprocess", "tempfile")
 
 
